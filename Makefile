@@ -1,0 +1,50 @@
+# make run: the default study.  make test: everything that CI runs.  Both set up what they need, once.
+PYTHON ?= python3
+VENV   ?= .venv
+CORES  ?= all
+BIN    := $(abspath $(VENV))/bin
+READY  := $(VENV)/.ready
+LOCK   := envs/requirements.lock
+
+.PHONY: run test unit pipeline lint bench realdata generate clean help
+
+run: $(READY)
+	PATH="$(BIN):$$PATH" snakemake --cores $(CORES) all
+
+test: lint unit pipeline
+
+unit: $(READY)
+	$(BIN)/python -m pytest -m "not pipeline and not realdata and not gpu and not slurm and not browser"
+
+pipeline: $(READY)
+	PATH="$(BIN):$$PATH" python -m pytest -m pipeline
+
+realdata: $(READY)
+	PATH="$(BIN):$$PATH" python -m pytest -m realdata
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/snakefmt --check Snakefile rules
+	PATH="$(BIN):$$PATH" snakemake --lint
+	$(BIN)/plumbline generate --check
+
+bench: $(READY)
+	$(BIN)/python bench/run.py
+
+generate: $(READY)
+	$(BIN)/plumbline generate
+
+$(READY): $(LOCK) pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)) and "plumbline needs Python 3.11 or 3.12; set PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+clean:
+	rm -rf results .snakemake
+
+help:
+	@sed -n 's/^# //p' Makefile | head -1

@@ -1,0 +1,44 @@
+# plumbline: dataset --(modify)--> variant --(train)--> models --(attribute)--> importances --(score)--> tables, figures, report
+from snakemake.utils import min_version
+
+min_version("9.11")
+
+
+# A study's file replaces the default study; Snakemake alone would merge the two.
+if "datasets" not in config:
+
+    configfile: "config.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/data.smk"
+include: "rules/train.smk"
+include: "rules/attribute.smk"
+include: "rules/score.smk"
+include: "rules/agreement.smk"
+include: "rules/tables.smk"
+include: "rules/report.smk"
+
+
+localrules:
+    all,
+    tables,
+    figures,
+
+
+rule all:
+    default_target: True
+    input:
+        "results/report/index.html",
+        tables_of_study(),
+        figures_of_study(),
+
+
+rule tables:
+    input:
+        tables_of_study(),
+
+
+rule figures:
+    input:
+        figures_of_study(),

@@ -1,0 +1,31 @@
+rule attribute:
+    input:
+        instances="results/data/{dataset}/{variant}/instances.parquet",
+        summary="results/data/{dataset}/dataset.json",
+        weights=f"results/models/{CELL}/weights.safetensors",
+    output:
+        importances=f"results/attributions/{CELL}/{{measure}}.parquet",
+        manifest=f"results/attributions/{CELL}/{{measure}}.json",
+    params:
+        model=pointer("model"),
+        model_options=options("model"),
+        object=pointer("measure"),
+        options=options("measure"),
+        seeds=seeds,
+        splits=STUDY.explain,
+        code=code("attribute", "model", "measure"),
+    log:
+        f"results/logs/attribute/{CELL}/{{measure}}.log",
+    benchmark:
+        f"results/benchmarks/attribute/{CELL}/{{measure}}.tsv"
+    threads: 1
+    resources:
+        gpu=1,
+        mem_mb=megabytes(4000),
+        runtime=minutes(240),
+        token_budget=STUDY.compute.token_budget,
+    retries: 1
+    conda:
+        ENVIRONMENT
+    script:
+        "../workflow/scripts/attribute.py"

@@ -1,0 +1,147 @@
+"""All Python helpers of the rules: the study, its paths, and what each rule's params hold."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+LIBRARY = Path(workflow.basedir, "workflow")
+sys.path.insert(0, str(LIBRARY))
+os.environ["PYTHONPATH"] = os.pathsep.join([str(LIBRARY), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+
+from plumbline.config.runs import list_runs
+from plumbline.config.study import parse_seeds, resolve
+from plumbline.data.raw import FETCHED, check_raw, raw_files, vectors_of
+from plumbline.errors import PlumblineError
+from plumbline.provenance import code_hash
+
+try:
+    RESOLVED = resolve(config)
+    RUNS = list_runs(RESOLVED)
+    STUDY = RESOLVED.study
+    RAW = Path(os.environ.get("PLUMBLINE_DATA") or STUDY.raw)
+    check_raw(RESOLVED, RAW)
+except PlumblineError as error:
+    raise WorkflowError(str(error)) from None
+
+ENVIRONMENT = "../envs/plumbline.yaml"
+CELL = "{dataset}/{variant}/{model}/{seeds}"
+FORMATS = ["svg", "pdf", "png"]
+
+
+def one_of(names):
+    return "|".join(sorted(map(re.escape, names))) or "none"
+
+
+wildcard_constraints:
+    dataset=one_of(STUDY.datasets),
+    variant="plain",
+    model=one_of(STUDY.models),
+    seeds=one_of(STUDY.seeds),
+    measure=one_of(STUDY.measures),
+    protocol=one_of(STUDY.protocols),
+
+
+# What a rule's params hold. Each returns a function of the wildcards, and plain sorted values.
+
+
+def pointer(kind):
+    return lambda wildcards: RESOLVED.declarations[kind, getattr(wildcards, kind)].pointer
+
+
+def options(kind):
+    return lambda wildcards: RESOLVED.options[kind, getattr(wildcards, kind)]
+
+
+def kinds(kind):
+    """The registered name behind each name of the study."""
+    return {name: declaration.name for (k, name), declaration in RESOLVED.declarations.items() if k == kind}
+
+
+def preparation(wildcards):
+    return RESOLVED.preparations[wildcards.dataset].model_dump(exclude={"embedding"})
+
+
+def embedding(wildcards):
+    return RESOLVED.preparations[wildcards.dataset].embedding.model_dump(exclude={"trainable"})
+
+
+def trainable(wildcards):
+    return RESOLVED.preparations[wildcards.dataset].embedding.trainable
+
+
+def training(wildcards):
+    return RESOLVED.trainings[wildcards.model].model_dump()
+
+
+def seeds(wildcards):
+    return parse_seeds(wildcards.seeds)
+
+
+def code(script, *kinds):
+    """The hash of all code that a script can reach, with that of the registered objects it uses."""
+
+    def of(wildcards):
+        used = [RESOLVED.declarations[kind, getattr(wildcards, kind)].path for kind in kinds]
+        return code_hash(LIBRARY / "scripts" / f"{script}.py", *used)
+
+    return of
+
+
+# Heavier on each retry, as a job that ran out of memory or time needs more.
+
+
+def megabytes(first):
+    return lambda wildcards, attempt: first * 2 ** (attempt - 1)
+
+
+def minutes(first):
+    return lambda wildcards, attempt: first * 2 ** (attempt - 1)
+
+
+# Paths of the study's artefacts.
+
+
+def folder(cell):
+    """The folder of a cell, or of a job's wildcards."""
+    return f"{cell.dataset}/{cell.variant}/{cell.model}/{cell.seeds}"
+
+
+def cells(path, of=RUNS.cells):
+    """A path for each cell, which stands for {cell} in it."""
+    return [path.replace("{cell}", folder(cell)) for cell in of]
+
+
+def importances(cell):
+    """Files of all measures that explain a cell's model."""
+    return [f"results/attributions/{folder(cell)}/{measure}.parquet" for measure in RUNS.measures[cell.model]]
+
+
+def explained_cells():
+    """Cells whose model has at least two measures, so that a protocol has something to compare."""
+    return [cell for cell in RUNS.cells if len(RUNS.measures[cell.model]) > 1]
+
+
+def manifests():
+    """The manifest of every heavy job of the study."""
+    return [
+        *(f"results/data/{dataset}/manifest.json" for dataset in STUDY.datasets),
+        *cells("results/models/{cell}/manifest.json"),
+        *(path.replace(".parquet", ".json") for cell in RUNS.cells for path in importances(cell)),
+        *(
+            path
+            for protocol in STUDY.protocols
+            for path in cells(f"results/scores/{protocol}/{{cell}}.json", explained_cells())
+        ),
+    ]
+
+
+def tables_of_study():
+    names = ["performance", "timings", "reproduction", *STUDY.protocols]
+    return [f"results/tables/{name}.{suffix}" for name in names for suffix in ("parquet", "csv")]
+
+
+def figures_of_study():
+    return [*agreement_figures(), "results/figures/rule-graph.svg"]

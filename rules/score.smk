@@ -1,0 +1,33 @@
+# One rule for every protocol that reads a cell's models and importances; protocols of another shape have their own file.
+rule score:
+    input:
+        importances=importances,
+        predictions=f"results/models/{CELL}/predictions.parquet",
+        weights=f"results/models/{CELL}/weights.safetensors",
+    output:
+        scores=f"results/scores/{{protocol}}/{CELL}.parquet",
+        manifest=f"results/scores/{{protocol}}/{CELL}.json",
+    params:
+        model=pointer("model"),
+        model_options=options("model"),
+        object=pointer("protocol"),
+        options=options("protocol"),
+        measures=lambda wildcards: RUNS.measures[wildcards.model],
+        seeds=seeds,
+        splits=STUDY.explain,
+        code=code("score", "protocol"),
+    log:
+        f"results/logs/score/{{protocol}}/{CELL}.log",
+    benchmark:
+        f"results/benchmarks/score/{{protocol}}/{CELL}.tsv"
+    threads: 1
+    resources:
+        gpu=lambda wildcards: int(RESOLVED.declarations["protocol", wildcards.protocol].gpu),
+        mem_mb=megabytes(4000),
+        runtime=minutes(120),
+        token_budget=STUDY.compute.token_budget,
+    retries: 1
+    conda:
+        ENVIRONMENT
+    script:
+        "../workflow/scripts/score.py"

@@ -1,0 +1,75 @@
+rule performance:
+    input:
+        predictions=cells("results/models/{cell}/predictions.parquet"),
+    output:
+        parquet="results/tables/performance.parquet",
+        csv="results/tables/performance.csv",
+        latex="results/tables/performance.tex",
+    params:
+        cells=[vars(cell) for cell in RUNS.cells],
+        code=code("performance"),
+    log:
+        "results/logs/performance.log",
+    conda:
+        ENVIRONMENT
+    script:
+        "../workflow/scripts/performance.py"
+
+
+rule summarise:
+    input:
+        scores=cells("results/scores/{protocol}/{cell}.parquet", explained_cells()),
+    output:
+        parquet="results/tables/{protocol}.parquet",
+        csv="results/tables/{protocol}.csv",
+        latex="results/tables/{protocol}.tex",
+    params:
+        cells=[vars(cell) for cell in explained_cells()],
+        object=pointer("protocol"),
+        options=options("protocol"),
+        code=code("summarise", "protocol"),
+    log:
+        "results/logs/summarise/{protocol}.log",
+    conda:
+        ENVIRONMENT
+    script:
+        "../workflow/scripts/summarise.py"
+
+
+rule reproduction:
+    input:
+        datasets=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
+        performance="results/tables/performance.parquet",
+        agreement="results/tables/agreement.parquet" if "agreement" in STUDY.protocols else [],
+    output:
+        parquet="results/tables/reproduction.parquet",
+        csv="results/tables/reproduction.csv",
+        latex="results/tables/reproduction.tex",
+    params:
+        datasets=kinds("dataset"),
+        models=kinds("model"),
+        measures=kinds("measure"),
+        trainings={name: training.select_on for name, training in RESOLVED.trainings.items()},
+        code=code("reproduction"),
+    log:
+        "results/logs/reproduction.log",
+    conda:
+        ENVIRONMENT
+    script:
+        "../workflow/scripts/reproduction.py"
+
+
+rule timings:
+    input:
+        manifests(),
+    output:
+        parquet="results/tables/timings.parquet",
+        csv="results/tables/timings.csv",
+    params:
+        code=code("timings"),
+    log:
+        "results/logs/timings.log",
+    conda:
+        ENVIRONMENT
+    script:
+        "../workflow/scripts/timings.py"

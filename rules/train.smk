@@ -1,0 +1,33 @@
+rule train:
+    input:
+        instances="results/data/{dataset}/{variant}/instances.parquet",
+        summary="results/data/{dataset}/dataset.json",
+        embedding="results/data/{dataset}/embedding.safetensors",
+    output:
+        weights=f"results/models/{CELL}/weights.safetensors",
+        history=f"results/models/{CELL}/history.parquet",
+        predictions=f"results/models/{CELL}/predictions.parquet",
+        manifest=f"results/models/{CELL}/manifest.json",
+    params:
+        object=pointer("model"),
+        options=options("model"),
+        trainable=trainable,
+        training=training,
+        seeds=seeds,
+        code=code("train", "model"),
+    log:
+        f"results/logs/train/{CELL}.log",
+    benchmark:
+        f"results/benchmarks/train/{CELL}.tsv"
+    # One thread: results then are the same to the byte whatever --cores says.
+    threads: 1
+    resources:
+        gpu=1,
+        mem_mb=megabytes(4000),
+        runtime=minutes(240),
+        token_budget=STUDY.compute.token_budget,
+    retries: 1
+    conda:
+        ENVIRONMENT
+    script:
+        "../workflow/scripts/train.py"

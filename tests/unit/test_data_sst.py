@@ -1,0 +1,80 @@
+"""The Stanford Sentiment Treebank, on trees written in its form."""
+
+from pathlib import Path
+
+import pytest
+
+from plumbline.config.recipes import Preparation
+from plumbline.data.corpus import Example
+from plumbline.data.sst import parse_tree, sst
+from plumbline.errors import PlumblineError
+from plumbline.registry import Registry
+
+TREES = [
+    "(3 (2 It) (4 (2 's) (4 (3 good) (2 .))))",
+    "(0 (2 A) (1 (1 (2 -LRB-) (1 bad)) (2 (2 -RRB-) (2 film))))",
+    "(2 (2 A) (2 film))",
+    "(4 Great)",
+    "(1 (1 Not) (2 great))",
+]
+
+
+def write(raw: Path, trees: list[str] = TREES) -> Path:
+    (raw / "sst/trees").mkdir(parents=True)
+    for split in ("train", "dev", "test"):
+        (raw / f"sst/trees/{split}.txt").write_text("\n".join(trees) + "\n")
+    return raw
+
+
+def test_labels_words_and_splits(tmp_path: Path) -> None:
+    pytest.importorskip("spacy")
+    corpus = sst(write(tmp_path), 0)
+    assert corpus.classes == ["negative", "positive"]
+    assert corpus.dropped == {"neutral": {"train": 1, "dev": 1, "test": 1}}
+    assert corpus.examples[:4] == [
+        Example("train", 1, ["it", "s", "good"]),
+        Example("train", 0, ["a", "bad", "film"]),
+        Example("train", 1, ["great"]),
+        Example("train", 0, ["not", "great"]),
+    ]
+    assert [example.split for example in corpus.examples] == ["train"] * 4 + ["dev"] * 4 + ["test"] * 4
+
+
+def test_tree_by_hand() -> None:
+    assert parse_tree("(3 (2 (2 The) (2 Rock)) (4 is))") == (3, ["The", "Rock", "is"])
+    assert parse_tree("(0 (2 3) (1 4))") == (0, ["3", "4"])
+
+
+@pytest.mark.parametrize(
+    ("tree", "fault"),
+    [
+        ("(3 (2 It) (4 works)", "has unbalanced brackets"),
+        ("(3 (2 It) (4 works)))", "has unbalanced brackets"),
+        ("(3 It) (2 works)", "has unbalanced brackets"),
+        ("(5 (2 It) (4 works))", "has no root label 0 to 4"),
+        ("((2 It) (4 works))", "has no root label 0 to 4"),
+        ("It works .", "has no root label 0 to 4"),
+        ("(3", "has unbalanced brackets"),
+    ],
+)
+def test_malformed_trees_are_named_by_file_and_line(tmp_path: Path, tree: str, fault: str) -> None:
+    raw = write(tmp_path, [*TREES[:2], tree])
+    with pytest.raises(PlumblineError) as caught:
+        sst(raw, 0)
+    assert str(caught.value) == f"'{raw / 'sst/trees/train.txt'}', line 3: the tree {fault}; get the file again."
+
+
+def test_missing_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError) as caught:
+        sst(tmp_path, 0)
+    assert str(caught.value) == (
+        "Dataset 'sst' needs the files 'sst/trees/train.txt', 'sst/trees/dev.txt' and 'sst/trees/test.txt', which are "
+        f"not in the folder '{tmp_path}': get them from the Stanford Sentiment Treebank page, "
+        "https://nlp.stanford.edu/sentiment/ (trainDevTestTrees_PTB.zip) and put them there under these names."
+    )
+
+
+def test_declared_preparation_is_a_recipe() -> None:
+    recipe = Preparation(**Registry().get("dataset", "sst").preparation)
+    assert (recipe.longer_than, recipe.shorter_than, recipe.open_bound) == (5, None, "keep")
+    assert (recipe.embedding.path, recipe.embedding.missing) == ("vectors/wiki.simple.vec", "zeros")

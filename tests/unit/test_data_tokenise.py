@@ -1,0 +1,40 @@
+"""The cleaners, on texts whose words were found by hand."""
+
+import pytest
+
+pytest.importorskip("spacy")
+from plumbline.data.tokenise import clean, clean_treebank
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It's  a\n\tGOOD film.", ["it", "'s", "a", "good", "film", "."]),
+        ("I can't wait", ["i", "ca", "n't", "wait"]),
+        ("The 21st, 1.5 and A2 \u0663", ["the", "qqq", ",", "qqq", "and", "qqq", "qqq"]),
+        ("\u00a0\u2003 \n", []),
+        ("", []),
+    ],
+)
+def test_generic_cleaner(text: str, words: list[str]) -> None:
+    assert clean([text]) == [words]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("A -LRB- very -RRB- good film .", ["a", "very", "good", "film"]),
+        ("It does n't work", ["it", "does", "n", "t", "work"]),
+        ("co-writer\\/director 's 21st", ["co", "writer", "director", "s", "21st"]),
+        ("It can not , it cannot", ["it", "can", "not", "it", "can", "not"]),
+        ("... -- !", []),
+    ],
+)
+def test_treebank_cleaner(text: str, words: list[str]) -> None:
+    assert clean_treebank([text]) == [words]
+
+
+def test_texts_keep_their_order_and_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    texts = [f"text number {letter}" for letter in "abcdefghij" * 30]
+    assert [words[-1] for words in clean(texts)] == list("abcdefghij" * 30)
+    assert capfd.readouterr() == ("", "")

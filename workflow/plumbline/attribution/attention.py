@@ -1,0 +1,18 @@
+"""Attention weights as importances."""
+
+import torch
+
+from plumbline.attribution.importances import Importances, empty_scores, per_word
+from plumbline.data.instances import Instances
+from plumbline.models.evaluator import Evaluator
+from plumbline.registry import measure
+
+
+@measure("attention", needs=["attention"], range=[0, 1], equation="α_t")
+@torch.no_grad()
+def attention(evaluator: Evaluator, instances: Instances) -> Importances:
+    """The weight that the model's own attention gives each word."""
+    scores = empty_scores(instances)
+    for index, batch in evaluator.batches(instances.ids, instances.maskable):
+        per_word(evaluator.model(batch).attention, instances, index, scores)
+    return Importances(scores)

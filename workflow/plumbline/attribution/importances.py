@@ -1,0 +1,49 @@
+"""What a measure returns, and which output of the model it explains."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+
+from plumbline.data.instances import Instances
+
+Target = Literal["predicted", "gold"] | int
+Function = Literal["probability", "logit"]
+
+
+@dataclass(frozen=True)
+class Importances:
+    """One score per word of each instance. `target[i]` is the class explained, or None if the measure has none."""
+
+    scores: list[np.ndarray]
+    target: np.ndarray | None = None
+
+
+def target_classes(target: Target, logits: torch.Tensor, labels: np.ndarray) -> torch.Tensor:
+    """The class to explain in each row. logits: [B, C]; labels: [B]. Returns [B]."""
+    if target == "predicted":
+        return logits.argmax(dim=-1)
+    if target == "gold":
+        return torch.from_numpy(labels).long().to(logits.device)
+    return torch.full((len(logits),), int(target), device=logits.device)
+
+
+def explained_output(logits: torch.Tensor, classes: torch.Tensor, function: Function) -> torch.Tensor:
+    """The number that is explained in each row [B]: a class's probability or its logit."""
+    outputs = logits.softmax(dim=-1) if function == "probability" else logits
+    return outputs.gather(1, classes[:, None]).squeeze(1)
+
+
+def per_word(values: torch.Tensor, instances: Instances, index: np.ndarray, into: list[np.ndarray]) -> None:
+    """Cut padded values [B, L] to the words of each instance, specials left out."""
+    rows = values.detach().cpu().numpy()
+    for row, i in zip(rows, index, strict=True):
+        free = instances.maskable[i]
+        into[i] = row[: len(free)][free]
+
+
+def empty_scores(instances: Instances) -> list[np.ndarray]:
+    """A place for each instance's scores."""
+    return [np.empty(0, dtype=np.float32)] * len(instances)
+

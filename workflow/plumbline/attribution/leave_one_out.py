@@ -1,0 +1,76 @@
+"""Leave one out: delete a word, run the model again, see how the output moves."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from tqdm import tqdm
+
+from plumbline.attribution.importances import Importances
+from plumbline.data.instances import Instances
+from plumbline.models.block import predicted_classes
+from plumbline.models.evaluator import Evaluator
+from plumbline.registry import measure
+
+# Perturbed texts held at a time, as a multiple of the token budget; enough to fill batches of equal length.
+ROOM = 32
+
+
+def chunks(instances: Instances, tokens: int) -> Iterator[np.ndarray]:
+    """Positions of instances, sorted by length, cut so that their perturbed texts hold at most `tokens` (or one instance)."""
+    order = np.argsort(instances.lengths, kind="stable")
+    held, start = 0, 0
+    for end, i in enumerate(order):
+        cost = len(instances.ids[i]) ** 2
+        if held and held + cost > tokens:
+            yield order[start:end]
+            held, start = 0, end
+        held += cost
+    if start < len(order):
+        yield order[start:]
+
+
+def all_but_one(maskable: np.ndarray) -> np.ndarray:
+    """For each word, the positions that stay when it is deleted. maskable: [L]; returns [words, L - 1]."""
+    positions = np.arange(len(maskable) - 1)
+    return positions + (positions >= np.flatnonzero(maskable)[:, None])
+
+
+@measure("leave-one-out", equation="Σ_c |p_c(x) - p_c(x without t)|", range=[0, 2])
+def leave_one_out(
+    evaluator: Evaluator,
+    instances: Instances,
+    *,
+    output: Literal["distribution", "predicted", "gold"] = "distribution",
+    sign: Literal["absolute", "signed"] = "absolute",
+) -> Importances:
+    """The change in the output when a word is deleted and everything, attention too, is computed anew.
+
+    `distribution` sums the absolute change over classes; `predicted` and `gold` take the fall of one class's
+    probability, which may be `signed`.
+    """
+    before = evaluator.predict(instances)
+    targets = instances.label.astype(np.int32) if output == "gold" else predicted_classes(before)
+    scores: list[np.ndarray] = [np.empty(0, dtype=np.float32)] * len(instances)
+    progress = tqdm(total=len(instances), desc=f"leave-one-out, seed {evaluator.seed}", unit="text", disable=None)
+    for chunk in chunks(instances, ROOM * evaluator.token_budget):
+        ids: list[np.ndarray] = []
+        maskable: list[np.ndarray] = []
+        for i in chunk:
+            kept = all_but_one(instances.maskable[i])
+            ids += list(instances.ids[i][kept])
+            maskable += list(instances.maskable[i][kept])
+        owners = np.repeat(chunk, [instances.maskable[i].sum() for i in chunk])
+        # A text of one word leaves nothing to attend to: its only word has no defined score.
+        defined = np.array([free.any() for free in maskable])
+        fall = np.full((len(ids), before.shape[1]), np.nan, dtype=np.float32)
+        if defined.any():
+            rows = np.flatnonzero(defined)
+            fall[rows] = before[owners[rows]] - evaluator.probabilities([ids[r] for r in rows], [maskable[r] for r in rows])
+        change = np.abs(fall).sum(1) if output == "distribution" else fall[np.arange(len(ids)), targets[owners]]
+        change = np.abs(change) if sign == "absolute" else change
+        for i, values in zip(chunk, np.split(change, np.flatnonzero(np.diff(owners)) + 1), strict=True):
+            scores[i] = values
+        progress.update(len(chunk))
+    progress.close()
+    return Importances(scores, targets)

@@ -1,0 +1,81 @@
+"""All valid runs of a study, and why the other pairs are not among them."""
+
+from dataclasses import dataclass
+
+from plumbline.config.study import Resolved
+from plumbline.errors import PlumblineError
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """A block of models: one dataset, variant, model and block of seeds."""
+
+    dataset: str
+    variant: str
+    model: str
+    seeds: str
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """A pair that cannot run. `dataset` or `measure` is empty when it does not matter."""
+
+    dataset: str
+    model: str
+    measure: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What a study runs: its cells, the measures that explain each model, and what was left out."""
+
+    cells: list[Cell]
+    measures: dict[str, list[str]]
+    excluded: list[Excluded]
+
+
+def _missing(resolved: Resolved, measure: str, model: str) -> str:
+    needs = set(resolved.declarations["measure", measure].needs)
+    lacking = sorted(needs - set(resolved.declarations["model", model].provides))
+    return f"measure '{measure}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""
+
+
+def _unreadable(resolved: Resolved, dataset: str, model: str) -> str:
+    task, tasks = resolved.declarations["dataset", dataset].task, resolved.declarations["model", model].tasks
+    return "" if task in tasks else f"model '{model}' does {' and '.join(tasks)}, dataset '{dataset}' is {task}"
+
+
+def list_runs(resolved: Resolved) -> Runs:
+    """Every valid run. A pair that the config names outright and that cannot be is refused."""
+    study = resolved.study
+    excluded: list[Excluded] = []
+    cells: list[Cell] = []
+    measures: dict[str, list[str]] = {}
+    for model, entry in study.models.items():
+        measures[model] = []
+        for measure in entry.measures if entry.measures is not None else study.measures:
+            reason = _missing(resolved, measure, model)
+            if reason and entry.measures is not None:
+                raise PlumblineError(f"`models.{model}.measures`: {reason}; take it off the list.")
+            if reason:
+                excluded.append(Excluded("", model, measure, reason))
+            else:
+                measures[model].append(measure)
+        for dataset in entry.datasets if entry.datasets is not None else study.datasets:
+            reason = _unreadable(resolved, dataset, model)
+            if reason and entry.datasets is not None:
+                raise PlumblineError(f"`models.{model}.datasets`: {reason}; take it off the list.")
+            if reason:
+                excluded.append(Excluded(dataset, model, "", reason))
+            else:
+                cells += [Cell(dataset, "plain", model, seeds) for seeds in study.seeds]
+    for measure in study.measures:
+        if not any(measure in explained for explained in measures.values()):
+            reasons = [e.reason for e in excluded if e.measure == measure] or ["no model's list of measures names it"]
+            raise PlumblineError(f"`measures.{measure}` can explain no model of this study: {'; '.join(reasons)}.")
+    for dataset in study.datasets:
+        if not any(cell.dataset == dataset for cell in cells):
+            reasons = [e.reason for e in excluded if e.dataset == dataset] or ["no model's list of datasets names it"]
+            raise PlumblineError(f"`datasets.{dataset}` can train no model of this study: {'; '.join(reasons)}.")
+    return Runs(sorted(cells), measures, excluded)

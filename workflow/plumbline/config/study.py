@@ -1,0 +1,240 @@
+"""What a study is: the one source of truth for config files, their schema and the reference page."""
+
+import types
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
+
+from plumbline.config.recipes import Preparation, Recipe, Training
+from plumbline.errors import PlumblineError, nearest
+from plumbline.registry import Declaration, Kind, Registry
+
+Split = Literal["train", "dev", "test"]
+
+
+class Entry(BaseModel):
+    """A named object of a study. `kind` is the registered name behind it, by default the same name."""
+
+    model_config = ConfigDict(extra="allow")
+    kind: str = Field("", description="The registered object; by default the entry's own name.")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options set on the object."""
+        return dict(self.model_extra or {})
+
+
+class DatasetEntry(Entry):
+    """A dataset: its options and what to change in its preparation."""
+
+    preparation: dict[str, Any] = Field({}, description="Overrides of the dataset's preparation recipe.")
+
+
+class ModelEntry(Entry):
+    """A model: its options and what to change in its training."""
+
+    training: dict[str, Any] = Field({}, description="Overrides of the model's training recipe.")
+    measures: list[str] | None = Field(None, description="Only these measures explain this model; by default all it can have.")
+    datasets: list[str] | None = Field(None, description="Only these datasets train this model; by default all it can read.")
+
+
+class MeasureEntry(Entry):
+    """An importance measure and its options."""
+
+
+class ProtocolEntry(Entry):
+    """A way to score, and its options."""
+
+
+class Compute(Recipe):
+    """How work is cut. Results do not depend on it."""
+
+    token_budget: int = Field(
+        16384, ge=1, description="Tokens, padding included, that one forward pass may hold; bounds the memory."
+    )
+
+
+class Report(Recipe):
+    """What the report shows."""
+
+    examples: int = Field(12, ge=0, description="Instances per dataset and model shown as token heatmaps.")
+
+
+class Study(BaseModel):
+    """A whole study. The same keys serve the default study and every published one."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: str = Field("study", min_length=1, description="The title of tables and report.")
+    raw: str = Field(
+        "raw", description="Folder of the publishers' files; the variable PLUMBLINE_DATA, if set, takes its place."
+    )
+    plugins: list[str] = Field([], description="Your own Python files with datasets, models, measures or protocols.")
+    datasets: dict[str, DatasetEntry] = Field(description="The datasets, by name, with options and `preparation`.")
+    models: dict[str, ModelEntry] = Field(description="The models, by name, with options and `training`.")
+    seeds: list[str] = Field(
+        ["0"], min_length=1, description="Blocks of seeds, such as `0-4` or `10,50,257`; a block trains in one job."
+    )
+    measures: dict[str, MeasureEntry] = Field(description="The importance measures, by name, with options.")
+    explain: list[Split] = Field(["test"], min_length=1, description="The splits whose instances are explained.")
+    protocols: dict[str, ProtocolEntry] = Field({}, description="The ways to score, by name, with options.")
+    compute: Compute = Field(default_factory=Compute, description="How work is cut; results do not depend on it.")
+    report: Report = Field(default_factory=Report, description="What the report shows.")
+
+    @field_validator("datasets", "models", "measures", "protocols", mode="before")
+    @classmethod
+    def _names_alone(cls, value: Any) -> Any:
+        """A list of names, or a name with nothing behind it, means the defaults."""
+        if isinstance(value, list):
+            value = {name: {} for name in value}
+        return {name: entry or {} for name, entry in value.items()} if isinstance(value, dict) else value
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _blocks(cls, value: Any) -> Any:
+        blocks = value if isinstance(value, list) else [value]
+        return [str(block) for block in blocks]
+
+    @field_validator("seeds")
+    @classmethod
+    def _distinct(cls, blocks: list[str]) -> list[str]:
+        seen: set[int] = set()
+        for block in blocks:
+            for seed in parse_seeds(block):
+                if seed in seen:
+                    raise ValueError(f"seed {seed} stands twice in {blocks}; name each seed once.")
+                seen.add(seed)
+        return blocks
+
+
+def parse_seeds(block: str) -> list[int]:
+    """The seeds of a block: ``0-4`` is 0 to 4, ``10,50`` is 10 and 50."""
+    seeds: list[int] = []
+    for part in block.split(","):
+        first, _, last = part.partition("-")
+        if not first.isdigit() or (last and not last.isdigit()) or part.endswith("-") or (last and int(last) < int(first)):
+            raise ValueError(f"'{block}' is not a block of seeds; write '0-4' or '10,50,257'.")
+        seeds += range(int(first), int(last or first) + 1)
+    return seeds
+
+
+class Resolved:
+    """A study with every name looked up, every option typed and every recipe merged."""
+
+    def __init__(self, study: Study, folder: Path = Path()) -> None:
+        self.study = study
+        self.registry = Registry([str(folder / path) for path in study.plugins])
+        self.declarations: dict[tuple[Kind, str], Declaration] = {}
+        self.options: dict[tuple[Kind, str], dict[str, Any]] = {}
+        self.preparations: dict[str, Preparation] = {}
+        self.trainings: dict[str, Training] = {}
+        kinds: list[tuple[Kind, dict[str, Any]]] = [
+            ("dataset", study.datasets),
+            ("model", study.models),
+            ("measure", study.measures),
+            ("protocol", study.protocols),
+        ]
+        for kind, entries in kinds:
+            for name, entry in entries.items():
+                where = f"{kind}s.{name}"
+                _check_name(name, where)
+                declaration = self._declared(kind, name, entry, where)
+                self.declarations[kind, name] = declaration
+                self.options[kind, name] = _check_options(declaration, entry, where)
+                if kind == "dataset":
+                    self.preparations[name] = _merged(Preparation, declaration.preparation, entry.preparation, where, "preparation")
+                if kind == "model":
+                    self.trainings[name] = _merged(Training, declaration.training, entry.training, where, "training")
+                    for key, known in (("measures", study.measures), ("datasets", study.datasets)):
+                        for word in getattr(entry, key) or []:
+                            if word not in known:
+                                raise PlumblineError(f"`{where}.{key}` names '{word}'; {nearest(word, known)}")
+
+    def _declared(self, kind: Kind, name: str, entry: Entry, where: str) -> Declaration:
+        try:
+            return self.registry.get(kind, entry.kind or name)
+        except PlumblineError as error:
+            key = f"{where}.kind" if entry.kind else where
+            raise PlumblineError(f"`{key}`: {error}") from None
+
+
+def _check_name(name: str, where: str) -> None:
+    # Names become folders and wildcards, so they must be safe in both.
+    if not name or not all(c.isalnum() or c in "-_." for c in name) or name.startswith("."):
+        raise PlumblineError(f"`{where}`: a name may hold letters, digits, '-', '_' and '.' only.")
+
+
+def _check_options(declaration: Declaration, entry: Entry, where: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {name: (option.type, option.default) for name, option in declaration.options.items()}
+    own = [name for name in type(entry).model_fields if name != "options"]
+    try:
+        typed = create_model(declaration.name, __config__=ConfigDict(extra="forbid"), **fields)(**entry.options)
+    except ValidationError as error:
+        raise PlumblineError(sentence(error, where, [*fields, *own])) from None
+    return {name: getattr(typed, name) for name in sorted(fields)}
+
+
+def _merged(recipe: type, declared: dict[str, Any], override: dict[str, Any], where: str, key: str) -> Any:
+    merged = dict(declared)
+    for name, value in override.items():
+        nested = isinstance(value, dict) and isinstance(merged.get(name), dict)
+        merged[name] = {**merged[name], **value} if nested else value
+    try:
+        return recipe(**merged)
+    except ValidationError as error:
+        raise PlumblineError(sentence(error, f"{where}.{key}", recipe)) from None
+
+
+def _known_keys(model: type[BaseModel], path: Iterable[Any]) -> list[str]:
+    """The keys that could stand where an unknown one was found."""
+    at: Any = model
+    for part in path:
+        annotation = at.model_fields[part].annotation if isinstance(at, type) and part in at.model_fields else None
+        if annotation is None:
+            continue
+        if get_origin(annotation) in (Union, types.UnionType):
+            annotation = next(a for a in get_args(annotation) if a is not type(None))
+        at = get_args(annotation)[1] if get_origin(annotation) is dict else annotation
+    return list(at.model_fields) if isinstance(at, type) and issubclass(at, BaseModel) else []
+
+
+def sentence(error: ValidationError, prefix: str, known: type[BaseModel] | list[str]) -> str:
+    """The first fault of a validation as one sentence: the key, the value and what would be right."""
+    fault = error.errors()[0]
+    location = [str(part) for part in fault["loc"]]
+    key = ".".join([prefix, *location] if prefix else location)
+    value = fault["input"]
+    if fault["type"] == "extra_forbidden":
+        candidates = known if isinstance(known, list) else _known_keys(known, fault["loc"][:-1])
+        return f"`{key}` (set to {value!r}) is not a key that is known here; {nearest(location[-1], candidates)}"
+    if fault["type"] == "missing":
+        return f"`{key}` is missing; the study needs it."
+    if fault["type"] == "literal_error":
+        expected = [word.strip(" '") for word in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
+        return f"`{key}` is {value!r}; {nearest(str(value), expected)}"
+    message = fault["msg"].removeprefix("Value error, ")
+    return f"`{key}` is {value!r}: {message[0].lower() + message[1:].rstrip('.')}."
+
+
+def resolve(config: dict[str, Any], folder: Path = Path()) -> Resolved:
+    """Check a config whole, before any work; the first fault is raised as one sentence."""
+    try:
+        study = Study(**config)
+    except ValidationError as error:
+        raise PlumblineError(sentence(error, "", Study)) from None
+    return Resolved(study, folder)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """A config file as plain values."""
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise PlumblineError(f"There is no config file '{path}'.") from error
+    except yaml.YAMLError as error:
+        raise PlumblineError(f"'{path}' is not valid YAML: {str(error).splitlines()[0]}.") from error
+    if not isinstance(config, dict):
+        raise PlumblineError(f"'{path}' must hold keys and values, as config.yaml does.")
+    return config

@@ -1,0 +1,213 @@
+"""What every registered object must do, the user's too. Each check returns sentences about what is wrong; none is good.
+
+A new measure that passes gives one finite number per word, the same whatever the batch, the padding and the order.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from plumbline import store
+from plumbline.data.instances import Instances
+from plumbline.data.vocabulary import EOS, SOS, SPECIALS
+from plumbline.errors import PlumblineError
+from plumbline.models.batch import collate
+from plumbline.models.block import build
+from plumbline.models.evaluator import Evaluator
+from plumbline.protocols.explained import Explained
+from plumbline.registry import Declaration, Kind, Registry, load
+
+WORDS, DIMENSIONS, CLASSES = 40, 8, 2
+TOLERANCE = 1e-6
+
+
+def example_instances(count: int = 12, seed: int = 0) -> Instances:
+    """Texts of two to thirteen random words, as a dataset would give them."""
+    random = np.random.default_rng(seed)
+    words = [random.integers(len(SPECIALS), WORDS, size=2 + i % 12) for i in range(count)]
+    ids = [np.concatenate([[SOS], text, [EOS]]).astype(np.int32) for text in words]
+    maskable = [np.concatenate([[False], np.ones(len(text), dtype=bool), [False]]) for text in words]
+    split, instance = np.array(["test"] * count), np.arange(count, dtype=np.int32)
+    return Instances(split, instance, np.arange(count, dtype=np.int32) % CLASSES, ids, maskable)
+
+
+def example_model(declaration: Declaration, seed: int = 0) -> torch.nn.Module:
+    """The declared model with random weights."""
+    torch.manual_seed(seed)
+    options = {name: option.default for name, option in declaration.options.items()}
+    embedding = torch.randn(WORDS, DIMENSIONS)
+    embedding[0] = 0
+    return build(declaration.pointer, options, embedding, CLASSES)
+
+
+def _documented(declaration: Declaration, *facts: str) -> Iterator[str]:
+    if not declaration.summary:
+        yield "it has no docstring; say in one sentence what it is."
+    for fact in facts:
+        if not getattr(declaration, fact):
+            yield f"its declaration does not state `{fact}`."
+
+
+def check_metric(declaration: Declaration) -> Iterator[str]:
+    """A metric states which direction is better, its range and the equation it implements."""
+    yield from _documented(declaration, "direction", "range", "unit", "equation")
+    if declaration.direction not in ("higher", "lower"):
+        yield f"its direction is '{declaration.direction}'; it must be 'higher' or 'lower'."
+
+
+def check_dataset(declaration: Declaration) -> Iterator[str]:
+    """A dataset states where its files come from and under which licence."""
+    yield from _documented(declaration, "source", "licence")
+    if not callable(load(declaration.pointer)):
+        yield "it cannot be called."
+
+
+def check_model(declaration: Declaration) -> Iterator[str]:
+    """A model gives finite logits that do not depend on padding, and keeps what it says it provides."""
+    yield from _documented(declaration, "provides")
+    instances = example_instances()
+    model = example_model(declaration).eval()
+    batch = collate(instances.ids, instances.maskable)
+    with torch.no_grad():
+        together = model(batch)
+        alone = [model(collate([ids], [free])).logits[0] for ids, free in zip(instances.ids, instances.maskable, strict=True)]
+    if together.logits.shape != (len(instances), CLASSES):
+        yield f"its logits have shape {tuple(together.logits.shape)}, not [instances, classes]."
+        return
+    if not together.logits.isfinite().all():
+        yield "its logits are not finite."
+    if not torch.allclose(together.logits, torch.stack(alone), atol=TOLERANCE):
+        yield "its logits depend on the padding or on the other texts of the batch."
+    if "attention" in declaration.provides:
+        yield from _check_attention(model, batch, together)
+    if "gradient" in declaration.provides:
+        embedded = model.embedding(batch.ids).detach().requires_grad_()
+        (slope,) = torch.autograd.grad(model(batch, embedded).logits[:, 1].sum(), embedded)
+        if not slope.isfinite().all() or not slope.abs().sum() > 0:
+            yield "it provides 'gradient', but the gradient to the word vectors is zero or not finite."
+
+
+def _check_attention(model: Any, batch: Any, output: Any) -> Iterator[str]:
+    if output.attention is None:
+        yield "it provides 'attention', but its output has none."
+        return
+    if not torch.allclose(output.attention.sum(1), torch.ones(len(output.attention)), atol=TOLERANCE):
+        yield "its attention does not sum to 1."
+    if output.attention[~batch.attendable].abs().max() > 0:
+        yield "its attention falls on special tokens or padding."
+    with torch.no_grad():
+        hidden = model.encode(model.embedding(batch.ids), batch)
+        again = model.decode(hidden, model.attend(hidden, batch))
+    if not torch.allclose(again, output.logits, atol=TOLERANCE):
+        yield "its parts encode, attend and decode do not give what the whole gives."
+
+
+def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]:
+    """A measure gives one finite number per word, the same for any budget and order, on every model that it can explain."""
+    yield from _documented(declaration, "direction", "equation")
+    measure = load(declaration.pointer)
+    options = {name: option.default for name, option in declaration.options.items()}
+    models = [model for model in registry.all("model") if set(declaration.needs) <= set(model.provides)]
+    if not models:
+        yield f"no registered model provides what it needs: {', '.join(declaration.needs)}."
+    for model in models:
+        for fault in _check_measure_on(measure, options, lambda model=model: example_model(model)):
+            yield f"on model '{model.name}' {fault}"
+
+
+def _check_measure_on(
+    measure: Callable[..., Any], options: dict[str, Any], make: Callable[[], torch.nn.Module]
+) -> Iterator[str]:
+    instances = example_instances()
+    longest = int(instances.lengths.max())
+
+    def scores(some: Instances, budget: int) -> list[np.ndarray]:
+        return list(measure(Evaluator(make(), 0, budget), some, **options).scores)
+
+    whole = scores(instances, 10_000)
+    for i, (found, free) in enumerate(zip(whole, instances.maskable, strict=True)):
+        if np.shape(found) != (free.sum(),):
+            yield f"it gives scores of shape {np.shape(found)} for a text of {free.sum()} words."
+            return
+        if not np.isfinite(found).all():
+            yield f"its scores of text {i} are not finite."
+            return
+    order = np.random.default_rng(1).permutation(len(instances))
+    again = {
+        "differ when it is run again": scores(instances, 10_000),
+        "depend on the token budget": scores(instances, longest),
+        "depend on the order of the texts": [scores(instances.take(order), 3 * longest)[j] for j in np.argsort(order)],
+    }
+    for fault, others in again.items():
+        if not all(np.allclose(a, b, atol=TOLERANCE) for a, b in zip(whole, others, strict=True)):
+            yield f"its scores {fault}."
+
+
+def check_protocol(declaration: Declaration) -> Iterator[str]:
+    """A protocol turns importances into valid rows of scores, deterministically, and scores into its table."""
+    yield from _documented(declaration, "equation")
+    protocol = load(declaration.pointer)(**{name: option.default for name, option in declaration.options.items()})
+    with TemporaryDirectory() as folder:
+        explained = example_explained(Path(folder))
+        scores = protocol.score(explained)
+        path = Path(folder, "scores.parquet")
+        try:
+            store.write_table(path, "scores", scores)
+        except PlumblineError as error:
+            yield f"its scores cannot be stored: {error}"
+            return
+        table = store.read_table(path, "scores")
+        store.write_table(path, "scores", protocol.score(explained))
+        if not table.equals(store.read_table(path, "scores")):
+            yield "its scores differ when it is run again."
+        if protocol.table not in store.ARTEFACTS:
+            yield f"its table '{protocol.table}' is not declared; call plumbline.store.declare in its file."
+            return
+        summary = protocol.summarise(table)
+        expected = set(store.ARTEFACTS[protocol.table].schema.names) - {"dataset", "variant", "model"}
+        if set(summary.columns) != expected:
+            yield f"its summary differs from its declared table in {', '.join(sorted(set(summary.columns) ^ expected))}."
+
+
+def example_explained(folder: Path) -> Explained:
+    """A small cell with three measures, two seeds and random importances."""
+    instances = example_instances(24)
+    random = np.random.default_rng(2)
+    seeds = [0, 1]
+    keys = {
+        "seed": np.repeat(seeds, len(instances)),
+        "split": np.tile(instances.split, len(seeds)),
+        "instance": np.tile(instances.instance, len(seeds)),
+    }
+    rows = len(keys["seed"])
+    share = random.random(rows)
+    probabilities = [np.array([p, 1 - p], dtype=np.float32) for p in share]
+    labels = np.tile(instances.label, len(seeds))
+    predictions = folder / "predictions.parquet"
+    store.write_table(predictions, "predictions", {**keys, "label": labels, "probabilities": probabilities})
+    words = [int(free.sum()) for free in instances.maskable] * len(seeds)
+    importances = {}
+    for measure in ("a", "b", "c"):
+        importances[measure] = folder / f"{measure}.parquet"
+        scores = [random.random(n).astype(np.float32) for n in words]
+        target = pa.nulls(rows, pa.int32())
+        store.write_table(importances[measure], "attributions", {**keys, "target": target, "scores": scores})
+    return Explained(predictions, importances, seeds, ["test"])
+
+
+def check(kind: Kind, name: str, registry: Registry) -> list[str]:
+    """All that is wrong with one registered object, as sentences."""
+    declaration = registry.get(kind, name)
+    faults: dict[str, Callable[[], Iterator[str]]] = {
+        "metric": lambda: check_metric(declaration),
+        "dataset": lambda: check_dataset(declaration),
+        "model": lambda: check_model(declaration),
+        "measure": lambda: check_measure(declaration, registry),
+        "protocol": lambda: check_protocol(declaration),
+    }
+    return [f"The {kind} '{name}': {fault}" for fault in faults[kind]()]

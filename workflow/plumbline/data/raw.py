@@ -1,0 +1,47 @@
+"""Which of the publishers' files a study reads. It is asked while the Snakefile is parsed, so it imports nothing heavy."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from plumbline.config.study import Resolved
+from plumbline.data.sources import missing_files
+from plumbline.errors import PlumblineError
+
+# What the rule fetch_vader brings by package name; anything else must lie under the raw folder.
+FETCHED = ["vader/movieReviewSnippets_GroundTruth.txt", "vader/vader_lexicon.txt"]
+
+
+def _needed(resolved: Resolved, dataset: str) -> Iterator[tuple[str, str]]:
+    """The declared files that a dataset's options ask for; a key ``option=value:...`` counts only with that option."""
+    options = resolved.options["dataset", dataset]
+    for key, path in resolved.declarations["dataset", dataset].files.items():
+        option, condition, value = key.partition(":")[0].partition("=")
+        if not condition or str(options[option]) == value:
+            yield key, path
+
+
+def raw_files(resolved: Resolved, dataset: str, raw: Path) -> list[str]:
+    """The files that a dataset is read from."""
+    return [str(raw / path) for _, path in _needed(resolved, dataset)]
+
+
+def vectors_of(resolved: Resolved, dataset: str, raw: Path) -> list[str]:
+    """The file of word vectors that a dataset's recipe names, if it names one."""
+    embedding = resolved.preparations[dataset].embedding
+    return [str(raw / embedding.path)] if embedding.kind == "file" else []
+
+
+def check_raw(resolved: Resolved, raw: Path) -> None:
+    """Refuse a study whose files are not there, before any work: what is missing, where to get it, where to put it."""
+    for dataset in resolved.study.datasets:
+        declaration = resolved.declarations["dataset", dataset]
+        files = {key: path for key, path in _needed(resolved, dataset) if path not in FETCHED}
+        sentence = missing_files(dataset, files, raw, declaration.source)
+        if sentence:
+            raise PlumblineError(sentence)
+        embedding = resolved.preparations[dataset].embedding
+        if embedding.kind == "file" and not (raw / embedding.path).is_file():
+            raise PlumblineError(
+                f"Dataset '{dataset}' takes its word vectors from '{embedding.path}', which is not in the folder '{raw}': put a "
+                f"GloVe or fastText text file there, or set `datasets.{dataset}.preparation.embedding` to another."
+            )

@@ -1,0 +1,50 @@
+"""The publishers' files under the raw folder: what a dataset declares, what is missing, and reading lines of text."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from plumbline.errors import PlumblineError
+from plumbline.registry import declarations_in
+
+
+def missing_files(name: str, files: Mapping[str, str], raw: Path, source: str) -> str | None:
+    """One sentence about a dataset's files that are not under `raw`: which, where published, where to put them."""
+    missing = [path for path in files.values() if not (raw / path).exists()]
+    if not missing:
+        return None
+    named = " and ".join(", ".join(f"'{path}'" for path in part) for part in (missing[:-1], missing[-1:]) if part)
+    some, which, it = ("file", "is", "it") if len(missing) == 1 else ("files", "are", "them")
+    names = "that name" if len(missing) == 1 else "these names"
+    return (
+        f"Dataset '{name}' needs the {some} {named}, which {which} not in the folder '{raw}': "
+        f"get {it} from {source} and put {it} there under {names}."
+    )
+
+
+def declared_files(module: str, name: str, raw: Path, only: Iterable[str] | None = None) -> dict[str, Path]:
+    """The files that the dataset `name` declares in the Python file `module`, refused if one is missing.
+
+    `only` names the declared files that are needed, where a dataset does not need all.
+    """
+    # Read from the declaration, so that a path is written down once.
+    declaration = next(d for d in declarations_in(Path(module)) if d.kind == "dataset" and d.name == name)
+    files = {key: declaration.files[key] for key in (declaration.files if only is None else only)}
+    sentence = missing_files(name, files, raw, declaration.source)
+    if sentence:
+        raise PlumblineError(sentence)
+    return {key: raw / path for key, path in files.items()}
+
+
+def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """The lines of a text file that are not blank, with their numbers from 1."""
+    # Bytes are cut at line feeds only: str.splitlines would also cut at characters that texts may hold.
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                text = line.decode(encoding).strip("\r\n")
+            except UnicodeDecodeError:
+                raise PlumblineError(
+                    f"'{path}', line {number} is not {encoding} text: the file is damaged, get it again."
+                ) from None
+            if text.strip():
+                yield number, text

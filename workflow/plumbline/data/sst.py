@@ -1,0 +1,65 @@
+"""The Stanford Sentiment Treebank (Socher et al. 2013), two classes, cleaned as Jain & Wallace (2019) did."""
+
+import re
+from pathlib import Path
+
+from plumbline.data.corpus import Corpus, Example
+from plumbline.data.sources import declared_files, read_lines
+from plumbline.data.tokenise import clean_treebank
+from plumbline.errors import PlumblineError
+from plumbline.registry import dataset
+
+NEUTRAL = 2
+_PART = re.compile(r"\(|\)|[^()\s]+")
+
+
+def parse_tree(line: str) -> tuple[int, list[str]]:
+    """The root's label and the words of a tree such as ``(3 (2 It) (4 works))``; a ValueError says what is wrong."""
+    parts = _PART.findall(line)
+    if len(parts) < 2 or parts[0] != "(" or parts[1] not in {"0", "1", "2", "3", "4"}:
+        raise ValueError("has no root label 0 to 4")
+    words = []
+    depth = 0
+    for before, part in zip(["", *parts], parts, strict=False):
+        if depth == 0 and before:
+            raise ValueError("has unbalanced brackets")
+        depth += (part == "(") - (part == ")")
+        # What follows an opening bracket is the label of its node.
+        if part not in "()" and before != "(":
+            words.append(part)
+    if depth:
+        raise ValueError("has unbalanced brackets")
+    return int(parts[1]), words
+
+
+@dataset(
+    "sst",
+    files={"train": "sst/trees/train.txt", "dev": "sst/trees/dev.txt", "test": "sst/trees/test.txt"},
+    source="the Stanford Sentiment Treebank page, https://nlp.stanford.edu/sentiment/ (trainDevTestTrees_PTB.zip)",
+    licence="free for research, as its publishers allow",
+    preparation={
+        "longer_than": 5,
+        "minimum_document_frequency": 1,
+        "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "dimensions": 300, "missing": "zeros"},
+    },
+)
+def sst(raw: Path, seed: int) -> Corpus:
+    """Sentences from film reviews, positive or negative by their root label; neutral ones are left out.
+
+    The splits are given, so `seed` changes nothing.
+    """
+    rows: list[tuple[str, int, str]] = []
+    neutral: dict[str, int] = {}
+    for split, path in declared_files(__file__, "sst", raw).items():
+        for number, line in read_lines(path):
+            try:
+                label, words = parse_tree(line)
+            except ValueError as error:
+                raise PlumblineError(f"'{path}', line {number}: the tree {error}; get the file again.") from None
+            if label == NEUTRAL:
+                neutral[split] = neutral.get(split, 0) + 1
+            else:
+                rows.append((split, int(label > NEUTRAL), " ".join(words)))
+    cleaned = clean_treebank(text for _, _, text in rows)
+    examples = [Example(split, label, tokens) for (split, label, _), tokens in zip(rows, cleaned, strict=True)]
+    return Corpus(examples, ["negative", "positive"], dropped={"neutral": neutral} if neutral else {})

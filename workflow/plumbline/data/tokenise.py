@@ -1,0 +1,32 @@
+"""From running text to words: the cleaners of Jain & Wallace (2019)."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
+
+NUMBER = "qqq"
+_BRACKETS = re.compile(r"-[LR]RB-")
+_NOT_WORD = re.compile(r"\W")
+
+
+def _words(texts: Iterable[str]) -> Iterator[list[str]]:
+    """The lowercase words of each text, by spaCy's English tokeniser without a model."""
+    import spacy
+
+    collapsed = [" ".join(text.split()) for text in texts]
+    tokenizer: Any = spacy.blank("en").tokenizer
+    documents = tokenizer.pipe(collapsed)
+    for document in tqdm(documents, total=len(collapsed), desc="tokenise", unit="text", disable=None):
+        yield [token.lower_ for token in document if not token.is_space]
+
+
+def clean(texts: Iterable[str]) -> list[list[str]]:
+    """The generic cleaner: collapse white space, tokenise, lowercase; a word that holds a digit becomes `qqq`."""
+    return [[NUMBER if any(map(str.isdigit, word)) else word for word in words] for words in _words(texts)]
+
+
+def clean_treebank(texts: Iterable[str]) -> list[list[str]]:
+    """The cleaner of SST: brackets and every character that is not of a word become spaces; digits stay."""
+    return list(_words(_NOT_WORD.sub(" ", _BRACKETS.sub(" ", text)) for text in texts))

@@ -1,0 +1,17 @@
+"""The one exception that is meant for people."""
+
+from difflib import get_close_matches
+from collections.abc import Iterable
+
+
+class PlumblineError(Exception):
+    """A sentence for the person who caused it: what was asked, what is wrong, what to do."""
+
+
+def nearest(word: str, candidates: Iterable[str]) -> str:
+    """The tail of an error about a misspelt name: the nearest right one, or all of them if none is near."""
+    known = sorted(candidates)
+    close = get_close_matches(word, known, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"known are: {', '.join(known)}." if known else "none is known here."

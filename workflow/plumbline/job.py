@@ -1,0 +1,104 @@
+"""What every script under workflow/scripts shares: one sentence for a person's fault, and a manifest of what was done."""
+
+import platform
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import plumbline
+from plumbline.errors import PlumblineError
+from plumbline.store import write_json
+
+PACKAGES = ["torch", "numpy", "pandas", "scipy", "pyarrow", "spacy", "captum", "transformers", "snakemake"]
+
+
+def plain(value: Any) -> Any:
+    """Snakemake's containers as plain lists and dictionaries."""
+    if hasattr(value, "items"):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def versions() -> dict[str, str]:
+    """The versions that a result depends on."""
+    found = {"python": platform.python_version(), "plumbline": plumbline.__version__}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _age() -> float:
+    """Seconds since this process was started."""
+    import psutil
+
+    return time.time() - psutil.Process().create_time()
+
+
+class Job:
+    """A running job: its Snakemake object, its clock and its manifest."""
+
+    def __init__(self, snakemake: Any) -> None:
+        self.snakemake = snakemake
+        self._startup = _age()
+        self._clock = time.perf_counter()
+
+    def manifest(self, rows: int, device: Any = None) -> None:
+        """Write what was run, with which options and versions, where, and what it cost."""
+        kind = str(device or "cpu")
+        peak_gpu, devices = 0.0, [platform.processor() or platform.machine()]
+        if kind.startswith("cuda"):
+            import torch
+
+            peak_gpu = torch.cuda.max_memory_allocated(device) / 2**20
+            devices = [torch.cuda.get_device_name(device)]
+        seconds = time.perf_counter() - self._clock
+        write_json(
+            self.snakemake.output.manifest,
+            {
+                "rule": self.snakemake.rule,
+                "keys": plain(self.snakemake.wildcards),
+                "config": plain(self.snakemake.params),
+                "versions": versions(),
+                "host": platform.node(),
+                "devices": devices,
+                "device": kind,
+                "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+                "seconds": seconds,
+                "startup_seconds": self._startup,
+                "peak_rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                "peak_gpu": peak_gpu,
+                "rows": rows,
+                "rows_per_second": rows / max(seconds, 1e-9),
+            },
+        )
+
+
+@contextmanager
+def job(snakemake: Any) -> Iterator[Job]:
+    """Run a script's body. A fault of the input ends in one sentence on the terminal and in the log, not a traceback."""
+    log = Path(snakemake.log[0]) if snakemake.log else None
+    try:
+        yield Job(snakemake)
+    except PlumblineError as error:
+        message = f"plumbline: {error}"
+        if log:
+            log.write_text(message + "\n", encoding="utf-8")
+        print(f"\n{message}\n", file=sys.stderr)
+        sys.exit(1)
+    except Exception:
+        if log:
+            import traceback
+
+            log.write_text(traceback.format_exc(), encoding="utf-8")
+        raise

@@ -1,0 +1,55 @@
+"""Rows of token ids as padded tensors, and how many fit into one forward pass."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from plumbline.data.vocabulary import PAD
+from plumbline.errors import PlumblineError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded rows.
+
+    ids: [B, L] token ids; lengths: [B] on the CPU, real tokens with specials; present: [B, L] what is no padding;
+    attendable: [B, L] where attention may fall, which leaves out specials and padding.
+    """
+
+    ids: torch.Tensor
+    lengths: torch.Tensor
+    present: torch.Tensor
+    attendable: torch.Tensor
+
+
+def collate(ids: Sequence[np.ndarray], attendable: Sequence[np.ndarray], device: torch.device | str = "cpu") -> Batch:
+    """Pad rows to the longest of them."""
+    lengths = torch.tensor([len(row) for row in ids])
+    width = int(lengths.max())
+    padded = np.full((len(ids), width), PAD, dtype=np.int64)
+    attended = np.zeros((len(ids), width), dtype=bool)
+    for i, (row, free) in enumerate(zip(ids, attendable, strict=True)):
+        padded[i, : len(row)] = row
+        attended[i, : len(row)] = free
+    present = torch.arange(width)[None, :] < lengths[:, None]
+    return Batch(
+        torch.from_numpy(padded).to(device), lengths, present.to(device), torch.from_numpy(attended).to(device)
+    )
+
+
+def plan(lengths: np.ndarray, token_budget: int) -> list[np.ndarray]:
+    """Cut rows, sorted by length, into batches of at most `token_budget` tokens, padding included."""
+    if len(lengths) and lengths.max() > token_budget:
+        raise PlumblineError(
+            f"A text of {lengths.max()} tokens does not fit into `compute.token_budget`, which is {token_budget}; "
+            f"raise it to at least {lengths.max()}."
+        )
+    order = np.argsort(lengths, kind="stable")
+    batches, start = [], 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or (end + 1 - start) * lengths[order[end]] > token_budget:
+            batches.append(order[start:end])
+            start = end
+    return batches

@@ -1,0 +1,52 @@
+"""Encoders of Jain & Wallace 2019: from embedded tokens [B, L, d] to hidden states [B, L, H]."""
+
+from typing import Literal
+
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from plumbline.models.batch import Batch
+
+
+class BiLSTM(nn.Module):
+    """One layer, `hidden` units per direction; H = 2 * hidden."""
+
+    def __init__(self, dimensions: int, hidden: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(dimensions, hidden, batch_first=True, bidirectional=True)
+        self.size = 2 * hidden
+
+    def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:
+        packed = pack_padded_sequence(embedded, batch.lengths, batch_first=True, enforce_sorted=False)
+        hidden, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=embedded.shape[1])
+        return hidden
+
+
+class CNN(nn.Module):
+    """Parallel convolutions of widths 1, 3, 5 and 7 with `hidden` filters each, ReLU; H = 4 * hidden."""
+
+    def __init__(self, dimensions: int, hidden: int) -> None:
+        super().__init__()
+        self.convolutions = nn.ModuleList(nn.Conv1d(dimensions, hidden, width, padding="same") for width in (1, 3, 5, 7))
+        self.size = 4 * hidden
+
+    def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:
+        # Padding must be zero on the way in too, or a wide filter at the last word would see it.
+        present = batch.present[:, None, :]
+        signal = embedded.transpose(1, 2) * present
+        hidden = torch.cat([convolution(signal) for convolution in self.convolutions], dim=1).relu()
+        return (hidden * present).transpose(1, 2)
+
+
+class Average(nn.Module):
+    """Each token by itself: a linear map and a nonlinearity; H = hidden. tanh and 128 as in the study's code."""
+
+    def __init__(self, dimensions: int, hidden: int, activation: Literal["tanh", "relu"] = "tanh") -> None:
+        super().__init__()
+        self.linear = nn.Linear(dimensions, hidden)
+        self.activation = {"tanh": torch.tanh, "relu": torch.relu}[activation]
+        self.size = hidden
+
+    def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:
+        return self.activation(self.linear(embedded))

@@ -1,0 +1,78 @@
+"""What a protocol may read about one cell: predictions and importances, aligned instance by instance."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from plumbline.data.instances import ragged
+from plumbline.errors import PlumblineError
+from plumbline.store import read_table
+
+if TYPE_CHECKING:
+    from plumbline.models.evaluator import Evaluator
+
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Explanations:
+    """One seed's explained instances. `scores[measure][i]` has one number per word of instance i."""
+
+    seed: int
+    split: np.ndarray
+    instance: np.ndarray
+    predicted_class: np.ndarray
+    scores: dict[str, list[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A cell with its predictions and importances; `models` loads the block's models for protocols that ask them."""
+
+    predictions: Path
+    importances: Mapping[str, Path]
+    seeds: list[int]
+    splits: list[str]
+    models: Callable[[], Iterable["Evaluator"]] = field(default=lambda: ())
+
+    def by_seed(self) -> Iterator[Explanations]:
+        """The explanations of each seed, all measures in the order of the predictions."""
+        predictions = read_table(self.predictions, "predictions")
+        tables = {measure: read_table(path, "attributions") for measure, path in self.importances.items()}
+        for seed in self.seeds:
+            told = _rows(predictions, seed, self.splits)
+            keys = _keys(told)
+            probabilities = np.stack(ragged(told["probabilities"])) if keys else np.empty((0, 1))
+            yield Explanations(
+                seed,
+                np.array([split for split, _ in keys]),
+                np.array([instance for _, instance in keys], dtype=np.int32),
+                probabilities.argmax(1).astype(np.int32),
+                {name: _aligned(_rows(table, seed, self.splits), keys, name, seed) for name, table in tables.items()},
+            )
+
+
+def _rows(table: pa.Table, seed: int, splits: list[str]) -> pa.Table:
+    here = pc.and_(pc.equal(table["seed"], seed), pc.is_in(table["split"].cast(pa.string()), pa.array(splits)))
+    return table.filter(here)
+
+
+def _keys(table: pa.Table) -> list[Key]:
+    return list(zip(table["split"].to_pylist(), table["instance"].to_pylist(), strict=True))
+
+
+def _aligned(table: pa.Table, keys: list[Key], measure: str, seed: int) -> list[np.ndarray]:
+    place = {key: i for i, key in enumerate(_keys(table))}
+    lacking = [key for key in keys if key not in place]
+    if lacking:
+        raise PlumblineError(
+            f"The importances of measure '{measure}', seed {seed}, lack {len(lacking)} of {len(keys)} instances, "
+            f"the first being {lacking[0][0]} {lacking[0][1]}."
+        )
+    scores = ragged(table["scores"])
+    return [scores[place[key]] for key in keys]

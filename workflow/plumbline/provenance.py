@@ -1,0 +1,64 @@
+"""Which code a job can reach, as one hash, so that Snakemake reruns what an edit changed and nothing else.
+
+Snakemake does not see imported modules. Each rule carries in `params` the hash of the syntax trees of its script, of
+the registered objects it uses and of every plumbline module that these import, directly or not. Comments, white space
+and docstrings are not part of it.
+"""
+
+import ast
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from plumbline.registry import PACKAGE
+
+
+class _WithoutDocstrings(ast.NodeTransformer):
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+                node.body = node.body[1:] or [ast.Pass()]
+        return node
+
+
+def module_file(module: str) -> Path | None:
+    """The file of a plumbline module, or None for anything else."""
+    place = PACKAGE.parent.joinpath(*module.split("."))
+    if not module.startswith("plumbline"):
+        return None
+    return next((p for p in (place.with_suffix(".py"), place / "__init__.py") if p.is_file()), None)
+
+
+@cache
+def _read(path: Path) -> tuple[str, frozenset[Path]]:
+    """A file's hash and the plumbline files that it imports, at any depth of its code."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    files = {file for module in imported if (file := module_file(module))}
+    digest = hashlib.sha256(ast.dump(_WithoutDocstrings().visit(tree)).encode()).hexdigest()
+    return digest, frozenset(files)
+
+
+def reachable(*roots: Path) -> set[Path]:
+    """All files that the roots can reach by imports, the roots included."""
+    found: set[Path] = set()
+    pending = [root.resolve() for root in roots]
+    while pending:
+        path = pending.pop()
+        if path not in found:
+            found.add(path)
+            pending += _read(path)[1]
+    return found
+
+
+def code_hash(*roots: Path) -> str:
+    """One short hash of everything that the roots can reach. It does not depend on where the project lies."""
+    digests = sorted(_read(path)[0] for path in reachable(*roots))
+    return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]

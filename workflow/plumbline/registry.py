@@ -1,0 +1,204 @@
+"""Plug-ins by name: datasets, models, measures, protocols and metrics, each declared by a decorator in one file.
+
+Declarations are read from the syntax tree, never by importing, because every job re-reads the config and must not pay
+for torch or spaCy. So a decorator takes literals only, and the keyword-only arguments of the decorated function (or of
+the decorated class's ``__init__``) are the options that the config may set: their annotations are the types that are
+checked and their defaults the defaults. The object itself is imported by `load`, in the job that needs it.
+
+    @measure("gradient-attached", needs=["gradient"], attention="attached")
+    @measure("gradient", needs=["gradient", "attention"])
+    def gradient(evaluator, instances, *, attention: Literal["detached", "attached"] = "detached"): ...
+"""
+
+import ast
+import hashlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+from plumbline.errors import PlumblineError, nearest
+
+Kind = Literal["dataset", "model", "measure", "protocol", "metric"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+PACKAGE = Path(__file__).parent
+ROOMS = ("data", "models", "attribution", "protocols", "tables")
+
+# What a declaration states about its object. Any other keyword of the decorator presets an option.
+FACTS: dict[str, dict[str, Any]] = {
+    "dataset": {"files": {}, "source": "", "licence": "", "task": "classification", "preparation": {}},
+    "model": {"provides": [], "tasks": ["classification"], "training": {}},
+    "measure": {"needs": [], "direction": "higher", "range": None, "equation": ""},
+    "protocol": {"reads": ["importances"], "gpu": False, "equation": ""},
+    "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
+}
+OPTION_TYPES = {"Literal": Literal, "int": int, "float": float, "bool": bool, "str": str, "list": list, "dict": dict}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One thing that the config may set on an object."""
+
+    type: Any
+    annotation: str
+    default: Any
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What the registry knows about an object without importing it."""
+
+    kind: Kind
+    name: str
+    path: Path
+    attribute: str
+    facts: dict[str, Any]
+    options: dict[str, Option] = field(default_factory=dict)
+    summary: str = ""
+
+    @property
+    def pointer(self) -> str:
+        """Where `load` finds the object: ``package.module:attribute`` or, for a plug-in, ``file.py:attribute``."""
+        if self.path.is_relative_to(PACKAGE):
+            module = ".".join(("plumbline", *self.path.relative_to(PACKAGE).with_suffix("").parts))
+            return f"{module}:{self.attribute}"
+        return f"{self.path}:{self.attribute}"
+
+    def __getattr__(self, fact: str) -> Any:
+        facts = object.__getattribute__(self, "facts")
+        if fact in facts:
+            return facts[fact]
+        raise AttributeError(fact)
+
+
+def _decorator(kind: Kind) -> Callable[..., Callable[[T], T]]:
+    def declare(name: str, **stated: Any) -> Callable[[T], T]:
+        return lambda declared: declared
+
+    declare.__name__ = declare.__qualname__ = kind
+    declare.__doc__ = f"Declare a {kind}: its name, then {', '.join(FACTS[kind])}, then presets of its options."
+    return declare
+
+
+dataset, model, measure, protocol, metric = (_decorator(kind) for kind in KINDS)
+
+
+def _options(node: ast.FunctionDef | ast.ClassDef, where: str) -> dict[str, Option]:
+    if isinstance(node, ast.ClassDef):
+        inits = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
+        if not inits:
+            return {}
+        node = inits[0]
+    options = {}
+    for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+        if argument.annotation is None or default is None:
+            raise PlumblineError(f"{where}: option '{argument.arg}' needs a type and a default.")
+        annotation = ast.unparse(argument.annotation)
+        try:
+            type_ = eval(annotation, {"__builtins__": {}}, OPTION_TYPES)
+            value = ast.literal_eval(default)
+        except (NameError, ValueError, TypeError) as error:
+            known = ", ".join(OPTION_TYPES)
+            raise PlumblineError(
+                f"{where}: option '{argument.arg}: {annotation}' must be typed with {known} and have a literal default."
+            ) from error
+        options[argument.arg] = Option(type_, annotation, value)
+    return options
+
+
+def declarations_in(path: Path) -> Iterator[Declaration]:
+    """All declarations of one file, read from its syntax tree."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise PlumblineError(f"The plug-in file '{path}' does not exist.") from error
+    except SyntaxError as error:
+        raise PlumblineError(f"The plug-in file '{path}' is not valid Python: {error.msg}, line {error.lineno}.") from error
+    for node in tree.body:
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            continue
+        calls = [call for call in node.decorator_list if isinstance(call, ast.Call) and _kind(call) in KINDS]
+        for call in calls:
+            yield _declaration(call, calls[-1], node, path)
+
+
+def _kind(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _declaration(call: ast.Call, lowest: ast.Call, node: ast.FunctionDef | ast.ClassDef, path: Path) -> Declaration:
+    """One decorator's declaration. In a stack, the facts of the lowest one hold for all that do not state their own."""
+    kind: Kind = _kind(call)  # type: ignore[assignment]
+    where = f"{path.name}, line {call.lineno}: the {kind} '{node.name}'"
+    try:
+        name = ast.literal_eval(call.args[0])
+        stated, shared = (
+            {keyword.arg: ast.literal_eval(keyword.value) for keyword in c.keywords if keyword.arg} for c in (call, lowest)
+        )
+    except (ValueError, IndexError) as error:
+        raise PlumblineError(f"{where} must be declared with a name and literal values.") from error
+    options = _options(node, where)
+    facts = {fact: stated.pop(fact, shared.get(fact, default)) for fact, default in FACTS[kind].items()}
+    for preset, value in stated.items():
+        if preset not in options:
+            raise PlumblineError(f"{where} states '{preset}': {nearest(preset, [*FACTS[kind], *options])}")
+        options[preset] = Option(options[preset].type, options[preset].annotation, value)
+    summary = (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")
+    return Declaration(kind, name, path, node.name, facts, options, summary)
+
+
+@cache
+def _scan(plugins: tuple[Path, ...]) -> dict[tuple[str, str], Declaration]:
+    found: dict[tuple[str, str], Declaration] = {}
+    for path in [*(p for room in ROOMS for p in sorted((PACKAGE / room).rglob("*.py"))), *plugins]:
+        for declaration in declarations_in(path):
+            key = (declaration.kind, declaration.name)
+            if key in found:
+                raise PlumblineError(
+                    f"The {key[0]} '{key[1]}' is declared twice, in '{found[key].path.name}' and '{path.name}': rename one."
+                )
+            found[key] = declaration
+    return found
+
+
+class Registry:
+    """The declarations of the library and of the user's plug-in files."""
+
+    def __init__(self, plugins: Iterable[str | Path] = ()) -> None:
+        self.plugins = tuple(Path(path) for path in plugins)
+        self._found = _scan(self.plugins)
+
+    def names(self, kind: Kind) -> list[str]:
+        """All names of one kind, sorted."""
+        return sorted(name for k, name in self._found if k == kind)
+
+    def get(self, kind: Kind, name: str) -> Declaration:
+        """The declaration of a name; a misspelt one is refused with the nearest right one."""
+        try:
+            return self._found[kind, name]
+        except KeyError:
+            raise PlumblineError(f"There is no {kind} '{name}'; {nearest(name, self.names(kind))}") from None
+
+    def all(self, kind: Kind) -> list[Declaration]:
+        """All declarations of one kind, sorted by name."""
+        return [self._found[kind, name] for name in self.names(kind)]
+
+
+def load(pointer: str) -> Any:
+    """Import the object that a declaration points to."""
+    place, attribute = pointer.rsplit(":", 1)
+    if not place.endswith(".py"):
+        return getattr(importlib.import_module(place), attribute)
+    path = Path(place).resolve()
+    name = f"plumbline_plugins.{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec and spec.loader
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return getattr(sys.modules[name], attribute)

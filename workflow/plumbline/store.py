@@ -1,0 +1,265 @@
+"""Reading and writing artefacts: Parquet tables with declared schemas, safetensors, JSON. Nothing is pickled.
+
+Every write goes to a temporary name that is unique to the process and is then renamed, so that a reader sees a whole
+file or none, and two writers never mix.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plumbline.errors import PlumblineError
+
+if TYPE_CHECKING:
+    import torch
+
+INTEGERS = pa.list_(pa.int32())
+NUMBERS = pa.list_(pa.float32())
+WORD = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A kind of table: its name, version and columns. Bump the version when the meaning of a column changes."""
+
+    name: str
+    version: int
+    schema: pa.Schema
+
+
+ARTEFACTS: dict[str, Artefact] = {}
+
+
+def declare(name: str, version: int, columns: Mapping[str, pa.DataType], required: Iterable[str] = ()) -> Artefact:
+    """Declare a kind of table; `required` columns may hold no null."""
+    needed = set(required)
+    fields = [pa.field(column, type_, nullable=column not in needed) for column, type_ in columns.items()]
+    ARTEFACTS[name] = Artefact(name, version, pa.schema(fields))
+    return ARTEFACTS[name]
+
+
+INSTANCE_KEY = {"split": WORD, "instance": pa.int32()}
+CELL = {"dataset": WORD, "variant": WORD, "model": WORD}
+
+declare(
+    "instances",
+    1,
+    {**INSTANCE_KEY, "label": pa.int32(), "tokens": pa.list_(pa.string()), "ids": INTEGERS, "maskable": pa.list_(pa.bool_())},
+    required=["split", "instance", "label", "tokens", "ids", "maskable"],
+)
+declare(
+    "vocabulary",
+    1,
+    {"id": pa.int32(), "word": pa.string(), "document_frequency": pa.int32()},
+    required=["id", "word", "document_frequency"],
+)
+declare(
+    "history",
+    1,
+    {"seed": pa.int64(), "epoch": pa.int32(), "split": WORD, "metric": WORD, "value": pa.float64(), "seconds": pa.float64()},
+    required=["seed", "epoch", "split", "metric"],
+)
+declare(
+    "predictions",
+    1,
+    {"seed": pa.int64(), **INSTANCE_KEY, "label": pa.int32(), "probabilities": NUMBERS},
+    required=["seed", "split", "instance", "label", "probabilities"],
+)
+declare(
+    "attributions",
+    1,
+    {"seed": pa.int64(), **INSTANCE_KEY, "target": pa.int32(), "scores": NUMBERS},
+    required=["seed", "split", "instance", "scores"],
+)
+declare(
+    "scores",
+    1,
+    {
+        "seed": pa.int64(),
+        **INSTANCE_KEY,
+        "predicted_class": pa.int32(),
+        "measure_a": WORD,
+        "measure_b": WORD,
+        "statistic": WORD,
+        "value": pa.float64(),
+        "p_value": pa.float64(),
+        "length": pa.int32(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["seed", "split", "instance", "statistic", "status"],
+)
+declare(
+    "performance",
+    1,
+    {**CELL, "seed": pa.int64(), "split": WORD, "metric": WORD, "value": pa.float64(), "status": WORD, "reason": WORD},
+    required=["dataset", "variant", "model", "seed", "split", "metric", "status"],
+)
+declare(
+    "agreement",
+    1,
+    {
+        **CELL,
+        "seed": pa.int64(),
+        "measure_a": WORD,
+        "measure_b": WORD,
+        "statistic": WORD,
+        "predicted_class": WORD,
+        "n": pa.int32(),
+        "dropped": pa.int32(),
+        "mean": pa.float64(),
+        "std": pa.float64(),
+        "significant_fraction": pa.float64(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["dataset", "variant", "model", "seed", "measure_a", "measure_b", "statistic", "predicted_class", "status"],
+)
+declare(
+    "reproduction",
+    1,
+    {
+        "study": WORD,
+        "table": WORD,
+        "dataset": WORD,
+        "model": WORD,
+        "measure_a": WORD,
+        "measure_b": WORD,
+        "predicted_class": WORD,
+        "metric": WORD,
+        "published": pa.float64(),
+        "published_spread": pa.float64(),
+        "ours": pa.float64(),
+        "ours_spread": pa.float64(),
+        "n_seeds": pa.int32(),
+        "tolerance": pa.float64(),
+        "within": pa.bool_(),
+        "note": pa.string(),
+    },
+    required=["study", "table", "dataset", "metric", "published"],
+)
+declare(
+    "timings",
+    1,
+    {
+        "rule": WORD,
+        **CELL,
+        "seeds": WORD,
+        "measure": WORD,
+        "seconds": pa.float64(),
+        "startup_seconds": pa.float64(),
+        "peak_rss": pa.float64(),
+        "peak_gpu": pa.float64(),
+        "device": WORD,
+        "rows": pa.int64(),
+        "rows_per_second": pa.float64(),
+    },
+    required=["rule", "seconds", "device"],
+)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary name beside `path`; rename it to `path` if all went well, remove it if not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_table(path: str | Path, name: str, columns: Mapping[str, Any] | pa.Table) -> None:
+    """Write a table of a declared kind. Columns must be exactly the declared ones, in any order."""
+    artefact = ARTEFACTS[name]
+    given = columns.column_names if isinstance(columns, pa.Table) else list(columns)
+    if set(given) != set(artefact.schema.names):
+        wrong = sorted(set(given) ^ set(artefact.schema.names))
+        raise PlumblineError(f"A table '{name}' cannot be written to '{path}': its columns differ in {', '.join(wrong)}.")
+    try:
+        if isinstance(columns, pa.Table):
+            table = columns.select(artefact.schema.names).cast(artefact.schema)
+        else:
+            arrays = [pa.array(columns[field.name], field.type, from_pandas=True) for field in artefact.schema]
+            table = pa.Table.from_arrays(arrays, schema=artefact.schema)
+        table.validate(full=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
+        raise PlumblineError(f"A table '{name}' cannot be written to '{path}': {error}.") from error
+    for field in artefact.schema:
+        if not field.nullable and table[field.name].null_count:
+            raise PlumblineError(f"A table '{name}' cannot be written to '{path}': column '{field.name}' has missing values.")
+    stamp = {"plumbline.artefact": name, "plumbline.version": str(artefact.version)}
+    with replacing(Path(path)) as temporary:
+        pq.write_table(table.replace_schema_metadata(stamp), temporary, compression="zstd")
+
+
+def read_table(path: str | Path, name: str, columns: list[str] | None = None) -> pa.Table:
+    """Read a table of a declared kind; a damaged file, another kind or another version is refused with one sentence."""
+    artefact = ARTEFACTS[name]
+    again = "Delete it and run again; Snakemake makes it anew."
+    try:
+        # Not the dataset reader: it would merge keys from the path into the table, and keys are columns here.
+        table = pq.ParquetFile(path).read(columns)
+    except FileNotFoundError as error:
+        raise PlumblineError(f"The table '{path}' does not exist.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise PlumblineError(f"'{path}' is damaged and cannot be read as Parquet. {again}") from error
+    stamp = table.schema.metadata or {}
+    kind, version = stamp.get(b"plumbline.artefact", b"?").decode(), stamp.get(b"plumbline.version", b"?").decode()
+    if kind != name or version != str(artefact.version):
+        raise PlumblineError(
+            f"'{path}' holds '{kind}' version {version}, not '{name}' version {artefact.version}. {again}"
+        )
+    wanted = [field for field in artefact.schema if columns is None or field.name in columns]
+    if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in wanted]:
+        raise PlumblineError(f"'{path}' does not have the columns of '{name}' version {artefact.version}. {again}")
+    return table
+
+
+def write_tensors(path: str | Path, tensors: "Mapping[str, torch.Tensor]") -> None:
+    """Write named tensors."""
+    from safetensors.torch import save_file
+
+    with replacing(Path(path)) as temporary:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}, temporary)
+
+
+def read_tensors(path: str | Path, prefix: str = "") -> "dict[str, torch.Tensor]":
+    """Read the tensors whose name starts with `prefix`, without it."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name.removeprefix(prefix): file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}
+    except FileNotFoundError as error:
+        raise PlumblineError(f"The file '{path}' does not exist.") from error
+    except (SafetensorError, OSError) as error:
+        raise PlumblineError(f"'{path}' is damaged and cannot be read as safetensors. Delete it and run again.") from error
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    with replacing(Path(path)) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write plain values, keys sorted."""
+    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def read_json(path: str | Path) -> Any:
+    """Read plain values."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise PlumblineError(f"'{path}' is damaged and cannot be read as JSON. Delete it and run again.") from error

@@ -1,0 +1,55 @@
+"""Tables for people: every table also as CSV, and the ones that papers print as LaTeX."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from plumbline.store import replacing, write_table
+
+# What a paper prints of a long table: the rows kept, what spans the lines, what spans the columns, and the cell.
+LATEX_LAYOUT: dict[str, dict[str, Any]] = {
+    "performance": {
+        "keep": {"split": "test"},
+        "index": ["dataset", "model"],
+        "columns": ["metric"],
+        "values": "value",
+    },
+    "agreement": {
+        "keep": {"statistic": "kendall"},
+        "index": ["dataset", "model", "predicted_class"],
+        "columns": ["measure_a", "measure_b"],
+        "values": "mean",
+    },
+}
+
+
+def write_everywhere(output: Any, name: str, frame: pd.DataFrame) -> None:
+    """Write a table to every form that `output` names: parquet, csv, latex."""
+    columns = {column: frame[column] for column in frame}
+    write_table(output.parquet, name, columns)
+    with replacing(Path(output.csv)) as temporary:
+        frame.to_csv(temporary, index=False, float_format="%.6g")
+    if "latex" in output.keys():
+        with replacing(Path(output.latex)) as temporary:
+            temporary.write_text(latex(name, frame), encoding="utf-8")
+
+
+def latex(name: str, frame: pd.DataFrame) -> str:
+    """A table as a paper prints it, with booktabs rules; means ± spread over seeds where a layout is known."""
+    layout = LATEX_LAYOUT.get(name)
+    if layout is None:
+        return _styled(frame.dropna(axis=1, how="all"))
+    for column, value in layout["keep"].items():
+        frame = frame[frame[column] == value]
+    cells = frame.groupby([*layout["index"], *layout["columns"]], observed=True)[layout["values"]]
+    texts = cells.mean().map("{:.2f}".format)
+    spread = cells.std(ddof=0)
+    texts = texts.where(cells.count() < 2, texts + " ± " + spread.map("{:.2f}".format))
+    return _styled(texts.unstack(layout["columns"]).fillna("").reset_index())
+
+
+def _styled(frame: pd.DataFrame) -> str:
+    frame = frame.rename(columns=lambda part: str(part).replace("_", " "))
+    style = frame.style.hide(axis="index").format(escape="latex", precision=2, na_rep="")
+    return str(style.to_latex(hrules=True)).replace("±", r"$\pm$")

@@ -1,0 +1,30 @@
+"""How good the models are, split by split."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from plumbline.data.instances import ragged
+from plumbline.models.performance import PERFORMANCE
+
+
+def performance(cells: list[dict[str, Any]], predictions: list[pa.Table]) -> pd.DataFrame:
+    """Rows of the table `performance`. `predictions[i]` belongs to `cells[i]`."""
+    rows = []
+    for cell, table in zip(cells, predictions, strict=True):
+        keys = {key: cell[key] for key in ("dataset", "variant", "model")}
+        frame = table.select(["seed", "split", "label"]).to_pandas()
+        probabilities = np.stack(ragged(table["probabilities"]))
+        for (seed, split), group in frame.groupby(["seed", "split"], observed=True):
+            told, labels = probabilities[group.index], group["label"].to_numpy()
+            finite = np.isfinite(told).all()
+            for metric, score in PERFORMANCE.items():
+                value = score(told, labels) if finite else np.nan
+                reason = None if np.isfinite(value) else ("a class is absent" if finite else "training diverged")
+                rows.append(
+                    {**keys, "seed": seed, "split": split, "metric": metric, "value": value}
+                    | {"status": "undefined" if reason else "ok", "reason": reason}
+                )
+    return pd.DataFrame(rows).sort_values(["dataset", "variant", "model", "split", "metric", "seed"], ignore_index=True)

@@ -1,0 +1,9 @@
+"""Fetch the film-review sentences and the sentiment lexicon of the vaderSentiment package."""
+
+from pathlib import Path
+
+from plumbline.data.fetch import fetch_vader
+from plumbline.job import job
+
+with job(snakemake):
+    fetch_vader(Path(snakemake.params.into))

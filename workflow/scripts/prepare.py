@@ -1,0 +1,18 @@
+"""Read a dataset from its publisher's files and write its instances and vocabulary."""
+
+from pathlib import Path
+
+from plumbline.config.recipes import Preparation
+from plumbline.data.prepare import prepare
+from plumbline.job import job
+from plumbline.registry import load
+from plumbline.store import write_json, write_table
+
+with job(snakemake) as running:
+    recipe = Preparation(**snakemake.params.preparation)
+    corpus = load(snakemake.params.object)(Path(snakemake.params.raw), recipe.seed, **snakemake.params.options)
+    prepared = prepare(corpus, recipe, snakemake.wildcards.dataset)
+    write_table(snakemake.output.instances, "instances", prepared.instances)
+    write_table(snakemake.output.vocabulary, "vocabulary", prepared.vocabulary)
+    write_json(snakemake.output.summary, {"dataset": snakemake.wildcards.dataset, **prepared.summary})
+    running.manifest(rows=len(corpus.examples))

@@ -1,0 +1,15 @@
+"""Gather a protocol's scores of all cells into its table."""
+
+import pandas as pd
+from plumbline.job import job
+from plumbline.registry import load
+from plumbline.store import read_table
+from plumbline.tables.export import write_everywhere
+
+with job(snakemake):
+    protocol = load(snakemake.params.object)(**snakemake.params.options)
+    frames = []
+    for cell, path in zip(snakemake.params.cells, snakemake.input.scores, strict=True):
+        summary = protocol.summarise(read_table(path, "scores"))
+        frames.append(summary.assign(**{key: cell[key] for key in ("dataset", "variant", "model")}))
+    write_everywhere(snakemake.output, protocol.table, pd.concat(frames, ignore_index=True))
