@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from plumbline.conformance import check
 from plumbline.registry import KINDS, Registry
 
@@ -17,7 +18,10 @@ def test_registered_object_conforms(kind, name):
 BROKEN = {
     "wrong-shape": ("return Importances([np.zeros(3)] * len(instances))", "scores of shape (3,) for a text of 2 words"),
     "not-finite": ("return Importances([np.full(m.sum(), np.nan) for m in instances.maskable])", "are not finite"),
-    "restless": ("return Importances([np.random.random(m.sum()) for m in instances.maskable])", "differ when it is run again"),
+    "restless": (
+        "return Importances([np.random.random(m.sum()) for m in instances.maskable])",
+        "differ when it is run again",
+    ),
     "greedy": (
         "return Importances([np.full(m.sum(), float(evaluator.token_budget)) for m in instances.maskable])",
         "depend on the token budget",
@@ -36,7 +40,8 @@ def test_broken_measure_is_noticed(name, tmp_path: Path):
     plugin.write_text(
         "import numpy as np\nfrom plumbline.attribution.importances import Importances\n"
         "from plumbline.registry import measure\n\n"
-        f'@measure("{name}", equation="?")\ndef broken(evaluator, instances):\n    """Broken on purpose."""\n    {body}\n'
+        f'@measure("{name}", equation="?")\ndef broken(evaluator, instances):\n'
+        f'    """Broken on purpose."""\n    {body}\n'
     )
     faults = check("measure", name, Registry([plugin]))
     assert any(complaint in fault for fault in faults), faults
@@ -44,6 +49,8 @@ def test_broken_measure_is_noticed(name, tmp_path: Path):
 
 def test_undocumented_metric_is_noticed(tmp_path: Path):
     plugin = tmp_path / "plugin.py"
-    plugin.write_text('from plumbline.registry import metric\n\n@metric("m", direction="up")\ndef m(a, b):\n    return 0.0\n')
+    plugin.write_text(
+        'from plumbline.registry import metric\n\n@metric("m", direction="up")\ndef m(a, b):\n    return 0.0\n'
+    )
     faults = check("metric", "m", Registry([plugin]))
     assert len(faults) == 5 and any("direction is 'up'" in fault for fault in faults)

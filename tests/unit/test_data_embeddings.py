@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plumbline.config.recipes import Embedding
-from plumbline.data.embeddings import embed
+from plumbline.data.embeddings import embed, passes
 from plumbline.data.vocabulary import SPECIALS
 from plumbline.errors import PlumblineError
 
@@ -94,7 +94,7 @@ from plumbline.data.vocabulary import SPECIALS
 texts = [f"word{n % 7} follows word{n % 11} and once{n}".split() for n in range(400)]
 words = [*SPECIALS, *sorted({word for text in texts for word in text})]
 matrix, record = embed(words, texts, Embedding(kind="word2vec", dimensions=8, seed=5), Path())
-print(hashlib.sha256(matrix.tobytes()).hexdigest(), record["types_found"], matrix[:5].any())
+print(hashlib.sha256(matrix.tobytes()).hexdigest(), record["types_found"], record["passes"], matrix[:5].any())
 """
 
 
@@ -113,7 +113,11 @@ def test_trained_vectors_are_the_same_in_every_process() -> None:
     printed = {process.communicate()[0] for process in processes}
     assert len(printed) == 1
     # Eleven numbered words, `follows` and `and` stand more than once; the specials stay zeros.
-    assert printed.pop().split()[1:] == ["13", "False"]
+    assert printed.pop().split()[1:] == ["13", "100", "False"]
+
+
+def test_small_corpora_get_more_passes() -> None:
+    assert [passes(tokens) for tokens in (1, 100_000, 1_000_000, 100_000_000)] == [100, 50, 5, 5]
 
 
 def test_training_vectors_needs_a_word_that_stands_twice(tmp_path: Path) -> None:

@@ -98,10 +98,24 @@ def test_exact_null_distribution_by_hand() -> None:
     np.testing.assert_allclose(p_value[0, 0], [1 / 3, 1 / 3, 1, 1 / 3], rtol=1e-15)
 
 
-@pytest.mark.parametrize("n", [320, 321, 700])
-def test_vectors_around_and_beyond_the_crossover_equal_scipy(n: int) -> None:
-    assert rank_statistics.SIGN_CROSSOVER == 320
-    assert_matches(kendall_tau, stats.kendalltau, vector_pairs(n, np.random.default_rng(2)))
+def test_long_vectors_equal_scipy() -> None:
+    assert_matches(kendall_tau, stats.kendalltau, vector_pairs(700, np.random.default_rng(2)))
+
+
+@pytest.mark.parametrize(
+    ("n_vectors", "n", "not_taken"),
+    [
+        (2, 300, "_concordance_by_sorting"),
+        (2, 301, "_concordance_by_signs"),
+        (5, 600, "_concordance_by_sorting"),
+        (5, 601, "_concordance_by_signs"),
+    ],
+)
+def test_crossover_grows_with_the_root_of_vectors(
+    monkeypatch: pytest.MonkeyPatch, n_vectors: int, n: int, not_taken: str
+) -> None:
+    monkeypatch.setattr(rank_statistics, not_taken, None)
+    kendall_tau(np.random.default_rng(12).normal(size=(1, n_vectors, n)))
 
 
 def test_sorting_and_sign_matrix_agree(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,9 @@ def show_runs(config: Path) -> None:
     """Print every valid run of a study and the reason for each pair that is left out."""
     runs = list_runs(resolve(read_config(config)))
     for cell in runs.cells:
-        print(f"{cell.dataset}  {cell.variant}  {cell.model}  seeds {cell.seeds}: {', '.join(runs.measures[cell.model])}")
+        print(
+            f"{cell.dataset}  {cell.variant}  {cell.model}  seeds {cell.seeds}: {', '.join(runs.measures[cell.model])}"
+        )
     for excluded in runs.excluded:
         print(f"left out: {excluded.reason}")
 
@@ -46,7 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
     listing = commands.add_parser("list", help="list what is registered")
     listing.add_argument("kind", choices=[f"{kind}s" for kind in KINDS])
     listing.add_argument("--plugin", type=Path, action="append", default=[])
-    generating = commands.add_parser("generate", help="write the schema, the reference page and the comments of configs")
+    generating = commands.add_parser(
+        "generate", help="write the schema, the reference page and the comments of configs"
+    )
     generating.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     generating.add_argument("--project", type=Path, default=Path())
     given = parser.parse_args(arguments)

@@ -4,6 +4,7 @@ A new measure that passes gives one finite number per word, the same whatever th
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,7 +37,7 @@ def example_instances(count: int = 12, seed: int = 0) -> Instances:
     return Instances(split, instance, np.arange(count, dtype=np.int32) % CLASSES, ids, maskable)
 
 
-def example_model(declaration: Declaration, seed: int = 0) -> torch.nn.Module:
+def example_model(declaration: Declaration, seed: int = 0) -> Any:
     """The declared model with random weights."""
     torch.manual_seed(seed)
     options = {name: option.default for name, option in declaration.options.items()}
@@ -75,7 +76,9 @@ def check_model(declaration: Declaration) -> Iterator[str]:
     batch = collate(instances.ids, instances.maskable)
     with torch.no_grad():
         together = model(batch)
-        alone = [model(collate([ids], [free])).logits[0] for ids, free in zip(instances.ids, instances.maskable, strict=True)]
+        alone = [
+            model(collate([ids], [free])).logits[0] for ids, free in zip(instances.ids, instances.maskable, strict=True)
+        ]
     if together.logits.shape != (len(instances), CLASSES):
         yield f"its logits have shape {tuple(together.logits.shape)}, not [instances, classes]."
         return
@@ -108,7 +111,7 @@ def _check_attention(model: Any, batch: Any, output: Any) -> Iterator[str]:
 
 
 def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]:
-    """A measure gives one finite number per word, the same for any budget and order, on every model that it can explain."""
+    """A measure gives one finite number per word, the same for any budget and order, on every model it fits."""
     yield from _documented(declaration, "direction", "equation")
     measure = load(declaration.pointer)
     options = {name: option.default for name, option in declaration.options.items()}
@@ -116,7 +119,7 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
     if not models:
         yield f"no registered model provides what it needs: {', '.join(declaration.needs)}."
     for model in models:
-        for fault in _check_measure_on(measure, options, lambda model=model: example_model(model)):
+        for fault in _check_measure_on(measure, options, partial(example_model, model)):
             yield f"on model '{model.name}' {fault}"
 
 
@@ -171,7 +174,8 @@ def check_protocol(declaration: Declaration) -> Iterator[str]:
         summary = protocol.summarise(table)
         expected = set(store.ARTEFACTS[protocol.table].schema.names) - {"dataset", "variant", "model"}
         if set(summary.columns) != expected:
-            yield f"its summary differs from its declared table in {', '.join(sorted(set(summary.columns) ^ expected))}."
+            differing = ", ".join(sorted(set(summary.columns) ^ expected))
+            yield f"its summary differs from its declared table in {differing}."
 
 
 def example_explained(folder: Path) -> Explained:

@@ -1,7 +1,7 @@
 """The one exception that is meant for people."""
 
-from difflib import get_close_matches
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class PlumblineError(Exception):
@@ -11,7 +11,7 @@ class PlumblineError(Exception):
 def nearest(word: str, candidates: Iterable[str]) -> str:
     """The tail of an error about a misspelt name: the nearest right one, or all of them if none is near."""
     known = sorted(candidates)
-    close = get_close_matches(word, known, n=1, cutoff=0.5)
+    close = get_close_matches(word, known, n=1, cutoff=0.5) or [name for name in known if name.startswith(word)]
     if close:
         return f"did you mean '{close[0]}'?"
     return f"known are: {', '.join(known)}." if known else "none is known here."

@@ -1,4 +1,4 @@
-"""What every script under workflow/scripts shares: one sentence for a person's fault, and a manifest of what was done."""
+"""What every script under workflow/scripts shares: one sentence for a person's fault, and a manifest of the work."""
 
 import platform
 import resource
@@ -86,7 +86,7 @@ class Job:
 
 @contextmanager
 def job(snakemake: Any) -> Iterator[Job]:
-    """Run a script's body. A fault of the input ends in one sentence on the terminal and in the log, not a traceback."""
+    """Run a script's body. A fault of the input ends in one sentence, on the terminal and in the log."""
     log = Path(snakemake.log[0]) if snakemake.log else None
     try:
         yield Job(snakemake)

@@ -118,7 +118,9 @@ def declarations_in(path: Path) -> Iterator[Declaration]:
     except FileNotFoundError as error:
         raise PlumblineError(f"The plug-in file '{path}' does not exist.") from error
     except SyntaxError as error:
-        raise PlumblineError(f"The plug-in file '{path}' is not valid Python: {error.msg}, line {error.lineno}.") from error
+        raise PlumblineError(
+            f"The plug-in file '{path}' is not valid Python: {error.msg}, line {error.lineno}."
+        ) from error
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue
@@ -138,7 +140,8 @@ def _declaration(call: ast.Call, lowest: ast.Call, node: ast.FunctionDef | ast.C
     try:
         name = ast.literal_eval(call.args[0])
         stated, shared = (
-            {keyword.arg: ast.literal_eval(keyword.value) for keyword in c.keywords if keyword.arg} for c in (call, lowest)
+            {keyword.arg: ast.literal_eval(keyword.value) for keyword in c.keywords if keyword.arg}
+            for c in (call, lowest)
         )
     except (ValueError, IndexError) as error:
         raise PlumblineError(f"{where} must be declared with a name and literal values.") from error
@@ -160,7 +163,8 @@ def _scan(plugins: tuple[Path, ...]) -> dict[tuple[str, str], Declaration]:
             key = (declaration.kind, declaration.name)
             if key in found:
                 raise PlumblineError(
-                    f"The {key[0]} '{key[1]}' is declared twice, in '{found[key].path.name}' and '{path.name}': rename one."
+                    f"The {key[0]} '{key[1]}' is declared twice, in '{found[key].path.name}' and '{path.name}'; "
+                    "rename one."
                 )
             found[key] = declaration
     return found

@@ -52,7 +52,13 @@ CELL = {"dataset": WORD, "variant": WORD, "model": WORD}
 declare(
     "instances",
     1,
-    {**INSTANCE_KEY, "label": pa.int32(), "tokens": pa.list_(pa.string()), "ids": INTEGERS, "maskable": pa.list_(pa.bool_())},
+    {
+        **INSTANCE_KEY,
+        "label": pa.int32(),
+        "tokens": pa.list_(pa.string()),
+        "ids": INTEGERS,
+        "maskable": pa.list_(pa.bool_()),
+    },
     required=["split", "instance", "label", "tokens", "ids", "maskable"],
 )
 declare(
@@ -64,7 +70,14 @@ declare(
 declare(
     "history",
     1,
-    {"seed": pa.int64(), "epoch": pa.int32(), "split": WORD, "metric": WORD, "value": pa.float64(), "seconds": pa.float64()},
+    {
+        "seed": pa.int64(),
+        "epoch": pa.int32(),
+        "split": WORD,
+        "metric": WORD,
+        "value": pa.float64(),
+        "seconds": pa.float64(),
+    },
     required=["seed", "epoch", "split", "metric"],
 )
 declare(
@@ -121,7 +134,17 @@ declare(
         "status": WORD,
         "reason": WORD,
     },
-    required=["dataset", "variant", "model", "seed", "measure_a", "measure_b", "statistic", "predicted_class", "status"],
+    required=[
+        "dataset",
+        "variant",
+        "model",
+        "seed",
+        "measure_a",
+        "measure_b",
+        "statistic",
+        "predicted_class",
+        "status",
+    ],
 )
 declare(
     "reproduction",
@@ -178,25 +201,36 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def _array(values: Any, type_: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(type_):
+        # Arrow makes no dictionaries from NumPy's strings.
+        return pa.array(list(values), type_.value_type, from_pandas=True).dictionary_encode()
+    return pa.array(values, type_, from_pandas=True)
+
+
 def write_table(path: str | Path, name: str, columns: Mapping[str, Any] | pa.Table) -> None:
     """Write a table of a declared kind. Columns must be exactly the declared ones, in any order."""
     artefact = ARTEFACTS[name]
     given = columns.column_names if isinstance(columns, pa.Table) else list(columns)
     if set(given) != set(artefact.schema.names):
         wrong = sorted(set(given) ^ set(artefact.schema.names))
-        raise PlumblineError(f"A table '{name}' cannot be written to '{path}': its columns differ in {', '.join(wrong)}.")
+        raise PlumblineError(
+            f"A table '{name}' cannot be written to '{path}': its columns differ in {', '.join(wrong)}."
+        )
     try:
         if isinstance(columns, pa.Table):
             table = columns.select(artefact.schema.names).cast(artefact.schema)
         else:
-            arrays = [pa.array(columns[field.name], field.type, from_pandas=True) for field in artefact.schema]
+            arrays = [_array(columns[field.name], field.type) for field in artefact.schema]
             table = pa.Table.from_arrays(arrays, schema=artefact.schema)
         table.validate(full=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
         raise PlumblineError(f"A table '{name}' cannot be written to '{path}': {error}.") from error
     for field in artefact.schema:
         if not field.nullable and table[field.name].null_count:
-            raise PlumblineError(f"A table '{name}' cannot be written to '{path}': column '{field.name}' has missing values.")
+            raise PlumblineError(
+                f"A table '{name}' cannot be written to '{path}': column '{field.name}' has missing values."
+            )
     stamp = {"plumbline.artefact": name, "plumbline.version": str(artefact.version)}
     with replacing(Path(path)) as temporary:
         pq.write_table(table.replace_schema_metadata(stamp), temporary, compression="zstd")
@@ -239,11 +273,14 @@ def read_tensors(path: str | Path, prefix: str = "") -> "dict[str, torch.Tensor]
 
     try:
         with safe_open(path, framework="pt") as file:
-            return {name.removeprefix(prefix): file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}
+            names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - it is no dictionary
+            return {name.removeprefix(prefix): file.get_tensor(name) for name in names}
     except FileNotFoundError as error:
         raise PlumblineError(f"The file '{path}' does not exist.") from error
     except (SafetensorError, OSError) as error:
-        raise PlumblineError(f"'{path}' is damaged and cannot be read as safetensors. Delete it and run again.") from error
+        raise PlumblineError(
+            f"'{path}' is damaged and cannot be read as safetensors. Delete it and run again."
+        ) from error
 
 
 def write_text(path: str | Path, text: str) -> None:

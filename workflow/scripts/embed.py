@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import torch
+
 from plumbline.config.recipes import Embedding
 from plumbline.data.embeddings import embed
 from plumbline.job import job

@@ -1,6 +1,7 @@
 """Gather a protocol's scores of all cells into its table."""
 
 import pandas as pd
+
 from plumbline.job import job
 from plumbline.registry import load
 from plumbline.store import read_table

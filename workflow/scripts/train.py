@@ -3,8 +3,8 @@
 from plumbline.config.recipes import Training
 from plumbline.data.instances import Instances
 from plumbline.job import job
-from plumbline.models.block import train_block
 from plumbline.models.devices import choose_device
+from plumbline.models.trainer import train_block
 from plumbline.store import read_json, read_table, read_tensors, write_table, write_tensors
 
 with job(snakemake) as running:

@@ -1,6 +1,6 @@
 """Measures that come from one backward pass to the word vectors."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,14 +12,16 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-def _logits(model: torch.nn.Module, batch: Batch, embedded: torch.Tensor, attention: str) -> torch.Tensor:
+def _logits(model: Any, batch: Batch, embedded: torch.Tensor, attention: str) -> torch.Tensor:
     if attention == "attached":
         return model(batch, embedded).logits
     hidden = model.encode(embedded, batch)
     return model.decode(hidden, model.attend(hidden, batch).detach())
 
 
-@measure("gradient-norm", needs=["gradient"], equation="‖∂f_c/∂e_t‖₂", attention="attached", function="logit", reduction="l2")
+@measure(
+    "gradient-norm", needs=["gradient"], equation="‖∂f_c/∂e_t‖₂", attention="attached", function="logit", reduction="l2"
+)
 @measure("input-x-gradient", needs=["gradient"], equation="|e_t · ∂f_c/∂e_t|", attention="attached", function="logit")
 @measure("gradient-attached", needs=["gradient"], equation="|e_t · ∂p_c/∂e_t|", attention="attached")
 @measure("gradient", needs=["gradient", "attention"], equation="|e_t · ∂p_c/∂e_t|, α constant")

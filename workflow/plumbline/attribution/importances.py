@@ -46,4 +46,3 @@ def per_word(values: torch.Tensor, instances: Instances, index: np.ndarray, into
 def empty_scores(instances: Instances) -> list[np.ndarray]:
     """A place for each instance's scores."""
     return [np.empty(0, dtype=np.float32)] * len(instances)
-

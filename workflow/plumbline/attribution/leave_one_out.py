@@ -17,7 +17,7 @@ ROOM = 32
 
 
 def chunks(instances: Instances, tokens: int) -> Iterator[np.ndarray]:
-    """Positions of instances, sorted by length, cut so that their perturbed texts hold at most `tokens` (or one instance)."""
+    """Positions of instances, sorted by length, cut so that their perturbed texts hold at most `tokens`, or one."""
     order = np.argsort(instances.lengths, kind="stable")
     held, start = 0, 0
     for end, i in enumerate(order):
@@ -66,7 +66,9 @@ def leave_one_out(
         fall = np.full((len(ids), before.shape[1]), np.nan, dtype=np.float32)
         if defined.any():
             rows = np.flatnonzero(defined)
-            fall[rows] = before[owners[rows]] - evaluator.probabilities([ids[r] for r in rows], [maskable[r] for r in rows])
+            fall[rows] = before[owners[rows]] - evaluator.probabilities(
+                [ids[r] for r in rows], [maskable[r] for r in rows]
+            )
         change = np.abs(fall).sum(1) if output == "distribution" else fall[np.arange(len(ids)), targets[owners]]
         change = np.abs(change) if sign == "absolute" else change
         for i, values in zip(chunk, np.split(change, np.flatnonzero(np.diff(owners)) + 1), strict=True):

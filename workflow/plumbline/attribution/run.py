@@ -12,7 +12,10 @@ from plumbline.models.evaluator import Evaluator
 
 
 def attribute(
-    evaluators: Iterable[Evaluator], instances: Instances, measure: Callable[..., Importances], options: Mapping[str, Any]
+    evaluators: Iterable[Evaluator],
+    instances: Instances,
+    measure: Callable[..., Importances],
+    options: Mapping[str, Any],
 ) -> dict[str, list[Any]]:
     """Columns of the table `attributions`."""
     words = [int(maskable.sum()) for maskable in instances.maskable]

@@ -23,7 +23,8 @@ class Embedding(Recipe):
     path: str = Field("", description="File of word vectors (GloVe, fastText or word2vec text form), under `raw`.")
     dimensions: int = Field(300, gt=0, description="Numbers per word.")
     missing: Literal["zeros", "normal", "uniform"] = Field(
-        "zeros", description="Words without a vector: zeros, N(0, 1) or uniform in [-0.05, 0.05]. Jain & Wallace's code: zeros."
+        "zeros",
+        description="Words without a vector: zeros, N(0, 1) or uniform in [-0.05, 0.05]. Jain & Wallace's code: zeros.",
     )
     trainable: bool = Field(True, description="Whether training updates the vectors.")
     seed: int = Field(0, ge=0, description="Seed of everything random about the vectors.")
@@ -39,12 +40,14 @@ class Preparation(Recipe):
     shorter_than: int | None = Field(None, ge=1, description="Keep texts with strictly fewer words than this.")
     open_bound: Literal["keep", "drop-extreme"] = Field(
         "keep",
-        description="What a bound that is not given does. `drop-extreme` is Jain & Wallace's code: it takes the shortest or "
-        "longest text of each split as a strict bound, and so drops it.",
+        description="What a bound that is not given does. `drop-extreme` is Jain & Wallace's code: it takes the "
+        "shortest or longest text of each split as a strict bound, and so drops it.",
     )
-    limit: int | None = Field(None, ge=1, description="Keep at most this many instances of each split, drawn by `seed`.")
+    limit: int | None = Field(
+        None, ge=1, description="Keep at most this many instances of each split, drawn by `seed`."
+    )
     seed: int = Field(0, ge=0, description="Seed of splits, samples and generated texts.")
-    embedding: Embedding = Field(default_factory=Embedding, description="Where word vectors come from.")
+    embedding: Embedding = Field(default_factory=lambda: Embedding(), description="Where word vectors come from.")
 
 
 class Training(Recipe):
@@ -55,7 +58,8 @@ class Training(Recipe):
     learning_rate: float = Field(1e-3, gt=0, description="Step size of Adam.")
     weight_decay: float = Field(1e-5, ge=0, description="L2 penalty on all parameters but those of `no_decay`.")
     no_decay: list[str] = Field(
-        ["attention"], description="Parameters whose name starts so get no weight decay (Jain & Wallace: the attention)."
+        ["attention"],
+        description="Parameters whose name starts so get no weight decay (Jain & Wallace: the attention).",
     )
     class_weights: Literal["balanced", "none"] = Field(
         "balanced", description="`balanced` weighs a class by the size of class 0 over its own (Jain & Wallace's code)."
@@ -64,7 +68,10 @@ class Training(Recipe):
         "length-noise", description="Sort by length with 10% noise and cut, or shuffle; batches come in random order."
     )
     select_on: Literal["dev", "test"] = Field(
-        "dev", description="The split that chooses the epoch. `test` is how the published tables were made; it is optimistic."
+        "dev",
+        description="The split that chooses the epoch. `test` is how the published tables were made; it is optimistic.",
     )
     select_by: Literal["roc_auc", "accuracy"] = Field("roc_auc", description="The metric that chooses the epoch.")
-    first_eligible_epoch: int = Field(2, ge=1, description="Epochs before this one are never chosen (Jain & Wallace: 2).")
+    first_eligible_epoch: int = Field(
+        2, ge=1, description="Epochs before this one are never chosen (Jain & Wallace: 2)."
+    )

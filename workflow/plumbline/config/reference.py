@@ -34,12 +34,12 @@ def schema() -> str:
 
 
 def annotate(text: str) -> str:
-    """A config file with, above each top-level key, the comment that the models give it; other comments there go."""
+    """A config file with, right above each top-level key, the comment that the models give it, and no other there."""
     lines: list[str] = []
     for line in text.splitlines():
         key = re.match(r"([a-z_]+):", line)
         if key and key[1] in Study.model_fields:
-            while lines and lines[-1].startswith("#") and len(lines) > 1 and not lines[-1].startswith("#!"):
+            while lines and lines[-1].startswith("#"):
                 lines.pop()
             while lines and not lines[-1]:
                 lines.pop()
@@ -74,9 +74,11 @@ def _fields(model: type[BaseModel]) -> Iterator[str]:
     yield "| key | type | default | meaning |"
     yield "|---|---|---|---|"
     for name, field in model.model_fields.items():
-        missing = field.default is PydanticUndefined
-        default = ("" if field.is_required() else "its own") if missing else json.dumps(field.default)
-        yield f"| `{name}` | {_type_name(field.annotation)} | {f'`{default}`' if default and not missing else default or 'required'} | {field.description or ''} |"
+        if field.default is not PydanticUndefined:
+            default = f"`{json.dumps(field.default)}`"
+        else:
+            default = "required" if field.is_required() else "its own"
+        yield f"| `{name}` | {_type_name(field.annotation)} | {default} | {field.description or ''} |"
 
 
 def _declared(declaration: Declaration) -> Iterator[str]:
@@ -84,7 +86,9 @@ def _declared(declaration: Declaration) -> Iterator[str]:
     yield ""
     yield declaration.summary
     yield ""
-    facts = {fact: value for fact, value in declaration.facts.items() if value not in (FACTS[declaration.kind][fact], None)}
+    facts = {
+        fact: value for fact, value in declaration.facts.items() if value not in (FACTS[declaration.kind][fact], None)
+    }
     for fact, value in facts.items():
         shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         yield f"- {fact}: {f'`{shown}`' if fact == 'equation' else shown}"

@@ -38,7 +38,9 @@ class Runs:
 def _missing(resolved: Resolved, measure: str, model: str) -> str:
     needs = set(resolved.declarations["measure", measure].needs)
     lacking = sorted(needs - set(resolved.declarations["model", model].provides))
-    return f"measure '{measure}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""
+    return (
+        f"measure '{measure}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""
+    )
 
 
 def _unreadable(resolved: Resolved, dataset: str, model: str) -> str:

@@ -37,8 +37,12 @@ class ModelEntry(Entry):
     """A model: its options and what to change in its training."""
 
     training: dict[str, Any] = Field({}, description="Overrides of the model's training recipe.")
-    measures: list[str] | None = Field(None, description="Only these measures explain this model; by default all it can have.")
-    datasets: list[str] | None = Field(None, description="Only these datasets train this model; by default all it can read.")
+    measures: list[str] | None = Field(
+        None, description="Only these measures explain this model; by default all it can have."
+    )
+    datasets: list[str] | None = Field(
+        None, description="Only these datasets train this model; by default all it can read."
+    )
 
 
 class MeasureEntry(Entry):
@@ -80,8 +84,10 @@ class Study(BaseModel):
     measures: dict[str, MeasureEntry] = Field(description="The importance measures, by name, with options.")
     explain: list[Split] = Field(["test"], min_length=1, description="The splits whose instances are explained.")
     protocols: dict[str, ProtocolEntry] = Field({}, description="The ways to score, by name, with options.")
-    compute: Compute = Field(default_factory=Compute, description="How work is cut; results do not depend on it.")
-    report: Report = Field(default_factory=Report, description="What the report shows.")
+    compute: Compute = Field(
+        default_factory=lambda: Compute(), description="How work is cut; results do not depend on it."
+    )
+    report: Report = Field(default_factory=lambda: Report(), description="What the report shows.")
 
     @field_validator("datasets", "models", "measures", "protocols", mode="before")
     @classmethod
@@ -114,7 +120,12 @@ def parse_seeds(block: str) -> list[int]:
     seeds: list[int] = []
     for part in block.split(","):
         first, _, last = part.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()) or part.endswith("-") or (last and int(last) < int(first)):
+        if (
+            not first.isdigit()
+            or (last and not last.isdigit())
+            or part.endswith("-")
+            or (last and int(last) < int(first))
+        ):
             raise ValueError(f"'{block}' is not a block of seeds; write '0-4' or '10,50,257'.")
         seeds += range(int(first), int(last or first) + 1)
     return seeds
@@ -144,7 +155,9 @@ class Resolved:
                 self.declarations[kind, name] = declaration
                 self.options[kind, name] = _check_options(declaration, entry, where)
                 if kind == "dataset":
-                    self.preparations[name] = _merged(Preparation, declaration.preparation, entry.preparation, where, "preparation")
+                    self.preparations[name] = _merged(
+                        Preparation, declaration.preparation, entry.preparation, where, "preparation"
+                    )
                 if kind == "model":
                     self.trainings[name] = _merged(Training, declaration.training, entry.training, where, "training")
                     for key, known in (("measures", study.measures), ("datasets", study.datasets)):
@@ -176,7 +189,7 @@ def _check_options(declaration: Declaration, entry: Entry, where: str) -> dict[s
     return {name: getattr(typed, name) for name in sorted(fields)}
 
 
-def _merged(recipe: type, declared: dict[str, Any], override: dict[str, Any], where: str, key: str) -> Any:
+def _merged(recipe: type[BaseModel], declared: dict[str, Any], override: dict[str, Any], where: str, key: str) -> Any:
     merged = dict(declared)
     for name, value in override.items():
         nested = isinstance(value, dict) and isinstance(merged.get(name), dict)
@@ -191,9 +204,9 @@ def _known_keys(model: type[BaseModel], path: Iterable[Any]) -> list[str]:
     """The keys that could stand where an unknown one was found."""
     at: Any = model
     for part in path:
-        annotation = at.model_fields[part].annotation if isinstance(at, type) and part in at.model_fields else None
-        if annotation is None:
+        if part not in getattr(at, "model_fields", {}):
             continue
+        annotation = at.model_fields[part].annotation
         if get_origin(annotation) in (Union, types.UnionType):
             annotation = next(a for a in get_args(annotation) if a is not type(None))
         at = get_args(annotation)[1] if get_origin(annotation) is dict else annotation

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ def ragged(column: pa.ChunkedArray) -> list[np.ndarray]:
     lists = column.combine_chunks()
     offsets = lists.offsets.to_numpy(zero_copy_only=False)
     values = lists.values.to_numpy(zero_copy_only=False)
-    return [values[start:end] for start, end in zip(offsets[:-1], offsets[1:], strict=True)]
+    return [values[start:end] for start, end in pairwise(offsets)]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,4 @@
-"""Mock data of AtteFa (spec 3.1): filler, and a known number of words of sentiment at random places.
-
-Every declaration repeats its facts, because the registry reads literals from the syntax tree.
-"""
+"""Mock data of AtteFa (spec 3.1): filler, and a known number of words of sentiment at random places."""
 
 from pathlib import Path
 from typing import Literal
@@ -16,100 +13,16 @@ from plumbline.registry import dataset
 FILLER = "something"
 
 
+@dataset("mock-4q", share=1.0)
+@dataset("mock-3q", share=0.75)
+@dataset("mock-2q", share=0.5)
+@dataset("mock-1q", share=0.25)
+@dataset("mock-10", informative=10)
+@dataset("mock-5", informative=5)
+@dataset("mock-2", informative=2)
 @dataset(
     "mock-1",
     informative=1,
-    files={
-        "words=vader:lexicon": "vader/vader_lexicon.txt",
-        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
-        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
-    },
-    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
-    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
-    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
-    preparation={"embedding": {"kind": "random", "dimensions": 100}},
-)
-@dataset(
-    "mock-2",
-    informative=2,
-    files={
-        "words=vader:lexicon": "vader/vader_lexicon.txt",
-        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
-        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
-    },
-    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
-    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
-    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
-    preparation={"embedding": {"kind": "random", "dimensions": 100}},
-)
-@dataset(
-    "mock-5",
-    informative=5,
-    files={
-        "words=vader:lexicon": "vader/vader_lexicon.txt",
-        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
-        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
-    },
-    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
-    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
-    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
-    preparation={"embedding": {"kind": "random", "dimensions": 100}},
-)
-@dataset(
-    "mock-10",
-    informative=10,
-    files={
-        "words=vader:lexicon": "vader/vader_lexicon.txt",
-        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
-        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
-    },
-    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
-    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
-    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
-    preparation={"embedding": {"kind": "random", "dimensions": 100}},
-)
-@dataset(
-    "mock-1q",
-    share=0.25,
-    files={
-        "words=vader:lexicon": "vader/vader_lexicon.txt",
-        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
-        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
-    },
-    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
-    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
-    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
-    preparation={"embedding": {"kind": "random", "dimensions": 100}},
-)
-@dataset(
-    "mock-2q",
-    share=0.5,
-    files={
-        "words=vader:lexicon": "vader/vader_lexicon.txt",
-        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
-        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
-    },
-    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
-    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
-    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
-    preparation={"embedding": {"kind": "random", "dimensions": 100}},
-)
-@dataset(
-    "mock-3q",
-    share=0.75,
-    files={
-        "words=vader:lexicon": "vader/vader_lexicon.txt",
-        "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",
-        "words=opinion-lexicon:negative": "opinion_lexicon/negative-words.txt",
-    },
-    source="the Python package vaderSentiment 3.3.2 (vader_lexicon.txt; `plumbline.data.fetch` fetches it) or "
-    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)",
-    licence="MIT (VADER), CC BY 4.0 (opinion lexicon)",
-    preparation={"embedding": {"kind": "random", "dimensions": 100}},
-)
-@dataset(
-    "mock-4q",
-    share=1.0,
     files={
         "words=vader:lexicon": "vader/vader_lexicon.txt",
         "words=opinion-lexicon:positive": "opinion_lexicon/positive-words.txt",

@@ -1,10 +1,11 @@
-"""Which of the publishers' files a study reads. It is asked while the Snakefile is parsed, so it imports nothing heavy."""
+"""Which of the publishers' files a study reads. Asked while the Snakefile is parsed, so it imports nothing heavy."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from plumbline.config.study import Resolved
 from plumbline.data.sources import missing_files
+from plumbline.data.vector_file import missing_vectors
 from plumbline.errors import PlumblineError
 
 # What the rule fetch_vader brings by package name; anything else must lie under the raw folder.
@@ -40,8 +41,6 @@ def check_raw(resolved: Resolved, raw: Path) -> None:
         if sentence:
             raise PlumblineError(sentence)
         embedding = resolved.preparations[dataset].embedding
-        if embedding.kind == "file" and not (raw / embedding.path).is_file():
-            raise PlumblineError(
-                f"Dataset '{dataset}' takes its word vectors from '{embedding.path}', which is not in the folder '{raw}': put a "
-                f"GloVe or fastText text file there, or set `datasets.{dataset}.preparation.embedding` to another."
-            )
+        lacking = missing_vectors(raw, embedding.path) if embedding.kind == "file" else None
+        if lacking:
+            raise PlumblineError(f"`datasets.{dataset}.preparation.embedding`: {lacking}")

@@ -14,29 +14,32 @@ from plumbline.errors import PlumblineError
 class Batch:
     """Padded rows.
 
-    ids: [B, L] token ids; lengths: [B] on the CPU, real tokens with specials; present: [B, L] what is no padding;
-    attendable: [B, L] where attention may fall, which leaves out specials and padding.
+    ids: [B, L] token ids; present: [B, L] what is no padding; attendable: [B, L] where attention may fall, which leaves
+    out specials and padding.
     """
 
     ids: torch.Tensor
-    lengths: torch.Tensor
     present: torch.Tensor
     attendable: torch.Tensor
+
+    @property
+    def turned(self) -> torch.Tensor:
+        """Positions [B, L] that read each row backwards within its length; padding stays where it is."""
+        positions = torch.arange(self.ids.shape[1], device=self.ids.device)
+        return torch.where(self.present, self.present.sum(1, keepdim=True) - 1 - positions, positions)
 
 
 def collate(ids: Sequence[np.ndarray], attendable: Sequence[np.ndarray], device: torch.device | str = "cpu") -> Batch:
     """Pad rows to the longest of them."""
-    lengths = torch.tensor([len(row) for row in ids])
-    width = int(lengths.max())
+    width = max(len(row) for row in ids)
     padded = np.full((len(ids), width), PAD, dtype=np.int64)
+    present = np.zeros((len(ids), width), dtype=bool)
     attended = np.zeros((len(ids), width), dtype=bool)
     for i, (row, free) in enumerate(zip(ids, attendable, strict=True)):
         padded[i, : len(row)] = row
+        present[i, : len(row)] = True
         attended[i, : len(row)] = free
-    present = torch.arange(width)[None, :] < lengths[:, None]
-    return Batch(
-        torch.from_numpy(padded).to(device), lengths, present.to(device), torch.from_numpy(attended).to(device)
-    )
+    return Batch(*(torch.from_numpy(array).to(device) for array in (padded, present, attended)))
 
 
 def plan(lengths: np.ndarray, token_budget: int) -> list[np.ndarray]:

@@ -4,23 +4,33 @@ from typing import Literal
 
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from plumbline.models.batch import Batch
 
 
 class BiLSTM(nn.Module):
-    """One layer, `hidden` units per direction; H = 2 * hidden."""
+    """One layer, `hidden` units per direction; H = 2 * hidden.
+
+    Each direction runs over the padded rows, the backward one over rows turned round within their own length, so that
+    padding comes last for both and never reaches a real token. Packed sequences would give the same numbers, but on the
+    CPU their training step is two to four times slower.
+    """
 
     def __init__(self, dimensions: int, hidden: int) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(dimensions, hidden, batch_first=True, bidirectional=True)
+        self.forwards = nn.LSTM(dimensions, hidden, batch_first=True)
+        self.backwards = nn.LSTM(dimensions, hidden, batch_first=True)
         self.size = 2 * hidden
 
     def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:
-        packed = pack_padded_sequence(embedded, batch.lengths, batch_first=True, enforce_sorted=False)
-        hidden, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=embedded.shape[1])
-        return hidden
+        ahead, _ = self.forwards(embedded)
+        back, _ = self.backwards(_turned(embedded, batch.turned))
+        return torch.cat([ahead, _turned(back, batch.turned)], dim=-1)
+
+
+def _turned(rows: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """Rows [B, L, d] read in the order of positions [B, L]."""
+    return rows.gather(1, positions[:, :, None].expand(-1, -1, rows.shape[-1]))
 
 
 class CNN(nn.Module):
@@ -28,7 +38,9 @@ class CNN(nn.Module):
 
     def __init__(self, dimensions: int, hidden: int) -> None:
         super().__init__()
-        self.convolutions = nn.ModuleList(nn.Conv1d(dimensions, hidden, width, padding="same") for width in (1, 3, 5, 7))
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(dimensions, hidden, width, padding="same") for width in (1, 3, 5, 7)
+        )
         self.size = 4 * hidden
 
     def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:

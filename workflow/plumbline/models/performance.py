@@ -14,7 +14,9 @@ def accuracy(probabilities: np.ndarray, labels: np.ndarray) -> float:
     return float(accuracy_score(labels, probabilities.argmax(1)))
 
 
-@metric("f1", direction="higher", range=[0, 1], unit="score", equation="2 P R / (P + R) of class 1; macro mean for C > 2")
+@metric(
+    "f1", direction="higher", range=[0, 1], unit="score", equation="2 P R / (P + R) of class 1; macro mean for C > 2"
+)
 def f1(probabilities: np.ndarray, labels: np.ndarray) -> float:
     """F1 of the positive class for two classes (Jain & Wallace, Table 1), macro F1 for more."""
     binary = probabilities.shape[1] == 2
@@ -27,7 +29,13 @@ def macro_f1(probabilities: np.ndarray, labels: np.ndarray) -> float:
     return float(f1_score(labels, probabilities.argmax(1), average="macro", zero_division=0))
 
 
-@metric("roc_auc", direction="higher", range=[0, 1], unit="area", equation="P(p(x⁺) > p(x⁻)); one against the rest for C > 2")
+@metric(
+    "roc_auc",
+    direction="higher",
+    range=[0, 1],
+    unit="area",
+    equation="P(p(x⁺) > p(x⁻)); one against the rest for C > 2",
+)
 def roc_auc(probabilities: np.ndarray, labels: np.ndarray) -> float:
     """Area under the ROC curve; NaN where the split lacks a class or a probability is not finite."""
     classes = probabilities.shape[1]

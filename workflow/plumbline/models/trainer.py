@@ -15,6 +15,7 @@ from plumbline.config.recipes import Training
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import collate
+from plumbline.models.block import build
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.performance import PERFORMANCE
 
@@ -37,7 +38,7 @@ def class_weights(labels: np.ndarray, classes: int, how: str) -> torch.Tensor:
 
 
 def batch_order(lengths: np.ndarray, training: Training, random: np.random.Generator) -> list[np.ndarray]:
-    """The batches of one epoch. `length-noise` sorts by length, off by up to 10%, so that batches hold little padding."""
+    """The batches of one epoch. `length-noise` sorts by length, off by up to 10%, so that there is little padding."""
     if training.batching == "length-noise":
         reach = 0.1 * lengths
         order = np.argsort(lengths + np.floor(random.uniform(-reach, reach)), kind="stable")
@@ -49,7 +50,8 @@ def batch_order(lengths: np.ndarray, training: Training, random: np.random.Gener
 
 def parameter_groups(model: nn.Module, training: Training) -> list[dict[str, Any]]:
     """Parameters with and without weight decay."""
-    decay, free = [], []
+    decay: list[nn.Parameter] = []
+    free: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             (free if name.startswith(tuple(training.no_decay)) else decay).append(parameter)
@@ -92,14 +94,16 @@ def train_seed(
     """Train one seed and keep the eligible epoch with the best score on the selection split."""
     if training.first_eligible_epoch > training.epochs:
         raise PlumblineError(
-            f"`training.first_eligible_epoch` is {training.first_eligible_epoch} but there are only {training.epochs} epochs."
+            f"`training.first_eligible_epoch` is {training.first_eligible_epoch}, but there are only "
+            f"{training.epochs} epochs."
         )
     torch.manual_seed(seed)
     model = build().to(device)
     evaluator = Evaluator(model, seed, token_budget, device)
     selection = splits[training.select_on]
     history: list[dict[str, Any]] = []
-    best, chosen, state = -np.inf, 0, {}
+    best, chosen = -np.inf, 0
+    state: dict[str, torch.Tensor] = {}
     started = time.perf_counter()
     losses = _epochs(model, splits["train"], training, classes, seed, device)
     progress = tqdm(losses, total=training.epochs, desc=f"seed {seed}", unit="epoch", disable=None)
@@ -108,7 +112,9 @@ def train_seed(
         probabilities = evaluator.predict(selection)
         seconds = time.perf_counter() - started
         rows = [("train", "loss", loss)]
-        rows += [(training.select_on, name, score(probabilities, selection.label)) for name, score in PERFORMANCE.items()]
+        rows += [
+            (training.select_on, name, score(probabilities, selection.label)) for name, score in PERFORMANCE.items()
+        ]
         history += [
             {"seed": seed, "epoch": epoch, "split": split, "metric": metric, "value": value, "seconds": seconds}
             for split, metric, value in rows
@@ -124,3 +130,44 @@ def train_seed(
         state = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
         chosen = epoch
     return Trained(state, history, chosen)
+
+
+def train_block(
+    pointer: str,
+    options: Mapping[str, Any],
+    embedding: torch.Tensor,
+    trainable: bool,
+    splits: Mapping[str, Instances],
+    classes: int,
+    training: Training,
+    seeds: list[int],
+    token_budget: int,
+    device: torch.device | str = "cpu",
+) -> tuple[dict[str, torch.Tensor], dict[str, list[Any]], dict[str, list[Any]]]:
+    """Train every seed. Returns the weights, named ``seed/parameter``, and the columns of history and predictions."""
+    weights: dict[str, torch.Tensor] = {}
+    history: dict[str, list[Any]] = {key: [] for key in ("seed", "epoch", "split", "metric", "value", "seconds")}
+    predictions: dict[str, list[Any]] = {key: [] for key in ("seed", "split", "instance", "label", "probabilities")}
+    for seed in seeds:
+        trained = train_seed(
+            lambda: build(pointer, options, embedding, classes, trainable),
+            splits, training, classes, seed, token_budget, device,
+        )  # fmt: skip
+        weights |= {f"{seed}/{name}": tensor for name, tensor in trained.state.items()}
+        chosen = {"seed": seed, "epoch": trained.chosen_epoch, "split": training.select_on, "metric": "chosen_epoch"}
+        for row in [
+            *trained.history,
+            {**chosen, "value": trained.chosen_epoch, "seconds": trained.history[-1]["seconds"]},
+        ]:
+            for key, value in row.items():
+                history[key].append(value)
+        model = build(pointer, options, embedding, classes, trainable)
+        model.load_state_dict(trained.state)
+        evaluator = Evaluator(model, seed, token_budget, device)
+        for instances in splits.values():
+            predictions["seed"] += [seed] * len(instances)
+            predictions["split"] += instances.split.tolist()
+            predictions["instance"] += instances.instance.tolist()
+            predictions["label"] += instances.label.tolist()
+            predictions["probabilities"] += list(evaluator.predict(instances))
+    return weights, history, predictions

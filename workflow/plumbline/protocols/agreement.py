@@ -1,7 +1,6 @@
 """Agreement: do two measures rank the words of a text alike? (Jain & Wallace 2019, section 4.1; Neely et al. 2022)"""
 
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -35,63 +34,56 @@ class Agreement:
 
     def score(self, explained: Explained) -> dict[str, Any]:
         """Columns of the table `scores`: one row per seed, instance, pair of measures and statistic."""
-        frames = [frame for explanations in explained.by_seed() for frame in self._seed(explanations)]
-        if not frames:
-            raise PlumblineError("Agreement needs at least two measures and one instance.")
-        whole = pd.concat(frames, ignore_index=True).sort_values(
-            ["seed", "split", "instance", "measure_a", "measure_b", "statistic"], kind="stable"
-        )
-        return {str(column): whole[column] for column in whole}
+        seeds = [self._seed(explanations) for explanations in explained.by_seed()]
+        return {column: np.concatenate([columns[column] for columns in seeds]) for column in seeds[0]}
 
-    def _seed(self, explanations: Explanations) -> Iterator[pd.DataFrame]:
+    def _seed(self, explanations: Explanations) -> dict[str, np.ndarray]:
         measures = sorted(explanations.scores)
-        lengths = np.array([len(scores) for scores in explanations.scores[measures[0]]])
-        for measure in measures:
-            if not np.array_equal(lengths, [len(scores) for scores in explanations.scores[measure]]):
-                raise PlumblineError(f"Measure '{measure}' does not have as many scores per instance as '{measures[0]}'.")
+        if len(measures) < 2:
+            raise PlumblineError("Agreement needs at least two measures to compare.")
+        lengths = _common_lengths(explanations.scores)
+        a, b = np.triu_indices(len(measures), 1)
+        shape = (len(lengths), len(a), len(self.statistics))
+        value, p_value, reason = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, "", dtype=object)
         # The study takes one k per dataset, from its mean length.
         k = max(self.top_k_minimum, int(self.top_k_share * lengths.mean()))
         for length in np.unique(lengths):
             index = np.flatnonzero(lengths == length)
-            scores = np.stack(
-                [[explanations.scores[measure][i].astype(np.float64) for measure in measures] for i in index]
-            )
-            yield from self._equal_length(explanations, index, scores, measures, k)
+            scores = np.array([[explanations.scores[m][i] for m in measures] for i in index], dtype=np.float64)
+            finite = np.asarray(np.isfinite(scores).all(-1))
+            scores[~finite] = 0.0
+            constant = np.asarray(np.ptp(scores, axis=-1) == 0)
+            for s, statistic in enumerate(self.statistics):
+                values, p_values = evaluate(statistic, scores, k)
+                value[index, :, s], p_value[index, :, s] = values[:, a, b], p_values[:, a, b]
+                why = np.full((len(index), len(a)), "", dtype=object)
+                if not statistic.startswith("top-k"):
+                    why[np.logical_or(constant[:, a], constant[:, b])] = "constant importances"
+                why[~np.logical_and(finite[:, a], finite[:, b])] = "importances are not finite"
+                reason[index, :, s] = "fewer than two words" if length < 2 else why
+        dropped = reason.astype(bool)
+        reason[~dropped] = None
+        value[dropped] = p_value[dropped] = np.nan
 
-    def _equal_length(
-        self, explanations: Explanations, index: np.ndarray, scores: np.ndarray, measures: list[str], k: int
-    ) -> Iterator[pd.DataFrame]:
-        """Rows of instances of one length. scores: [B, M, n]."""
-        finite = np.isfinite(scores).all(-1)
-        constant = (scores == scores[..., :1]).all(-1)
-        usable = np.where(finite[..., None], scores, 0.0)
-        length = scores.shape[-1]
-        for statistic in self.statistics:
-            value, p_value = evaluate(statistic, usable, k)
-            for a, b in combinations(range(len(measures)), 2):
-                reason = np.full(len(index), "", dtype=object)
-                if statistic in ("kendall", "spearman", "pearson"):
-                    reason[constant[:, a] | constant[:, b]] = "constant importances"
-                reason[~(finite[:, a] & finite[:, b])] = "importances are not finite"
-                if length < 2:
-                    reason[:] = "fewer than two words"
-                dropped = reason != ""
-                yield pd.DataFrame(
-                    {
-                        "seed": explanations.seed,
-                        "split": explanations.split[index],
-                        "instance": explanations.instance[index],
-                        "predicted_class": explanations.predicted_class[index],
-                        "measure_a": measures[a],
-                        "measure_b": measures[b],
-                        "statistic": statistic,
-                        "value": np.where(dropped, np.nan, value[:, a, b]),
-                        "p_value": np.where(dropped, np.nan, p_value[:, a, b]),
-                        "length": length,
-                        "status": np.where(dropped, "dropped", "ok"),
-                        "reason": np.where(dropped, reason, None),
-                    }
-                )
+        def spread(per: np.ndarray | Sequence[str], axis: int) -> np.ndarray:
+            """One entry per instance (axis 0), pair (1) or statistic (2), repeated for every row."""
+            along = np.asarray(per, dtype=object if axis else None).reshape([-1 if i == axis else 1 for i in range(3)])
+            return np.broadcast_to(along, shape).ravel()
+
+        return {
+            "seed": np.full(value.size, explanations.seed),
+            "split": spread(explanations.split, 0),
+            "instance": spread(explanations.instance, 0),
+            "predicted_class": spread(explanations.predicted_class, 0),
+            "measure_a": spread([measures[i] for i in a], 1),
+            "measure_b": spread([measures[i] for i in b], 1),
+            "statistic": spread(self.statistics, 2),
+            "value": value.ravel(),
+            "p_value": p_value.ravel(),
+            "length": spread(lengths, 0),
+            "status": np.where(dropped, "dropped", "ok").ravel(),
+            "reason": reason.ravel(),
+        }
 
     def summarise(self, scores: pa.Table) -> pd.DataFrame:
         """Rows of the table `agreement`: means by predicted class, and over all, of each pair and statistic."""
@@ -99,11 +91,25 @@ class Agreement:
         classes = frame["predicted_class"].nunique()
         everything = frame.assign(predicted_class="all")
         # Above three classes the study reports only the whole.
-        groups = [everything] if classes > 3 else [frame.assign(predicted_class=frame["predicted_class"].astype(str)), everything]
+        groups = (
+            [everything]
+            if classes > 3
+            else [frame.assign(predicted_class=frame["predicted_class"].astype(str)), everything]
+        )
         keys = ["seed", "measure_a", "measure_b", "statistic", "predicted_class"]
         return pd.concat(
             [_summary(group.groupby(keys, observed=True, sort=True)) for group in groups], ignore_index=True
         ).sort_values(keys, ignore_index=True)
+
+
+def _common_lengths(scores: dict[str, list[np.ndarray]]) -> np.ndarray:
+    """Words of each instance, which all measures must agree on."""
+    first, *others = sorted(scores)
+    lengths = np.array([len(one) for one in scores[first]])
+    for other in others:
+        if not np.array_equal(lengths, [len(one) for one in scores[other]]):
+            raise PlumblineError(f"Measure '{other}' does not have as many scores per instance as '{first}'.")
+    return lengths
 
 
 def evaluate(statistic: str, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -132,5 +138,5 @@ def _summary(groups: Any) -> pd.DataFrame:
     summary["significant_fraction"] = (significant / summary["tested"]).where(summary["tested"] > 0)
     summary["dropped"] = summary["total"] - summary["n"]
     summary["status"] = np.where(summary["n"] > 0, "ok", "undefined")
-    summary["reason"] = np.where(summary["n"] > 0, None, "no instance could be ranked")
+    summary["reason"] = summary["status"].map({"undefined": "no instance could be ranked"})
     return summary.drop(columns=["total", "tested"]).reset_index()

@@ -16,19 +16,26 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats  # type: ignore[import-untyped, unused-ignore]
 
+from plumbline.registry import metric
+
 FloatArray = npt.NDArray[np.float64]
 
 # Bounds the pairwise comparisons held at once, save that top-k lists take at least one instance.
 MEMORY_BUDGET_BYTES = 64 * 2**20
 # For two vectors scipy's n log n sorting beats n^2 / 2 signs per vector beyond about this length (measured).
 # It sorts for each pair of vectors, so the squared length where both take the same time grows with M - 1.
-SIGN_CROSSOVER = 320
-# Where scipy's method="auto" leaves the exact null distribution of vectors without ties.
-LONGEST_EXACT_NULL = 33
-# Fagin's p, the cost of two items whose order one of the lists does not tell.
-NEUTRAL_PENALTY = 0.5
+SIGN_CROSSOVER = 300
+LONGEST_EXACT_NULL = 33  # beyond it scipy's method="auto" takes the normal approximation even without ties
+NEUTRAL_PENALTY = 0.5  # Fagin's p, the cost of two items whose order one of the lists does not tell
 
 
+@metric(
+    "kendall",
+    direction="higher",
+    range=[-1, 1],
+    unit="correlation",
+    equation="(C - D) / √((C + D + T_a)(C + D + T_b))",
+)
 def kendall_tau(scores: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Kendall's tau-b and its two-sided p value, as `scipy.stats.kendalltau` with default arguments.
 
@@ -50,6 +57,7 @@ def kendall_tau(scores: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     if n**2 > SIGN_CROSSOVER**2 * (n_vectors - 1) or sign_bytes > MEMORY_BUDGET_BYTES:
         concordance = _concordance_by_sorting(values, untied)
     else:
+        # Ranks within the vector stay exact in float32; group numbers of a large batch would not.
         ranks = np.empty(values.shape, dtype=np.float32)
         np.put_along_axis(ranks, order, group - group[..., :1], axis=-1)
         concordance = _concordance_by_signs(ranks, sign_bytes)
@@ -59,6 +67,7 @@ def kendall_tau(scores: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     return tau, np.where(np.isnan(tau), np.nan, _kendall_p_value(concordance, ties))
 
 
+@metric("spearman", direction="higher", range=[-1, 1], unit="correlation", equation="pearson(rank(a), rank(b))")
 def spearman(scores: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Spearman's rho and its two-sided p value, as `scipy.stats.spearmanr`.
 
@@ -75,11 +84,11 @@ def spearman(scores: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     return rho, 2 * special.stdtr(n - 2, -np.abs(t))
 
 
+@metric("pearson", direction="higher", range=[-1, 1], unit="correlation", equation="cov(a, b) / (σ_a σ_b)")
 def pearson(scores: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Pearson's r and its two-sided p value, as `scipy.stats.pearsonr`.
 
-    scores: [B, M, n]. Returns r [B, M, M] and p [B, M, M]; NaN for constant vectors and, where scipy raises, for
-    n < 2. At n = 2, r is -1 or 1 and p is 1.
+    scores: [B, M, n]. Returns r [B, M, M] and p [B, M, M]; NaN for constant vectors and n < 2. p is 1 at n = 2.
     """
     values = _as_finite_scores(scores)
     if values.shape[-1] < 2:
@@ -91,6 +100,13 @@ def pearson(scores: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     return result.statistic, np.where(np.isnan(result.statistic), np.nan, result.pvalue)
 
 
+@metric(
+    "top-k-jain-wallace",
+    direction="lower",
+    range=[0, 1],
+    unit="distance",
+    equation="Fagin's K^(1/2) on the top k without its case 3, over |A ∪ B|²; 0 is identical",
+)
 def top_k_kendall_jain_wallace(scores: npt.ArrayLike, k: int) -> FloatArray:
     """Top-k Kendall distance as coded by Jain & Wallace (2019), 0 for identical lists.
 
@@ -105,9 +121,17 @@ def top_k_kendall_jain_wallace(scores: npt.ArrayLike, k: int) -> FloatArray:
         tau = lists.concordance / np.sqrt(lists.untied * lists.untied.swapaxes(-2, -1))
     reordered = np.where(np.isnan(tau), 0.0, (1 - tau) / 2 * lists.shared**2)
     overtaken = lists.overtaken + lists.overtaken.swapaxes(-2, -1)
-    return (reordered + overtaken + NEUTRAL_PENALTY * lists.unshared * (lists.unshared - 1)) / (lists.shared + 2 * lists.unshared) ** 2
+    unknown = NEUTRAL_PENALTY * lists.unshared * (lists.unshared - 1)
+    return (reordered + overtaken + unknown) / (lists.shared + 2 * lists.unshared) ** 2
 
 
+@metric(
+    "top-k-fagin",
+    direction="lower",
+    range=[0, 1],
+    unit="distance",
+    equation="K^(1/2)(top k of a, top k of b) / (k² + k(k - 1)/2); 0 is identical, 1 disjoint",
+)
 def top_k_kendall_fagin(scores: npt.ArrayLike, k: int) -> FloatArray:
     """Top-k Kendall distance K^(1/2) of Fagin, Kumar & Sivakumar (2003), divided by its value for disjoint lists.
 
@@ -118,9 +142,8 @@ def top_k_kendall_fagin(scores: npt.ArrayLike, k: int) -> FloatArray:
     scores: [B, M, n]; all n items form the list where n <= k. Returns distances [B, M, M].
     """
     lists = _compare_top_k(scores, k)
-    discordant = (lists.untied_in_both - lists.concordance) / 2
     tied_in_one = lists.untied + lists.untied.swapaxes(-2, -1) - 2 * lists.untied_in_both
-    case_1 = discordant + NEUTRAL_PENALTY * tied_in_one
+    case_1 = (lists.untied_in_both - lists.concordance) / 2 + NEUTRAL_PENALTY * tied_in_one
     case_2 = lists.overtaken + NEUTRAL_PENALTY * lists.level
     case_3 = lists.unshared**2
     case_4 = NEUTRAL_PENALTY * lists.unshared * (lists.unshared - 1)
@@ -182,14 +205,13 @@ def _kendall_p_value(concordance: FloatArray, ties: npt.NDArray[np.intp]) -> Flo
     tied = (ties - 1).sum(axis=-1) / 2
     triples = ((ties - 1) * (ties - 2)).sum(axis=-1, dtype=np.float64)
     spread = ((ties - 1) * (2 * ties + 5)).sum(axis=-1, dtype=np.float64)
-    variance = (
-        (n * (n - 1) * (2 * n + 5) - (spread[:, :, None] + spread[:, None, :])) / 18
-        + 2 * (tied[:, :, None] * tied[:, None, :]) / (n * (n - 1))
-        # Two items hold no triple, so the divisor at n = 2 only has to differ from 0.
-        + (triples[:, :, None] * triples[:, None, :]) / (9 * n * (n - 1) * max(n - 2, 1))
-    )
-    # The variance for a constant vector is 0 up to rounding, and its p value has no meaning.
+    # Constant vectors and n = 2 divide 0 by 0; the caller makes the former NaN, the table below covers the latter.
     with np.errstate(invalid="ignore", divide="ignore"):
+        variance = (
+            (n * (n - 1) * (2 * n + 5) - (spread[:, :, None] + spread[:, None, :])) / 18
+            + 2 * (tied[:, :, None] * tied[:, None, :]) / (n * (n - 1))
+            + (triples[:, :, None] * triples[:, None, :]) / (9 * n * (n - 1) * (n - 2))
+        )
         p_value: FloatArray = 2 * special.ndtr(-np.abs(concordance / np.sqrt(variance)))
     fewest_swaps = (math.comb(n, 2) - np.abs(concordance)) / 2
     exact = (tied[:, :, None] + tied[:, None, :] == 0) & ((n <= LONGEST_EXACT_NULL) | (fewest_swaps <= 1))

@@ -30,7 +30,7 @@ def write_everywhere(output: Any, name: str, frame: pd.DataFrame) -> None:
     write_table(output.parquet, name, columns)
     with replacing(Path(output.csv)) as temporary:
         frame.to_csv(temporary, index=False, float_format="%.6g")
-    if "latex" in output.keys():
+    if hasattr(output, "latex"):
         with replacing(Path(output.latex)) as temporary:
             temporary.write_text(latex(name, frame), encoding="utf-8")
 

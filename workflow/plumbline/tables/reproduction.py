@@ -1,4 +1,4 @@
-"""Published numbers beside ours, cell by cell. Published tables are typed in under `published/`, as they stand in print."""
+"""Published numbers beside ours, cell by cell. Published tables lie under `published/`, as they stand in print."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +41,10 @@ def published_rows() -> pd.DataFrame:
     frame = frame[frame["table"].isin(["T1", "T2"]) & frame["dataset"].isin(list(DATASETS))]
     frame = frame.assign(
         dataset=frame["dataset"].map(DATASETS),
-        model=[MODELS.get((encoder, attention)) for encoder, attention in zip(frame["encoder"], frame["attention"], strict=True)],
+        model=[
+            MODELS.get((encoder, attention), "")
+            for encoder, attention in zip(frame["encoder"], frame["attention"], strict=True)
+        ],
         measure_a=frame["method_a"].map(MEASURES),
         measure_b=frame["method_b"].map(MEASURES),
         predicted_class=frame["class"].replace({"Overall": "all"}),
@@ -87,7 +90,9 @@ def reproduction(
                         "ours_spread": float(np.std(values)) if model else np.nan,
                         "n_seeds": len(values) if model else None,
                         "tolerance": tolerance,
-                        "within": None if tolerance is None or np.isnan(ours) else abs(ours - line["value"]) <= tolerance + 1e-9,
+                        "within": None
+                        if tolerance is None or np.isnan(ours)
+                        else abs(ours - line["value"]) <= tolerance + 1e-9,
                         "note": "; ".join(filter(None, notes)),
                     }
                 )
@@ -134,7 +139,11 @@ def _ours(
     if not here.any():
         return None
     if metric == "kendall_tau":
-        return agreement[here]["mean"].tolist(), TAU_TOLERANCE[line["model"]], "tolerance: the authors' run-to-run spread"
+        return (
+            agreement[here]["mean"].tolist(),
+            TAU_TOLERANCE[line["model"]],
+            "tolerance: the authors' run-to-run spread",
+        )
     return agreement[here]["significant_fraction"].tolist(), FRACTION_TOLERANCE, "the tolerance is ours"
 
 

@@ -1,0 +1,182 @@
+"""Measures against closed forms, slow loops and planted features."""
+
+import numpy as np
+import pytest
+import torch
+from plumbline.attribution.attention import attention
+from plumbline.attribution.gradient import gradient
+from plumbline.attribution.leave_one_out import all_but_one, leave_one_out
+from plumbline.attribution.random import random
+from plumbline.conformance import example_instances, example_model
+from plumbline.data.instances import Instances
+from plumbline.models.batch import collate
+from plumbline.models.evaluator import Evaluator
+from plumbline.registry import Registry
+
+REGISTRY = Registry()
+INSTANCES = example_instances(14)
+MODELS = REGISTRY.names("model")
+ATTENTIVE = [name for name in MODELS if name != "bag-of-words"]
+MEASURES = {
+    "attention": (attention, {}),
+    "gradient": (gradient, {}),
+    "gradient-attached": (gradient, {"attention": "attached"}),
+    "input-x-gradient": (gradient, {"attention": "attached", "function": "logit"}),
+    "gradient-norm": (gradient, {"attention": "attached", "function": "logit", "reduction": "l2"}),
+    "leave-one-out": (leave_one_out, {}),
+    "random": (random, {}),
+}
+
+
+def evaluator(name, budget=10_000, seed=0):
+    return Evaluator(example_model(REGISTRY.get("model", name), seed), seed, budget)
+
+
+def test_bag_of_words_in_closed_form():
+    """z = w · mean(e) + b, logits ±z/2: a word's input x gradient is w · e_t / 2n, its leave-one-out follows from z."""
+    asked = evaluator("bag-of-words")
+    w, b = (p.detach().numpy() for p in asked.model.head.linear.parameters())
+    vectors = asked.model.embedding.weight.detach().numpy()
+    products = gradient(asked, INSTANCES, attention="attached", function="logit").scores
+    deletions = leave_one_out(asked, INSTANCES).scores
+    for i, (ids, free) in enumerate(zip(INSTANCES.ids, INSTANCES.maskable, strict=True)):
+        shares = vectors[ids[free]] @ w[0]
+        n = len(shares)
+        np.testing.assert_allclose(products[i], np.abs(shares) / (2 * n), atol=1e-6)
+        before = 1 / (1 + np.exp(-(shares.mean() + b[0])))
+        after = 1 / (1 + np.exp(-((shares.sum() - shares) / (n - 1) + b[0])))
+        np.testing.assert_allclose(deletions[i], 2 * np.abs(before - after), atol=1e-6)
+
+
+def test_detached_gradient_of_the_average_encoder_in_closed_form():
+    """p = σ(v · Σ α_t tanh(A e_t + a) + b) with α constant: ∂p/∂e_t = p(1-p) α_t Aᵀ((1 - h_t²) v)."""
+    asked = evaluator("average-tanh")
+    w = {name: tensor.detach().numpy() for name, tensor in asked.model.state_dict().items()}
+    found = gradient(asked, INSTANCES).scores
+    weights = attention(asked, INSTANCES).scores
+    probabilities = asked.predict(INSTANCES)
+    for i, (ids, free) in enumerate(zip(INSTANCES.ids, INSTANCES.maskable, strict=True)):
+        e = w["embedding.weight"][ids[free]]
+        h = np.tanh(e @ w["encoder.linear.weight"].T + w["encoder.linear.bias"])
+        slope = ((1 - h**2) * w["head.linear.weight"][0]) @ w["encoder.linear.weight"]
+        p = probabilities[i, 1]
+        expected = np.abs(p * (1 - p) * weights[i] * (slope * e).sum(1))
+        np.testing.assert_allclose(found[i], expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_attached_gradient_is_the_directional_derivative(name):
+    """e_t · ∂p/∂e_t is how p moves when the word's vector is stretched; checked by central differences in float64."""
+    asked = evaluator(name)
+    asked.model.double()
+    found = gradient(asked, INSTANCES, attention="attached", target=1, sign="signed").scores
+    for i, (ids, free) in enumerate(zip(INSTANCES.ids, INSTANCES.maskable, strict=True)):
+        batch = collate([ids], [free])
+        embedded = asked.model.embedding(batch.ids).detach()
+
+        def probability(position, stretch, embedded=embedded, batch=batch):
+            moved = embedded.clone()
+            moved[0, position] *= stretch
+            with torch.no_grad():
+                return float(asked.model(batch, moved).logits.softmax(-1)[0, 1])
+
+        step = 1e-5
+        for word, position in enumerate(np.flatnonzero(free)):
+            slope = (probability(position, 1 + step) - probability(position, 1 - step)) / (2 * step)
+            assert found[i][word] == pytest.approx(slope, abs=1e-8, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ATTENTIVE)
+def test_detaching_changes_the_gradient_but_not_the_attention(name):
+    asked = evaluator(name)
+    detached, attached = gradient(asked, INSTANCES).scores, gradient(asked, INSTANCES, attention="attached").scores
+    assert any(not np.allclose(a, b, rtol=1e-3) for a, b in zip(detached, attached, strict=True))
+
+
+def test_binary_logit_and_probability_rank_alike():
+    asked = evaluator("bilstm-tanh")
+    for a, b in zip(
+        gradient(asked, INSTANCES).scores, gradient(asked, INSTANCES, function="logit").scores, strict=True
+    ):
+        assert (np.argsort(a) == np.argsort(b)).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_leave_one_out_equals_one_pass_per_position(name):
+    asked = evaluator(name, budget=40)
+    found = leave_one_out(asked, INSTANCES).scores
+    for i, (ids, free) in enumerate(zip(INSTANCES.ids, INSTANCES.maskable, strict=True)):
+        before = asked.probabilities([ids], [free])[0]
+        expected = [
+            np.abs(asked.probabilities([np.delete(ids, t)], [np.delete(free, t)])[0] - before).sum()
+            for t in np.flatnonzero(free)
+        ]
+        np.testing.assert_allclose(found[i], expected, atol=1e-6)
+
+
+def test_deleting_one_of_twins_gives_both_the_same_score():
+    ids = np.array([2, 7, 7, 9, 3], dtype=np.int32)
+    twins = Instances(np.array(["test"]), np.array([0]), np.array([0]), [ids], [np.array([0, 1, 1, 1, 0], dtype=bool)])
+    scores = leave_one_out(evaluator("bilstm-tanh"), twins).scores[0]
+    assert scores[0] == scores[1]
+
+
+def test_all_but_one():
+    assert all_but_one(np.array([False, True, True, False])).tolist() == [[0, 2, 3], [0, 1, 3]]
+
+
+def test_text_of_one_word_has_no_leave_one_out():
+    one = Instances(
+        np.array(["test"]),
+        np.array([0]),
+        np.array([0]),
+        [np.array([2, 7, 3], dtype=np.int32)],
+        [np.array([0, 1, 0], bool)],
+    )
+    assert np.isnan(leave_one_out(evaluator("bilstm-tanh"), one).scores[0]).all()
+
+
+@pytest.mark.parametrize("output", ["predicted", "gold"])
+def test_signed_leave_one_out_explains_the_class_it_names(output):
+    asked = evaluator("average-tanh")
+    found = leave_one_out(asked, INSTANCES, output=output, sign="signed")
+    before = asked.predict(INSTANCES)
+    expected = before.argmax(1) if output == "predicted" else INSTANCES.label
+    assert found.target.tolist() == expected.tolist()
+    i = 5
+    ids, free = INSTANCES.ids[i], INSTANCES.maskable[i]
+    after = asked.probabilities([np.delete(ids, 1)], [np.delete(free, 1)])[0]
+    assert found.scores[i][0] == pytest.approx(before[i, expected[i]] - after[expected[i]], abs=1e-6)
+
+
+def test_targets_are_explicit():
+    asked = evaluator("average-dot")
+    assert gradient(asked, INSTANCES, target="gold").target.tolist() == INSTANCES.label.tolist()
+    assert gradient(asked, INSTANCES, target="predicted").target.tolist() == asked.predict(INSTANCES).argmax(1).tolist()
+    one, zero = (gradient(asked, INSTANCES, target=c, sign="signed").scores for c in (1, 0))
+    for a, b in zip(one, zero, strict=True):
+        np.testing.assert_allclose(a, -b, atol=1e-7)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("model", ["bilstm-tanh", "cnn-dot", "average-tanh"])
+@pytest.mark.parametrize("rows", [1, 7, 64])
+def test_importances_do_not_depend_on_batch_padding_or_order(measure, model, rows):
+    function, options = MEASURES[measure]
+    longest = int(INSTANCES.lengths.max())
+    whole = function(evaluator(model), INSTANCES, **options).scores
+    order = np.random.default_rng(rows).permutation(len(INSTANCES))
+    cut = function(evaluator(model, budget=rows * longest), INSTANCES.take(order), **options).scores
+    for place, i in enumerate(order):
+        np.testing.assert_allclose(cut[place], whole[i], atol=1e-6)
+
+
+def test_random_follows_the_seed_and_the_instance():
+    zero, one = (
+        random(evaluator("bag-of-words", seed=0), INSTANCES),
+        random(evaluator("bag-of-words", seed=1), INSTANCES),
+    )
+    assert not np.allclose(zero.scores[9], one.scores[9])
+    assert not np.allclose(zero.scores[0], zero.scores[12][: len(zero.scores[0])])
+    values = np.concatenate([random(evaluator("bag-of-words", seed=s), INSTANCES).scores[9] for s in range(400)])
+    assert 0.47 < values.mean() < 0.53 and 0 <= values.min() and values.max() < 1

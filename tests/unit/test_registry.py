@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import pytest
+
+from plumbline.errors import PlumblineError
+from plumbline.registry import Registry, load
+
+PLUGIN = '''
+from typing import Literal
+
+import numpy as np
+from plumbline.attribution.importances import Importances
+from plumbline.registry import measure
+
+
+@measure("word-length-squared", power=2)
+@measure("word-length", needs=["gradient"], equation="L^p")
+def word_length(evaluator, instances, *, power: int = 1, sign: Literal["absolute", "signed"] = "absolute"):
+    """How long the id of a word is."""
+    return Importances([np.arange(m.sum(), dtype=np.float32) ** power for m in instances.maskable])
+'''
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    path = tmp_path / "word_length.py"
+    path.write_text(PLUGIN)
+    return path
+
+
+def test_declaration_is_read_without_import(tmp_path: Path):
+    path = tmp_path / "explosive.py"
+    path.write_text("raise RuntimeError\n" + PLUGIN)
+    declared = Registry([path]).get("measure", "word-length")
+    assert declared.options["power"].default == 1
+    assert declared.options["sign"].annotation == "Literal['absolute', 'signed']"
+    assert declared.summary == "How long the id of a word is."
+
+
+def test_stacked_declarations_share_facts_and_preset_options(plugin):
+    registry = Registry([plugin])
+    squared = registry.get("measure", "word-length-squared")
+    assert squared.needs == ["gradient"] and squared.equation == "L^p"
+    assert squared.options["power"].default == 2
+    assert registry.get("measure", "word-length").options["power"].default == 1
+
+
+def test_load_imports_library_and_plugin_objects(plugin):
+    assert load(Registry([plugin]).get("measure", "word-length").pointer).__name__ == "word_length"
+    assert load(Registry().get("measure", "attention").pointer).__name__ == "attention"
+
+
+def test_misspelt_name_gets_the_nearest():
+    with pytest.raises(PlumblineError, match=r"no measure 'atention'; did you mean 'attention'\?"):
+        Registry().get("measure", "atention")
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (("power: int = 1", "power=1"), "option 'power' needs a type and a default"),
+        (("power: int", "power: np.ndarray"), "must be typed with"),
+        (("power=2", "pwer=2"), "states 'pwer': did you mean 'power'"),
+        (('"word-length-squared"', "str(1)"), "must be declared with a name and literal values"),
+        (("def word_length(", "def word_length(("), "is not valid Python"),
+        (('"word-length",', '"attention",'), "declared twice"),
+    ],
+)
+def test_faulty_declaration_gets_one_sentence(plugin, change, complaint):
+    plugin.write_text(PLUGIN.replace(*change))
+    with pytest.raises(PlumblineError, match=complaint):
+        Registry([plugin])
+
+
+def test_missing_plugin_file():
+    with pytest.raises(PlumblineError, match=r"plug-in file 'nowhere\.py' does not exist"):
+        Registry(["nowhere.py"])

@@ -1,0 +1,103 @@
+"""What ran and what its words mean: datasets, models, measures and metrics."""
+
+from typing import Any
+
+from plumbline.config.study import parse_seeds
+from plumbline.registry import Declaration, Registry
+from plumbline.report.tables import DASH, Cell, Table, number, numeric
+
+
+def datasets_table(summaries: list[dict[str, Any]]) -> Table:
+    """Counts, classes and lengths of every split."""
+    rows = []
+    for summary in summaries:
+        for split in sorted(summary["splits"], key=["train", "dev", "test"].index):
+            of = summary["splits"][split]
+            classes = ", ".join(f"{name} {number(count, 0)}" for name, count in of["instances_per_class"].items())
+            rows.append(
+                [
+                    Cell(summary["dataset"]),
+                    Cell(split),
+                    numeric(of["instances"], 0),
+                    Cell(classes),
+                    numeric(of["mean_length"], 1),
+                    Cell(f"{of['shortest']}–{of['longest']}", of["longest"]),
+                    Cell(f"{number(100 * of['unknown_share'], 1)} %", of["unknown_share"]),
+                ]
+            )
+    columns = ["dataset", "split", "texts", "by class", "mean length", "lengths", "unknown words"]
+    return Table("Datasets as they were used, after filtering; lengths in tokens.", columns, rows, frozenset((2, 4, 5, 6)))
+
+
+def left_out(summaries: list[dict[str, Any]]) -> list[str]:
+    """What the preparation of each dataset left out, in sentences."""
+    return [
+        f"{summary['dataset']}: {reason}, " + ", ".join(f"{number(count, 0)} of {split}" for split, count in counts.items())
+        for summary in summaries
+        for reason, counts in summary["dropped"].items()
+        if any(counts.values())
+    ]
+
+
+def models_table(study: dict[str, Any], cells: list[dict[str, Any]]) -> Table:
+    """Every model, what the config changed in it, and the measures that explain it."""
+    rows = []
+    for name, entry in study["models"].items():
+        of = [cell for cell in cells if cell["model"] == name]
+        measures = of[0]["measures"] if of else []
+        rows.append(
+            [
+                Cell(name),
+                Cell(_kind(name, entry)),
+                Cell(_settings(entry)),
+                Cell(", ".join(sorted({cell["dataset"] for cell in of})) or DASH),
+                Cell(", ".join(measures) or DASH),
+            ]
+        )
+    columns = ["model", "registered as", "set in the config", "datasets", "explained by"]
+    return Table("Models, what the config changed in them, and the measures that can explain each.", columns, rows)
+
+
+def _kind(name: str, entry: dict[str, Any]) -> str:
+    return entry.get("kind") or name
+
+
+def _settings(entry: dict[str, Any]) -> str:
+    """The options that the config sets, a nested one as `training.epochs 6`."""
+    words = []
+    for key, value in entry.items():
+        if key in ("kind", "measures", "datasets") or value in (None, {}, []):
+            continue
+        nested = value.items() if isinstance(value, dict) else [(None, value)]
+        words += [f"{key}.{inner} {setting}" if inner else f"{key} {setting}" for inner, setting in nested]
+    return ", ".join(words) or "defaults"
+
+
+def seeds_of(study: dict[str, Any]) -> list[int]:
+    """All seeds of the study."""
+    return [seed for block in study["seeds"] for seed in parse_seeds(block)]
+
+
+def measures_table(registry: Registry, study: dict[str, Any]) -> Table:
+    """Every registered measure, and under which names the study uses it."""
+    rows = []
+    for declaration in registry.all("measure"):
+        used = [name for name, entry in study["measures"].items() if _kind(name, entry) == declaration.name]
+        needs = ", ".join(declaration.needs) or "nothing"
+        rows.append([Cell(", ".join(used) or DASH), Cell(declaration.name), *_facts(declaration), Cell(needs)])
+    # Those of this study first.
+    rows.sort(key=lambda row: (row[0].text == DASH, row[1].text))
+    columns = ["in this study", "measure", "what it is", "equation", "range", "more important is", "needs of a model"]
+    return Table("Importance measures.", columns, rows)
+
+
+def metrics_table(registry: Registry) -> Table:
+    """Every registered metric."""
+    rows = [[Cell(metric.name), *_facts(metric), Cell(metric.unit)] for metric in registry.all("metric")]
+    return Table("Metrics.", ["metric", "what it is", "equation", "range", "better is", "unit"], rows)
+
+
+def _facts(declaration: Declaration) -> list[Cell]:
+    bounds = declaration.range
+    span = f"{bounds[0]} to {bounds[1]}" if bounds else "unbounded"
+    return [Cell(declaration.summary), Cell(declaration.equation), Cell(span), Cell(declaration.direction or DASH)]

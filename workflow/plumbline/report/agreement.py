@@ -1,0 +1,91 @@
+"""Agreement on the page: one small table of attention against the rest, and all rows for the table that can be searched."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from plumbline.figures.style import ordered
+from plumbline.report.tables import DASH, Cell, Table, named, number, plain
+
+# The columns of words, and what the page calls them.
+TITLES = {
+    "dataset": "dataset",
+    "model": "model",
+    "measure_a": "measure",
+    "measure_b": "other measure",
+    "statistic": "statistic",
+    "predicted_class": "predicted class",
+}
+
+
+def overview(agreement: pd.DataFrame, reference: str = "attention") -> Table | None:
+    """Mean Kendall τ of attention with every other measure, as the study's Table 2; None if no model has attention."""
+    frame = plain(agreement)
+    frame = frame[(frame["statistic"] == "kendall") & (frame["predicted_class"] == "all")]
+    frame = frame[(frame["measure_a"] == reference) | (frame["measure_b"] == reference)]
+    if frame.empty:
+        return None
+    other = frame["measure_a"].where(frame["measure_a"] != reference, frame["measure_b"])
+    frame = frame.assign(other=other)
+    others = ordered(frame["other"])
+    rows = []
+    for (dataset, variant, model), group in frame.groupby(["dataset", "variant", "model"]):
+        means = [group[group["other"] == measure]["mean"].dropna() for measure in others]
+        rows.append([Cell(named(dataset, variant)), Cell(model), *map(_placed, means)])
+    caption = f"Mean Kendall τ with {reference} over all texts, ± standard deviation over seeds. The mark runs from −1 to 1."
+    return Table(caption, ["dataset", "model", *others], rows, frozenset(range(2, 2 + len(others))))
+
+
+def _placed(means: pd.Series) -> Cell:
+    """Mean ± spread over seeds, with its place between −1 and 1."""
+    if means.empty:
+        return Cell(DASH, None, "faint")
+    mean = float(means.mean())
+    text = f"{number(mean)} ± {number(float(means.std(ddof=0)))}" if len(means) > 1 else number(mean)
+    return Cell(text, mean, at=(mean + 1) / 2)
+
+
+def all_rows(agreement: pd.DataFrame, classes: dict[str, list[str]]) -> dict[str, Any]:
+    """All rows over seeds for the page's script: `words` per column, and rows of places in them, then numbers.
+
+    The numbers: mean, its spread over seeds, spread over texts, significant share, texts ranked, texts left out.
+    """
+    frame = plain(agreement)
+    frame["predicted_class"] = [
+        class_name(classes.get(dataset, []), label)
+        for dataset, label in zip(frame["dataset"], frame["predicted_class"], strict=True)
+    ]
+    frame["dataset"] = [named(*pair) for pair in zip(frame["dataset"], frame["variant"], strict=True)]
+    groups = frame.groupby(list(TITLES))
+    table = groups.agg(
+        mean=("mean", "mean"),
+        texts=("std", "mean"),
+        significant=("significant_fraction", "mean"),
+        n=("n", "sum"),
+        dropped=("dropped", "sum"),
+    )
+    table["seeds"] = groups["mean"].std(ddof=0)
+    table = table.reset_index()
+    words = {column: sorted(table[column].unique()) for column in TITLES}
+    place = {column: {word: i for i, word in enumerate(known)} for column, known in words.items()}
+    rows = [
+        [
+            *(place[column][line[column]] for column in TITLES),
+            *(_rounded(line[column]) for column in ("mean", "seeds", "texts", "significant")),
+            int(line["n"]),
+            int(line["dropped"]),
+        ]
+        for line in table.to_dict("records")
+    ]
+    return {"titles": TITLES, "words": words, "rows": rows}
+
+
+def class_name(classes: list[str], label: Any) -> str:
+    """The name of a predicted class, which tables hold as its number in text or as `all`."""
+    text = str(label)
+    return classes[int(text)] if text.isdigit() and int(text) < len(classes) else text
+
+
+def _rounded(value: float) -> float | None:
+    return round(float(value), 4) if np.isfinite(value) else None

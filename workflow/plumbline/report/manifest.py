@@ -1,0 +1,23 @@
+"""What a whole study was: its config, where it ran and what it cost."""
+
+import platform
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+
+from plumbline.job import plain, versions
+
+
+def manifest(study: dict[str, Any], excluded: list[dict[str, Any]], timings: pd.DataFrame) -> dict[str, Any]:
+    """Plain values for `results/manifest.json`."""
+    return {
+        "study": plain(study),
+        "excluded": plain(excluded),
+        "versions": versions(),
+        "host": platform.node(),
+        "devices": sorted(map(str, timings["device"].unique())),
+        "seconds": float(timings["seconds"].sum()),
+        "jobs": len(timings),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,76 @@
+"""Published numbers beside ours on the page."""
+
+from typing import Any
+
+import pandas as pd
+
+from plumbline.report.agreement import class_name
+from plumbline.report.tables import DASH, Cell, Table, number, numeric, plain
+
+WORDS = {
+    "train_size": "training texts",
+    "test_size": "test texts",
+    "vocab_size": "words in the vocabulary",
+    "avg_length": "mean length in words",
+    "test_F1": "F1 on test",
+    "test_accuracy": "accuracy on test",
+    "test_micro_F1": "micro F1 on test",
+    "kendall_tau": "mean τ",
+    "sig_frac_p05": "share with p ≤ .05",
+}
+COUNTS = ("train_size", "test_size", "vocab_size")
+# How many tolerances the small axis spans to either side.
+SPAN = 3
+
+
+def reproduction_table(reproduction: pd.DataFrame, classes: dict[str, list[str]]) -> Table:
+    """Every published number that the study has a counterpart for."""
+    rows = [_row(line, classes.get(line["dataset"], [])) for line in plain(reproduction).to_dict("records")]
+    columns = ["dataset", "model", "quantity", "class", "published", "ours", "difference", "tolerance", "verdict", "note"]
+    caption = "Published numbers and ours. The mark shows the difference in tolerances; the band is one to either side."
+    return Table(caption, columns, rows, frozenset((4, 5, 6, 7)))
+
+
+def _row(line: dict[Any, Any], classes: list[str]) -> list[Cell]:
+    known = {key: None if not isinstance(value, str) and pd.isna(value) else value for key, value in line.items()}
+    decimals = 0 if known["metric"] in COUNTS else 1 if known["metric"] == "avg_length" else 2
+    quantity = WORDS.get(known["metric"], known["metric"].replace("_", " "))
+    if known["measure_a"] and known["measure_b"]:
+        quantity = f"{quantity}, {known['measure_a']} and {known['measure_b']}"
+    difference = None if known["ours"] is None else known["ours"] - known["published"]
+    at = None
+    if difference is not None and known["tolerance"]:
+        at = min(1.0, max(0.0, 0.5 + difference / known["tolerance"] / (2 * SPAN)))
+    return [
+        Cell(known["dataset"]),
+        Cell(known["model"] or DASH),
+        Cell(quantity),
+        Cell(class_name(classes, known["predicted_class"]) if known["predicted_class"] is not None else DASH),
+        _with_spread(known["published"], known["published_spread"], decimals),
+        _with_spread(known["ours"], known["ours_spread"], decimals),
+        Cell(number(difference, decimals), difference, at=at),
+        numeric(known["tolerance"], decimals),
+        _verdict(known["within"]),
+        Cell(known["note"] or "", mark="faint"),
+    ]
+
+
+def _with_spread(value: float | None, spread: float | None, decimals: int) -> Cell:
+    text = number(value, decimals) if spread is None else f"{number(value, decimals)} ± {number(spread, decimals)}"
+    return Cell(text, value)
+
+
+def _verdict(within: bool | None) -> Cell:
+    if within is None:
+        return Cell("not judged", "2", "faint")
+    return Cell("✓ within", "0", "good") if within else Cell("✗ outside", "1", "bad")
+
+
+def verdict(reproduction: pd.DataFrame) -> str:
+    """The comparison in one sentence."""
+    if reproduction.empty:
+        return "None of the published tables that plumbline holds is about this study's datasets, so there is nothing to compare."
+    judged = reproduction["within"].dropna()
+    others = len(reproduction) - len(judged)
+    told = f"{int(judged.astype(bool).sum())} of {len(judged)} cells within tolerance"
+    return f"{told}; {others} more could not be judged." if others else f"{told}."

@@ -1,0 +1,117 @@
+"""The page's tables: what each cell says, what it is sorted by, and nothing about markup."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+DASH = "–"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell. `sort` takes the place of the text in sorting; `at` is a place from 0 to 1 on a small axis."""
+
+    text: str
+    sort: float | str | None = None
+    mark: Literal["", "good", "bad", "faint"] = ""
+    at: float | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a caption. `numbers` are the columns that are set to the right."""
+
+    caption: str
+    columns: list[str]
+    rows: list[list[Cell]] = field(default_factory=list)
+    numbers: frozenset[int] = frozenset()
+
+
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame without categorical columns, which grouping would fill up with pairs that do not occur."""
+    return frame.astype({c: object for c in frame if isinstance(frame[c].dtype, pd.CategoricalDtype)})
+
+
+def number(value: float | None, decimals: int = 2) -> str:
+    """A number for people: thousands apart, a true minus sign, a dash for none."""
+    if value is None or not np.isfinite(value):
+        return DASH
+    text = f"{value:,.{decimals}f}".replace(",", "\u202f")
+    return text.replace("-", "−") if float(f"{value:.{decimals}f}") else text.replace("-", "")
+
+
+def numeric(value: float | None, decimals: int = 2) -> Cell:
+    """A cell that holds one number."""
+    return Cell(number(value, decimals), None if value is None or not np.isfinite(value) else float(value))
+
+
+def spread(values: pd.Series, decimals: int = 3) -> Cell:
+    """Mean ± standard deviation of one value per seed."""
+    known = values.dropna()
+    if known.empty:
+        return Cell("undefined", None, "faint")
+    mean = float(known.mean())
+    if len(known) == 1:
+        return numeric(mean, decimals)
+    return Cell(f"{number(mean, decimals)} ± {number(float(known.std(ddof=0)), decimals)}", mean)
+
+
+def performance_table(performance: pd.DataFrame, split: str = "test") -> Table:
+    """How good the models are on a split: one line per dataset and model, one column per metric."""
+    here = plain(performance)
+    here = here[here["split"] == split]
+    metrics = sorted(here["metric"].unique())
+    rows = []
+    for (dataset, variant, model), group in here.groupby(["dataset", "variant", "model"]):
+        scores = [spread(group[group["metric"] == metric]["value"]) for metric in metrics]
+        rows.append([Cell(named(dataset, variant)), Cell(model), numeric(group["seed"].nunique(), 0), *scores])
+    caption = f"Scores on the {split} split, mean ± standard deviation over seeds."
+    titles = [metric.replace("_", " ") for metric in metrics]
+    return Table(caption, ["dataset", "model", "seeds", *titles], rows, frozenset(range(2, 3 + len(metrics))))
+
+
+def named(dataset: str, variant: str) -> str:
+    """A dataset with its variant, which is left out where nothing was changed."""
+    return dataset if variant == "plain" else f"{dataset} ({variant})"
+
+
+def timings_table(timings: pd.DataFrame) -> Table:
+    """What the jobs of each rule cost together."""
+    rows = []
+    for (rule, device), group in plain(timings).groupby(["rule", "device"]):
+        rows.append(
+            [
+                Cell(rule),
+                Cell(device),
+                numeric(len(group), 0),
+                numeric(group["seconds"].sum(), 1),
+                numeric(group["seconds"].median(), 1),
+                numeric(group["seconds"].max(), 1),
+                numeric(group["startup_seconds"].sum(), 1),
+                numeric(group["peak_rss"].max(), 0),
+                numeric(group["peak_gpu"].max(), 0),
+                numeric(group["rows_per_second"].median(), 1),
+            ]
+        )
+    columns = ["rule", "device", "jobs", "seconds, all", "median", "longest", "start-up, all", "memory, MiB"]
+    columns += ["GPU memory, MiB", "rows per second"]
+    return Table("What the jobs of each rule took; memory is the highest of any job.", columns, rows, frozenset(range(2, 10)))
+
+
+def jobs_table(timings: pd.DataFrame) -> Table:
+    """Every heavy job, the longest first."""
+    keys = ["rule", "dataset", "model", "seeds", "measure"]
+    frame = plain(timings).sort_values(["seconds", *keys], ascending=[False] + [True] * 5, kind="stable")
+    rows = [
+        [
+            *(Cell("" if pd.isna(line[key]) else str(line[key])) for key in keys),
+            numeric(line["seconds"], 1),
+            numeric(line["peak_rss"], 0),
+            numeric(line["rows_per_second"], 1),
+        ]
+        for line in frame.to_dict("records")
+    ]
+    columns = [*keys, "seconds", "memory, MiB", "rows per second"]
+    return Table("All jobs, the longest first.", columns, rows, frozenset((5, 6, 7)))
