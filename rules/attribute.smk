@@ -6,6 +6,19 @@ rule attribute:
     output:
         importances=f"results/attributions/{CELL}/{{measure}}.parquet",
         manifest=f"results/attributions/{CELL}/{{measure}}.json",
+    log:
+        f"results/logs/attribute/{CELL}/{{measure}}.log",
+    benchmark:
+        f"results/benchmarks/attribute/{CELL}/{{measure}}.tsv"
+    retries: 1
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        gpu=1,
+        mem_mb=megabytes(4000),
+        runtime=minutes(240),
+        token_budget=STUDY.compute.token_budget,
     params:
         model=pointer("model"),
         model_options=options("model"),
@@ -14,18 +27,5 @@ rule attribute:
         seeds=seeds,
         splits=STUDY.explain,
         code=code("attribute", "model", "measure"),
-    log:
-        f"results/logs/attribute/{CELL}/{{measure}}.log",
-    benchmark:
-        f"results/benchmarks/attribute/{CELL}/{{measure}}.tsv"
-    threads: 1
-    resources:
-        gpu=1,
-        mem_mb=megabytes(4000),
-        runtime=minutes(240),
-        token_budget=STUDY.compute.token_budget,
-    retries: 1
-    conda:
-        ENVIRONMENT
     script:
         "../workflow/scripts/attribute.py"

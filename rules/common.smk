@@ -9,7 +9,11 @@ from snakemake.exceptions import WorkflowError
 
 LIBRARY = Path(workflow.basedir, "workflow")
 sys.path.insert(0, str(LIBRARY))
-os.environ["PYTHONPATH"] = os.pathsep.join([str(LIBRARY), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+os.environ.update(
+    PYTHONPATH=os.pathsep.join(
+        filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")])
+    )
+)
 
 from plumbline.config.runs import list_runs
 from plumbline.config.study import parse_seeds, resolve
@@ -48,7 +52,9 @@ wildcard_constraints:
 
 
 def pointer(kind):
-    return lambda wildcards: RESOLVED.declarations[kind, getattr(wildcards, kind)].pointer
+    return lambda wildcards: RESOLVED.declarations[
+        kind, getattr(wildcards, kind)
+    ].pointer
 
 
 def options(kind):
@@ -57,7 +63,11 @@ def options(kind):
 
 def kinds(kind):
     """The registered name behind each name of the study."""
-    return {name: declaration.name for (k, name), declaration in RESOLVED.declarations.items() if k == kind}
+    return {
+        name: declaration.name
+        for (k, name), declaration in RESOLVED.declarations.items()
+        if k == kind
+    }
 
 
 def preparation(wildcards):
@@ -65,7 +75,9 @@ def preparation(wildcards):
 
 
 def embedding(wildcards):
-    return RESOLVED.preparations[wildcards.dataset].embedding.model_dump(exclude={"trainable"})
+    return RESOLVED.preparations[wildcards.dataset].embedding.model_dump(
+        exclude={"trainable"}
+    )
 
 
 def trainable(wildcards):
@@ -84,7 +96,9 @@ def code(script, *kinds):
     """The hash of all code that a script can reach, with that of the registered objects it uses."""
 
     def of(wildcards):
-        used = [RESOLVED.declarations[kind, getattr(wildcards, kind)].path for kind in kinds]
+        used = [
+            RESOLVED.declarations[kind, getattr(wildcards, kind)].path for kind in kinds
+        ]
         return code_hash(LIBRARY / "scripts" / f"{script}.py", *used)
 
     return of
@@ -116,7 +130,10 @@ def cells(path, of=RUNS.cells):
 
 def importances(cell):
     """Files of all measures that explain a cell's model."""
-    return [f"results/attributions/{folder(cell)}/{measure}.parquet" for measure in RUNS.measures[cell.model]]
+    return [
+        f"results/attributions/{folder(cell)}/{measure}.parquet"
+        for measure in RUNS.measures[cell.model]
+    ]
 
 
 def explained_cells():
@@ -129,18 +146,45 @@ def manifests():
     return [
         *(f"results/data/{dataset}/manifest.json" for dataset in STUDY.datasets),
         *cells("results/models/{cell}/manifest.json"),
-        *(path.replace(".parquet", ".json") for cell in RUNS.cells for path in importances(cell)),
+        *(
+            path.replace(".parquet", ".json")
+            for cell in RUNS.cells
+            for path in importances(cell)
+        ),
         *(
             path
             for protocol in STUDY.protocols
-            for path in cells(f"results/scores/{protocol}/{{cell}}.json", explained_cells())
+            for path in cells(
+                f"results/scores/{protocol}/{{cell}}.json", explained_cells()
+            )
         ),
     ]
 
 
 def tables_of_study():
     names = ["performance", "timings", "reproduction", *STUDY.protocols]
-    return [f"results/tables/{name}.{suffix}" for name in names for suffix in ("parquet", "csv")]
+    return [
+        f"results/tables/{name}.{suffix}"
+        for name in names
+        for suffix in ("parquet", "csv")
+    ]
+
+
+def agreement_figures():
+    """Jain & Wallace's histograms, one per dataset and model, the matrix of all pairs, and their bars of differences."""
+    if "agreement" not in STUDY.protocols:
+        return []
+    pairs = sorted({(cell.dataset, cell.model) for cell in explained_cells()})
+    stems = [
+        f"{kind}/{dataset}/{model}"
+        for kind in ("tau-histogram", "tau-matrix")
+        for dataset, model in pairs
+    ]
+    return expand(
+        "results/figures/{stem}.{format}",
+        stem=[*stems, "mean-differences"],
+        format=FORMATS,
+    )
 
 
 def figures_of_study():

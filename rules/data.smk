@@ -1,8 +1,6 @@
 rule fetch_vader:
     output:
         [str(RAW / path) for path in FETCHED],
-    params:
-        into=str(RAW / "vader"),
     log:
         "results/logs/fetch_vader.log",
     conda:
@@ -19,22 +17,22 @@ rule prepare:
         vocabulary="results/data/{dataset}/vocabulary.parquet",
         summary="results/data/{dataset}/dataset.json",
         manifest="results/data/{dataset}/manifest.json",
+    log:
+        "results/logs/prepare/{dataset}.log",
+    benchmark:
+        "results/benchmarks/prepare/{dataset}.tsv"
+    retries: 1
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=megabytes(4000),
+        runtime=minutes(60),
     params:
         raw=str(RAW),
         object=pointer("dataset"),
         options=options("dataset"),
         preparation=preparation,
         code=code("prepare", "dataset"),
-    log:
-        "results/logs/prepare/{dataset}.log",
-    benchmark:
-        "results/benchmarks/prepare/{dataset}.tsv"
-    resources:
-        mem_mb=megabytes(4000),
-        runtime=minutes(60),
-    retries: 1
-    conda:
-        ENVIRONMENT
     script:
         "../workflow/scripts/prepare.py"
 
@@ -47,19 +45,19 @@ rule embed:
     output:
         embedding="results/data/{dataset}/embedding.safetensors",
         summary="results/data/{dataset}/embedding.json",
-    params:
-        raw=str(RAW),
-        embedding=embedding,
-        code=code("embed"),
     log:
         "results/logs/embed/{dataset}.log",
     benchmark:
         "results/benchmarks/embed/{dataset}.tsv"
-    resources:
-        mem_mb=megabytes(4000),
-        runtime=minutes(60),
     retries: 1
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=megabytes(4000),
+        runtime=minutes(60),
+    params:
+        raw=str(RAW),
+        embedding=embedding,
+        code=code("embed"),
     script:
         "../workflow/scripts/embed.py"

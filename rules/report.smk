@@ -1,16 +1,16 @@
 rule rule_graph:
     input:
+        snakefile=workflow.snakefile,
         rules=sorted(map(str, Path(workflow.basedir, "rules").glob("*.smk"))),
     output:
         expand("results/figures/rule-graph.{format}", format=FORMATS),
-    params:
-        snakefile=workflow.snakefile,
-        configfiles=list(map(str, workflow.configfiles)),
-        code=code("rule_graph"),
     log:
         "results/logs/rule_graph.log",
     conda:
         ENVIRONMENT
+    params:
+        configfiles=list(map(str, workflow.configfiles)),
+        code=code("rule_graph"),
     script:
         "../workflow/scripts/rule_graph.py"
 
@@ -20,21 +20,26 @@ rule report:
         tables=[path for path in tables_of_study() if path.endswith(".parquet")],
         figures=[path for path in figures_of_study() if path.endswith(".svg")],
         summaries=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
-        instances=expand("results/data/{dataset}/plain/instances.parquet", dataset=STUDY.datasets),
+        instances=expand(
+            "results/data/{dataset}/plain/instances.parquet", dataset=STUDY.datasets
+        ),
         predictions=cells("results/models/{cell}/predictions.parquet"),
         importances=[path for cell in RUNS.cells for path in importances(cell)],
         page=sorted(map(str, (LIBRARY / "plumbline" / "report").glob("page.*"))),
     output:
         report="results/report/index.html",
         manifest="results/manifest.json",
-    params:
-        study=STUDY.model_dump(),
-        cells=[{**vars(cell), "measures": RUNS.measures[cell.model]} for cell in RUNS.cells],
-        excluded=[vars(excluded) for excluded in RUNS.excluded],
-        code=code("report"),
     log:
         "results/logs/report.log",
     conda:
         ENVIRONMENT
+    params:
+        study=STUDY.model_dump(),
+        cells=[
+            {**vars(cell), "measures": RUNS.measures[cell.model]}
+            for cell in RUNS.cells
+        ],
+        excluded=[vars(excluded) for excluded in RUNS.excluded],
+        code=code("report"),
     script:
         "../workflow/scripts/report.py"

@@ -7,6 +7,21 @@ rule score:
     output:
         scores=f"results/scores/{{protocol}}/{CELL}.parquet",
         manifest=f"results/scores/{{protocol}}/{CELL}.json",
+    log:
+        f"results/logs/score/{{protocol}}/{CELL}.log",
+    benchmark:
+        f"results/benchmarks/score/{{protocol}}/{CELL}.tsv"
+    retries: 1
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        gpu=lambda wildcards: int(
+            RESOLVED.declarations["protocol", wildcards.protocol].gpu
+        ),
+        mem_mb=megabytes(4000),
+        runtime=minutes(120),
+        token_budget=STUDY.compute.token_budget,
     params:
         model=pointer("model"),
         model_options=options("model"),
@@ -16,18 +31,5 @@ rule score:
         seeds=seeds,
         splits=STUDY.explain,
         code=code("score", "protocol"),
-    log:
-        f"results/logs/score/{{protocol}}/{CELL}.log",
-    benchmark:
-        f"results/benchmarks/score/{{protocol}}/{CELL}.tsv"
-    threads: 1
-    resources:
-        gpu=lambda wildcards: int(RESOLVED.declarations["protocol", wildcards.protocol].gpu),
-        mem_mb=megabytes(4000),
-        runtime=minutes(120),
-        token_budget=STUDY.compute.token_budget,
-    retries: 1
-    conda:
-        ENVIRONMENT
     script:
         "../workflow/scripts/score.py"

@@ -5,13 +5,13 @@ rule performance:
         parquet="results/tables/performance.parquet",
         csv="results/tables/performance.csv",
         latex="results/tables/performance.tex",
-    params:
-        cells=[vars(cell) for cell in RUNS.cells],
-        code=code("performance"),
     log:
         "results/logs/performance.log",
     conda:
         ENVIRONMENT
+    params:
+        cells=[vars(cell) for cell in RUNS.cells],
+        code=code("performance"),
     script:
         "../workflow/scripts/performance.py"
 
@@ -23,15 +23,15 @@ rule summarise:
         parquet="results/tables/{protocol}.parquet",
         csv="results/tables/{protocol}.csv",
         latex="results/tables/{protocol}.tex",
+    log:
+        "results/logs/summarise/{protocol}.log",
+    conda:
+        ENVIRONMENT
     params:
         cells=[vars(cell) for cell in explained_cells()],
         object=pointer("protocol"),
         options=options("protocol"),
         code=code("summarise", "protocol"),
-    log:
-        "results/logs/summarise/{protocol}.log",
-    conda:
-        ENVIRONMENT
     script:
         "../workflow/scripts/summarise.py"
 
@@ -40,21 +40,27 @@ rule reproduction:
     input:
         datasets=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
         performance="results/tables/performance.parquet",
-        agreement="results/tables/agreement.parquet" if "agreement" in STUDY.protocols else [],
+        agreement=(
+            "results/tables/agreement.parquet"
+            if "agreement" in STUDY.protocols
+            else []
+        ),
     output:
         parquet="results/tables/reproduction.parquet",
         csv="results/tables/reproduction.csv",
         latex="results/tables/reproduction.tex",
-    params:
-        datasets=kinds("dataset"),
-        models=kinds("model"),
-        measures=kinds("measure"),
-        trainings={name: training.select_on for name, training in RESOLVED.trainings.items()},
-        code=code("reproduction"),
     log:
         "results/logs/reproduction.log",
     conda:
         ENVIRONMENT
+    params:
+        datasets=kinds("dataset"),
+        models=kinds("model"),
+        measures=kinds("measure"),
+        trainings={
+            name: training.select_on for name, training in RESOLVED.trainings.items()
+        },
+        code=code("reproduction"),
     script:
         "../workflow/scripts/reproduction.py"
 
@@ -65,11 +71,11 @@ rule timings:
     output:
         parquet="results/tables/timings.parquet",
         csv="results/tables/timings.csv",
-    params:
-        code=code("timings"),
     log:
         "results/logs/timings.log",
     conda:
         ENVIRONMENT
+    params:
+        code=code("timings"),
     script:
         "../workflow/scripts/timings.py"

@@ -8,17 +8,13 @@ rule train:
         history=f"results/models/{CELL}/history.parquet",
         predictions=f"results/models/{CELL}/predictions.parquet",
         manifest=f"results/models/{CELL}/manifest.json",
-    params:
-        object=pointer("model"),
-        options=options("model"),
-        trainable=trainable,
-        training=training,
-        seeds=seeds,
-        code=code("train", "model"),
     log:
         f"results/logs/train/{CELL}.log",
     benchmark:
         f"results/benchmarks/train/{CELL}.tsv"
+    retries: 1
+    conda:
+        ENVIRONMENT
     # One thread: results then are the same to the byte whatever --cores says.
     threads: 1
     resources:
@@ -26,8 +22,12 @@ rule train:
         mem_mb=megabytes(4000),
         runtime=minutes(240),
         token_budget=STUDY.compute.token_budget,
-    retries: 1
-    conda:
-        ENVIRONMENT
+    params:
+        object=pointer("model"),
+        options=options("model"),
+        trainable=trainable,
+        training=training,
+        seeds=seeds,
+        code=code("train", "model"),
     script:
         "../workflow/scripts/train.py"

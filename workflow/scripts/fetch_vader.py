@@ -6,4 +6,4 @@ from plumbline.data.fetch import fetch_vader
 from plumbline.job import job
 
 with job(snakemake):
-    fetch_vader(Path(snakemake.params.into))
+    fetch_vader(Path(snakemake.output[0]).parent)

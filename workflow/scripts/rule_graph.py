@@ -9,9 +9,9 @@ from plumbline.figures.style import save
 from plumbline.job import job
 
 with job(snakemake):
-    # Only the graph is asked for, and without the lock, which the workflow that runs this job holds.
-    command = [sys.executable, "-m", "snakemake", "all", "--snakefile", snakemake.params.snakefile]
-    command += ["--rulegraph", "dot", "--forceall", "--nolock", "--quiet", "all"]
+    # Without the lock and the check for unfinished files: the workflow that runs this job holds both.
+    command = [sys.executable, "-m", "snakemake", "all", "--snakefile", snakemake.input.snakefile]
+    command += ["--rulegraph", "dot", "--forceall", "--nolock", "--ignore-incomplete"]
     if snakemake.params.configfiles:
         command += ["--configfile", *snakemake.params.configfiles]
     told = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -26,13 +26,16 @@ def datasets_table(summaries: list[dict[str, Any]]) -> Table:
                 ]
             )
     columns = ["dataset", "split", "texts", "by class", "mean length", "lengths", "unknown words"]
-    return Table("Datasets as they were used, after filtering; lengths in tokens.", columns, rows, frozenset((2, 4, 5, 6)))
+    return Table(
+        "Datasets as they were used, after filtering; lengths in tokens.", columns, rows, frozenset((2, 4, 5, 6))
+    )
 
 
 def left_out(summaries: list[dict[str, Any]]) -> list[str]:
     """What the preparation of each dataset left out, in sentences."""
     return [
-        f"{summary['dataset']}: {reason}, " + ", ".join(f"{number(count, 0)} of {split}" for split, count in counts.items())
+        f"{summary['dataset']}: {reason}, "
+        + ", ".join(f"{number(count, 0)} of {split}" for split, count in counts.items())
         for summary in summaries
         for reason, counts in summary["dropped"].items()
         if any(counts.values())

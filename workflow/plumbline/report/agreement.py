@@ -1,4 +1,4 @@
-"""Agreement on the page: one small table of attention against the rest, and all rows for the table that can be searched."""
+"""Agreement on the page: attention against the rest in one small table, and all rows for the table with filters."""
 
 from typing import Any
 
@@ -30,10 +30,13 @@ def overview(agreement: pd.DataFrame, reference: str = "attention") -> Table | N
     frame = frame.assign(other=other)
     others = ordered(frame["other"])
     rows = []
-    for (dataset, variant, model), group in frame.groupby(["dataset", "variant", "model"]):
+    for cell, group in frame.groupby(["dataset", "variant", "model"]):
+        dataset, variant, model = map(str, cell)
         means = [group[group["other"] == measure]["mean"].dropna() for measure in others]
         rows.append([Cell(named(dataset, variant)), Cell(model), *map(_placed, means)])
-    caption = f"Mean Kendall τ with {reference} over all texts, ± standard deviation over seeds. The mark runs from −1 to 1."
+    caption = (
+        f"Mean Kendall τ with {reference} over all texts, ± standard deviation over seeds. The mark runs from −1 to 1."
+    )
     return Table(caption, ["dataset", "model", *others], rows, frozenset(range(2, 2 + len(others))))
 
 

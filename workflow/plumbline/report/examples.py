@@ -1,4 +1,4 @@
-"""Example texts for the page's heatmaps: the same texts for all models of a dataset, with every measure's importances."""
+"""Example texts for the page's heatmaps: the same for all models of a dataset, with every measure's importances."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -36,7 +36,13 @@ def collect(
             classes = next(summary["classes"] for summary in summaries if summary["dataset"] == block.dataset)
             chosen = choose_texts(block.predictions, split, count)
             texts = describe_texts(instances[block.dataset], split, chosen)
-            found[block.dataset] = {"dataset": block.dataset, "classes": classes, "split": split, "texts": texts, "models": {}}
+            found[block.dataset] = {
+                "dataset": block.dataset,
+                "classes": classes,
+                "split": split,
+                "texts": texts,
+                "models": {},
+            }
         example = found[block.dataset]
         numbers = [text["number"] for text in example["texts"]]
         explained = explain(block, split, numbers)

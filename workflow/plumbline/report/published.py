@@ -26,13 +26,26 @@ SPAN = 3
 def reproduction_table(reproduction: pd.DataFrame, classes: dict[str, list[str]]) -> Table:
     """Every published number that the study has a counterpart for."""
     rows = [_row(line, classes.get(line["dataset"], [])) for line in plain(reproduction).to_dict("records")]
-    columns = ["dataset", "model", "quantity", "class", "published", "ours", "difference", "tolerance", "verdict", "note"]
+    columns = [
+        "dataset",
+        "model",
+        "quantity",
+        "class",
+        "published",
+        "ours",
+        "difference",
+        "tolerance",
+        "verdict",
+        "note",
+    ]
     caption = "Published numbers and ours. The mark shows the difference in tolerances; the band is one to either side."
     return Table(caption, columns, rows, frozenset((4, 5, 6, 7)))
 
 
 def _row(line: dict[Any, Any], classes: list[str]) -> list[Cell]:
-    known = {key: None if not isinstance(value, str) and pd.isna(value) else value for key, value in line.items()}
+    known: dict[str, Any] = {
+        key: None if not isinstance(value, str) and pd.isna(value) else value for key, value in line.items()
+    }
     decimals = 0 if known["metric"] in COUNTS else 1 if known["metric"] == "avg_length" else 2
     quantity = WORDS.get(known["metric"], known["metric"].replace("_", " "))
     if known["measure_a"] and known["measure_b"]:
@@ -69,7 +82,9 @@ def _verdict(within: bool | None) -> Cell:
 def verdict(reproduction: pd.DataFrame) -> str:
     """The comparison in one sentence."""
     if reproduction.empty:
-        return "None of the published tables that plumbline holds is about this study's datasets, so there is nothing to compare."
+        return (
+            "No published number that plumbline holds is about this study's datasets, so there is nothing to compare."
+        )
     judged = reproduction["within"].dropna()
     others = len(reproduction) - len(judged)
     told = f"{int(judged.astype(bool).sum())} of {len(judged)} cells within tolerance"

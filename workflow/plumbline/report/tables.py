@@ -64,7 +64,8 @@ def performance_table(performance: pd.DataFrame, split: str = "test") -> Table:
     here = here[here["split"] == split]
     metrics = sorted(here["metric"].unique())
     rows = []
-    for (dataset, variant, model), group in here.groupby(["dataset", "variant", "model"]):
+    for cell, group in here.groupby(["dataset", "variant", "model"]):
+        dataset, variant, model = map(str, cell)
         scores = [spread(group[group["metric"] == metric]["value"]) for metric in metrics]
         rows.append([Cell(named(dataset, variant)), Cell(model), numeric(group["seed"].nunique(), 0), *scores])
     caption = f"Scores on the {split} split, mean ± standard deviation over seeds."
@@ -80,7 +81,8 @@ def named(dataset: str, variant: str) -> str:
 def timings_table(timings: pd.DataFrame) -> Table:
     """What the jobs of each rule cost together."""
     rows = []
-    for (rule, device), group in plain(timings).groupby(["rule", "device"]):
+    for cell, group in plain(timings).groupby(["rule", "device"]):
+        rule, device = map(str, cell)
         rows.append(
             [
                 Cell(rule),
@@ -97,7 +99,9 @@ def timings_table(timings: pd.DataFrame) -> Table:
         )
     columns = ["rule", "device", "jobs", "seconds, all", "median", "longest", "start-up, all", "memory, MiB"]
     columns += ["GPU memory, MiB", "rows per second"]
-    return Table("What the jobs of each rule took; memory is the highest of any job.", columns, rows, frozenset(range(2, 10)))
+    return Table(
+        "What the jobs of each rule took; memory is the highest of any job.", columns, rows, frozenset(range(2, 10))
+    )
 
 
 def jobs_table(timings: pd.DataFrame) -> Table:

@@ -17,8 +17,8 @@ LATEX_LAYOUT: dict[str, dict[str, Any]] = {
     },
     "agreement": {
         "keep": {"statistic": "kendall"},
-        "index": ["dataset", "model", "predicted_class"],
-        "columns": ["measure_a", "measure_b"],
+        "index": ["dataset", "model", "measure_a", "measure_b"],
+        "columns": ["predicted_class"],
         "values": "mean",
     },
 }

@@ -1,0 +1,110 @@
+"""A small whole study, run once; each test gets a copy of it with its results."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+PROJECT = Path(__file__).parents[2]
+PARTS = ["Snakefile", "rules", "workflow", "profiles", "envs"]
+LEXICON = "".join(f"good{c}\t2.0\t0.5\t[2]\nbad{c}\t-2.0\t0.5\t[-2]\n" for c in "abcdefghij")
+CONFIG = {
+    "name": "tiny study",
+    "plugins": ["plugin.py"],
+    "datasets": {
+        "mock-2": {
+            "train": 96, "dev": 32, "test": 24, "shortest": 4, "longest": 8,
+            "preparation": {"embedding": {"dimensions": 12}},
+        },
+        "echo": {},
+    },
+    "models": {
+        "average-tanh": {"hidden": 8, "training": {"epochs": 3}},
+        "bag-of-words": {"training": {"epochs": 2}, "datasets": ["mock-2"]},
+    },
+    "seeds": ["0-1"],
+    "measures": ["attention", "gradient", "input-x-gradient", "leave-one-out", "position"],
+    "protocols": {"agreement": {"statistics": ["kendall", "top-k-fagin"]}, "concentration": {}},
+    "report": {"examples": 4},
+}  # fmt: skip
+
+
+def copy_project(into: Path) -> Path:
+    into.mkdir(parents=True, exist_ok=True)
+    for part in PARTS:
+        source = PROJECT / part
+        if source.is_dir():
+            shutil.copytree(source, into / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, into / part)
+    shutil.copy2(Path(__file__).with_name("plugin.py"), into / "plugin.py")
+    write_config(into, CONFIG)
+    lexicon = into / "raw" / "vader"
+    lexicon.mkdir(parents=True)
+    (lexicon / "vader_lexicon.txt").write_text(LEXICON)
+    (lexicon / "movieReviewSnippets_GroundTruth.txt").write_text("")
+    return into
+
+
+def write_config(folder: Path, config: dict) -> None:
+    (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+
+
+def run_snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PLUMBLINE_DATA")}
+    command = [sys.executable, "-m", "snakemake", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def planned_jobs(folder: Path, *arguments: str) -> set[str]:
+    """What a dry run would do, as `rule` or `rule:measure` (attribute), without the targets."""
+    done = run_snakemake(folder, "all", "-n", "--cores", "2", *arguments)
+    assert done.returncode == 0, done.stdout
+    jobs = set()
+    for block in re.split(r"\n(?=\[)|\n\n", done.stdout):
+        rule = re.search(r"^(?:local)?rule (\w+):", block, re.M)
+        if rule and rule[1] not in ("all", "tables", "figures"):
+            measure = re.search(r"wildcards:.*\bmeasure=([\w-]+)", block)
+            jobs.add(f"{rule[1]}:{measure[1]}" if measure else rule[1])
+    return jobs
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory) -> Path:
+    """The tiny study after one whole run, asked for as on a machine with GPUs."""
+    folder = copy_project(tmp_path_factory.mktemp("finished") / "study")
+    done = run_snakemake(folder, "all", "--cores", "8", "--resources", "gpu=2")
+    assert done.returncode == 0, done.stdout
+    return folder
+
+
+@pytest.fixture
+def copy(finished, tmp_path) -> Path:
+    """The finished study to change; times of files are kept."""
+    folder = tmp_path / "study"
+    shutil.copytree(finished, folder, symlinks=True)
+    return folder
+
+
+@pytest.fixture
+def fresh(tmp_path) -> Path:
+    """The tiny study before any run."""
+    return copy_project(tmp_path / "fresh")
+
+
+@pytest.fixture
+def reconfigure() -> Callable[..., None]:
+    """Change the config of a study: `reconfigure(folder, lambda config: ...)`."""
+
+    def change(folder: Path, edit: Callable[[dict], object]) -> None:
+        config = yaml.safe_load((folder / "config.yaml").read_text())
+        edit(config)
+        write_config(folder, config)
+
+    return change

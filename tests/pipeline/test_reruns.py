@@ -1,0 +1,86 @@
+"""Only what changed runs again."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from .conftest import planned_jobs, run_snakemake
+
+pytestmark = pytest.mark.pipeline
+AFTER_SCORES = {"summarise", "agreement_figures", "reproduction", "timings", "report"}
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_second_run_has_nothing_to_do(copy):
+    assert planned_jobs(copy) == set()
+    assert "Nothing to be done" in run_snakemake(copy, "all", "--cores", "2").stdout
+
+
+def test_fresh_clone_times_rerun_nothing(copy):
+    for path in [copy / "Snakefile", *copy.glob("rules/*"), *copy.glob("workflow/**/*.*"), copy / "config.yaml"]:
+        os.utime(path)
+    # The rule files and page templates are inputs of the rule graph and the report; their content is what counts.
+    assert planned_jobs(copy) == set()
+
+
+def test_comments_and_docstrings_rerun_nothing(copy):
+    edit(copy / "workflow/plumbline/models/trainer.py", '"""', '"""Reworded. ')
+    edit(copy / "workflow/plumbline/protocols/rank_statistics.py", "\n\n\n", "\n\n\n# A comment.\n")
+    edit(copy / "workflow/scripts/train.py", '"""', '"""Reworded. ')
+    assert planned_jobs(copy) == set()
+
+
+def test_edited_metric_reruns_scores_but_no_training(copy):
+    with (copy / "workflow/plumbline/protocols/rank_statistics.py").open("a") as file:
+        file.write("\nANOTHER_CONSTANT = 1\n")
+    assert planned_jobs(copy) == {"score", *AFTER_SCORES}
+
+
+def test_edited_figure_reruns_figures_and_report_only(copy):
+    with (copy / "workflow/plumbline/figures/style.py").open("a") as file:
+        file.write("\nANOTHER_CONSTANT = 1\n")
+    assert planned_jobs(copy) <= {"agreement_figures", "rule_graph", "report"}
+
+
+def test_changed_option_of_one_measure_reruns_its_branch_only(copy, reconfigure):
+    reconfigure(copy, lambda c: c.update(measures={**dict.fromkeys(c["measures"]), "leave-one-out": {"output": "predicted"}}))
+    assert planned_jobs(copy) == {"attribute:leave-one-out", "score", *AFTER_SCORES}
+
+
+def test_edited_measure_reruns_its_branch_only(copy):
+    with (copy / "workflow/plumbline/attribution/leave_one_out.py").open("a") as file:
+        file.write("\nANOTHER_CONSTANT = 1\n")
+    assert planned_jobs(copy) == {"attribute:leave-one-out", "score", *AFTER_SCORES}
+
+
+def test_users_edited_plugin_reruns_what_uses_it(copy):
+    with (copy / "plugin.py").open("a") as file:
+        file.write("\nANOTHER_CONSTANT = 1\n")
+    jobs = planned_jobs(copy)
+    assert "attribute:position" in jobs and "attribute:gradient" in jobs, "the dataset is in the same file"
+
+
+def test_changed_training_reruns_one_model(copy, reconfigure):
+    reconfigure(copy, lambda c: c["models"]["bag-of-words"]["training"].update(epochs=3))
+    done = run_snakemake(copy, "all", "-n", "--cores", "2").stdout
+    assert "model=bag-of-words" in done and "model=average-tanh" not in done
+    assert "rule prepare" not in done and "rule embed" not in done
+
+
+def test_new_measure_and_new_seeds_leave_the_old_alone(copy, reconfigure):
+    reconfigure(copy, lambda c: c["measures"].append("random"))
+    assert planned_jobs(copy) == {"attribute:random", "score", *AFTER_SCORES}
+    reconfigure(copy, lambda c: (c["measures"].remove("random"), c["seeds"].append("7")))
+    done = run_snakemake(copy, "all", "-n", "--cores", "2").stdout
+    assert "seeds=7" in done and "seeds=0-1" not in done
+
+
+def test_token_budget_reruns_nothing(copy, reconfigure):
+    reconfigure(copy, lambda c: c.update(compute={"token_budget": 99}))
+    assert planned_jobs(copy) <= {"report"}

@@ -1,0 +1,36 @@
+"""The files that the report is made from, read."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from plumbline.report.examples import Block
+from plumbline.store import read_table
+
+FIGURES = Path("results", "figures")
+
+
+def read_tables(paths: Sequence[str], study: dict[str, Any]) -> dict[str, pd.DataFrame]:
+    """The study's tables by their kind. A protocol's table has the protocol's name in the study."""
+    kinds = {name: entry.get("kind") or name for name, entry in study["protocols"].items()}
+    named = [(kinds.get(Path(path).stem, Path(path).stem), path) for path in paths]
+    return {kind: read_table(path, kind).to_pandas() for kind, path in named}
+
+
+def read_figures(paths: Sequence[str]) -> dict[str, str]:
+    """SVG text by the path below the folder of figures, without suffix."""
+    return {
+        Path(path).relative_to(FIGURES).with_suffix("").as_posix(): Path(path).read_text(encoding="utf-8")
+        for path in paths
+    }
+
+
+def read_blocks(cells: list[dict[str, Any]], predictions: Sequence[str], importances: Sequence[str]) -> Iterator[Block]:
+    """One block per cell, read one at a time. `importances` lists the files of the first cell's measures, then on."""
+    files = iter(importances)
+    for cell, path in zip(cells, predictions, strict=True):
+        named = [(measure, next(files)) for measure in cell["measures"]]
+        tables = ((measure, read_table(file, "attributions")) for measure, file in named)
+        yield Block(cell["dataset"], cell["model"], read_table(path, "predictions"), tables)

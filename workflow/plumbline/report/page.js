@@ -1,0 +1,330 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+
+  // Elements are made from text alone: nothing of the data is ever read as markup.
+  function make(tag, options = {}, ...children) {
+    const element = document.createElement(tag);
+    for (const [key, value] of Object.entries(options)) {
+      if (key === "text") element.textContent = value;
+      else if (key === "class") element.className = value;
+      else if (key === "on") for (const [name, listener] of Object.entries(value)) element.addEventListener(name, listener);
+      else element.setAttribute(key, value);
+    }
+    element.append(...children);
+    return element;
+  }
+
+  function choice(label, values, listener, grow) {
+    const select = make("select", { on: { change: listener } });
+    fill(select, values);
+    const field = make("label", grow ? { class: "grow" } : {}, make("span", { text: label }), select);
+    return { field, select };
+  }
+
+  // `values`: words, or pairs of a value and the words for it. What was chosen stays chosen if it is still there.
+  function fill(select, values) {
+    const before = select.value;
+    const pairs = values.map((value) => (Array.isArray(value) ? value : [value, value]));
+    select.replaceChildren(...pairs.map(([value, text]) => make("option", { value, text })));
+    if (pairs.some(([value]) => value === before)) select.value = before;
+  }
+
+  const fixed = (value, decimals = 2) => {
+    if (value === null) return "–";
+    const text = Math.abs(value).toFixed(decimals);
+    return (value < 0 && Number(text) !== 0 ? "−" : "") + text;
+  };
+
+  // Sorting, for every table: a button in each header.
+
+  function compare(one, other) {
+    const missing = (value) => value === null || value === "" || value === "–";
+    if (missing(one) || missing(other)) return missing(one) - missing(other);
+    const numbers = [Number(one), Number(other)];
+    return numbers.some(Number.isNaN) ? String(one).localeCompare(String(other), "en", { numeric: true }) : numbers[0] - numbers[1];
+  }
+
+  function sortButtons(headers, sort) {
+    headers.forEach((header, column) => {
+      const button = make("button", { type: "button", text: header.textContent });
+      header.replaceChildren(button);
+      header.setAttribute("aria-sort", "none");
+      button.addEventListener("click", () => {
+        const up = header.getAttribute("aria-sort") !== "ascending";
+        headers.forEach((each) => each.setAttribute("aria-sort", each === header ? (up ? "ascending" : "descending") : "none"));
+        sort(column, up ? 1 : -1);
+      });
+    });
+  }
+
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const body = table.tBodies[0];
+    const key = (cell) => (cell.dataset.value === undefined ? cell.textContent : cell.dataset.value);
+    sortButtons([...table.tHead.rows[0].cells], (column, direction) => {
+      const rows = [...body.rows].map((row) => [key(row.cells[column]), row]);
+      const known = rows.filter(([value]) => value !== "" && value !== "–");
+      const unknown = rows.filter(([value]) => value === "" || value === "–");
+      known.sort((a, b) => direction * compare(a[0], b[0]));
+      body.append(...[...known, ...unknown].map(([, row]) => row));
+    });
+  }
+
+  // The table of all agreements.
+
+  function agreement(place, { titles, words, rows }) {
+    const STEP = 100;
+    const columns = Object.keys(titles);
+    const numbers = ["mean", "± seeds", "± texts", "p ≤ .05", "texts ranked", "left out"];
+    const pair = (row) => `${words.measure_a[row[2]]} – ${words.measure_b[row[3]]}`;
+    const pairs = [...new Set(rows.map(pair))];
+    const everything = ["", "all"];
+    let shown = STEP;
+    let order = null;
+    const filter = (label, values) => choice(label, [everything, ...values], () => { shown = STEP; draw(); });
+    const filters = {
+      dataset: filter("Dataset", words.dataset),
+      model: filter("Model", words.model),
+      pair: filter("Pair", pairs),
+      statistic: filter("Statistic", words.statistic),
+      predicted_class: filter("Predicted class", words.predicted_class.map((word) => [word, word === "all" ? "all together" : word])),
+    };
+    if (words.statistic.includes("kendall")) filters.statistic.select.value = "kendall";
+    if (words.predicted_class.includes("all")) filters.predicted_class.select.value = "all";
+
+    const headers = [...columns.map((column) => make("th", { scope: "col", text: titles[column] })),
+      ...numbers.map((title) => make("th", { scope: "col", class: "number", text: title }))];
+    sortButtons(headers, (column, direction) => { order = { column, direction }; draw(); });
+    const body = make("tbody");
+    const count = make("p", { class: "count", role: "status" });
+    const more = make("button", { type: "button", class: "plain", on: { click: () => { shown = Infinity; draw(); } } });
+    const caption = "Means over seeds. “± seeds” is the spread of the mean over seeds, “± texts” that of single texts; “p ≤ .05” the share of texts whose rank correlation is significant.";
+    place.replaceChildren(
+      make("div", { class: "controls" }, ...Object.values(filters).map(({ field }) => field)),
+      make("p", { class: "caption", id: "agreement-caption", text: caption }),
+      make("div", { class: "scroll", role: "region", tabindex: "0", "aria-labelledby": "agreement-caption" },
+        make("table", { "aria-labelledby": "agreement-caption" }, make("thead", {}, make("tr", {}, ...headers)), body)),
+      count, more);
+
+    const word = (row, i) => words[columns[i]][row[i]];
+    function matches(row) {
+      return Object.entries(filters).every(([name, { select }]) =>
+        select.value === "" || (name === "pair" ? pair(row) : word(row, columns.indexOf(name))) === select.value);
+    }
+    function draw() {
+      const found = rows.filter(matches);
+      if (order) {
+        const { column, direction } = order;
+        const key = column < columns.length ? (row) => word(row, column) : (row) => row[column];
+        found.sort((a, b) => (key(a) === null || key(b) === null ? (key(a) === null) - (key(b) === null) : direction * compare(key(a), key(b))));
+      }
+      body.replaceChildren(...found.slice(0, shown).map((row) => line(row)));
+      count.textContent = `${Math.min(shown, found.length)} of ${found.length} rows that match, ${rows.length} in all.`;
+      more.hidden = found.length <= shown;
+      more.textContent = `Show all ${found.length} rows`;
+    }
+    function line(row) {
+      const first = columns.length;
+      const distance = word(row, columns.indexOf("statistic")).startsWith("top-k");
+      const cells = columns.map((_, i) => make(i ? "td" : "th", i ? { text: word(row, i) } : { scope: "row", text: word(row, i) }));
+      const mean = make("td", { class: "number", text: fixed(row[first]) });
+      if (row[first] !== null && !distance) {
+        const dot = make("i");
+        dot.style.left = `${50 * (row[first] + 1)}%`;
+        mean.append(make("span", { class: "strip", "aria-hidden": "true" }, dot));
+      }
+      const rest = row.slice(first + 1).map((value, i) => make("td", { class: "number", text: i < 3 ? fixed(value) : String(value) }));
+      return make("tr", {}, ...cells, mean, ...rest);
+    }
+    draw();
+  }
+
+  // The figures of one dataset and model at a time.
+
+  function figures(place) {
+    const all = [...place.querySelectorAll("figure[data-model]")];
+    const datasets = [...new Set(all.map((figure) => figure.dataset.dataset))];
+    const models = (dataset) => [...new Set(all.filter((f) => f.dataset.dataset === dataset).map((f) => f.dataset.model))];
+    const dataset = choice("Dataset", datasets, show);
+    const model = choice("Model", models(datasets[0]), show);
+    place.prepend(make("div", { class: "controls" }, dataset.field, model.field));
+    function show() {
+      fill(model.select, models(dataset.select.value));
+      for (const figure of all) {
+        figure.hidden = figure.dataset.dataset !== dataset.select.value || figure.dataset.model !== model.select.value;
+      }
+    }
+    show();
+  }
+
+  // Token heatmaps.
+
+  const channels = (colour) => (colour.startsWith("#")
+    ? [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16))
+    : colour.match(/[\d.]+/g).slice(0, 3).map(Number));
+  const luminance = (rgb) => {
+    const [r, g, b] = rgb.map((c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+
+  // A word's ground is the measure's colour over the page's, and its letters are black or white, whichever reads better.
+  function shade(element, share, colour, paper) {
+    const strength = 0.92 * share;
+    const mixed = channels(colour).map((c, i) => Math.round(c * strength + paper[i] * (1 - strength)));
+    element.style.backgroundColor = `rgb(${mixed.join(",")})`;
+    element.style.color = luminance(mixed) > 0.179 ? "#000" : "#fff";
+  }
+
+  function shares(scores, by) {
+    const sizes = scores.map((score) => (score === null ? 0 : Math.abs(score)));
+    if (by === "rank") {
+      const sorted = [...sizes].sort((a, b) => a - b);
+      // Equal scores share the mean of their ranks, as in Kendall's tau-b.
+      return sizes.map((size) => {
+        const rank = (sorted.indexOf(size) + sorted.lastIndexOf(size)) / 2;
+        return sorted.length > 1 ? (rank / (sorted.length - 1)) ** 2 : 0;
+      });
+    }
+    const largest = Math.max(...sizes);
+    return sizes.map((size) => (largest > 0 ? size / largest : 0));
+  }
+
+  function examples(place, datasets) {
+    const byName = new Map(datasets.map((dataset) => [dataset.dataset, dataset]));
+    const dataset = choice("Dataset", datasets.map((each) => each.dataset), change);
+    const model = choice("Model", [], change);
+    const seed = choice("Seed", [], change);
+    const text = choice("Text", [], change, true);
+    const by = choice("Shade by", [["value", "value"], ["rank", "rank"]], draw);
+    const step = (label, by) => make("button", { type: "button", text: label, on: { click: () => move(by) } });
+    const back = step("← Previous", -1);
+    const next = step("Next →", 1);
+    const stage = make("div", { id: "example" });
+    place.replaceChildren(
+      make("div", { class: "controls" }, dataset.field, model.field, seed.field, by.field),
+      make("div", { class: "controls" }, text.field, back, next), stage);
+
+    const here = () => byName.get(dataset.select.value);
+    const predicted = (probabilities) => probabilities.indexOf(Math.max(...probabilities));
+
+    function options() {
+      const chosen = here();
+      fill(model.select, Object.keys(chosen.models));
+      const seeds = chosen.models[model.select.value].seeds;
+      fill(seed.select, Object.keys(seeds));
+      fill(text.select, chosen.texts.map((each, i) => {
+        const told = predicted(seeds[seed.select.value][i].probabilities);
+        const words = each.tokens.filter((_, k) => each.scored[k]).slice(0, 9).join(" ");
+        return [String(each.number), `${chosen.split} ${each.number}, ${told === each.label ? "right" : "wrong"}: ${words} …`];
+      }));
+    }
+    function move(by) {
+      text.select.selectedIndex += by;
+      change();
+    }
+    function change() {
+      options();
+      draw();
+      const parts = [dataset, model, seed, text].map(({ select }) => encodeURIComponent(select.value));
+      try { history.replaceState(null, "", `#example/${parts.join("/")}`); } catch { /* Some browsers forbid it for files. */ }
+    }
+
+    function draw() {
+      const chosen = here();
+      const position = text.select.selectedIndex;
+      const shown = chosen.texts[position];
+      const explained = chosen.models[model.select.value];
+      const told = explained.seeds[seed.select.value][position];
+      back.disabled = position <= 0;
+      next.disabled = position >= chosen.texts.length - 1;
+      const guess = predicted(told.probabilities);
+      const right = guess === shown.label;
+      const name = (label) => chosen.classes[label] ?? `class ${label}`;
+      const paper = channels(getComputedStyle(document.body).backgroundColor);
+      const summary = make("p", { class: "told" }, "Predicted ", make("b", { text: name(guess) }),
+        ` with probability ${fixed(told.probabilities[guess])}; labelled `, make("b", { text: name(shown.label) }), ". ",
+        make("span", { class: right ? "right" : "wrong", text: right ? "✓ right" : "✗ wrong" }));
+      const least = by.select.value === "rank" ? "lowest rank" : "0";
+      const most = by.select.value === "rank" ? "highest rank in the text" : "highest of the measure in the text";
+      const scale = make("p", { class: "scale" }, least, make("i", { "aria-hidden": "true" }), most);
+      stage.replaceChildren(summary, scale,
+        ...explained.measures.map((measure) => row(measure, shown, told, explained.reference, paper)),
+        values(shown, told, explained.measures));
+    }
+
+    function row(measure, shown, told, reference, paper) {
+      const colour = data.measures[measure];
+      const swatch = make("i", { "aria-hidden": "true" });
+      swatch.style.background = colour;
+      const tau = measure === reference ? "reference" : `τ with ${reference}: ${fixed(told.tau[measure])}`;
+      const scores = told.scores[measure];
+      const share = shares(scores, by.select.value);
+      const words = make("p", { class: "words" });
+      let scored = 0;
+      shown.tokens.forEach((token, position) => {
+        const word = make("span", { class: "word", dir: "auto", text: token });
+        if (shown.scored[position]) {
+          const score = scores[scored];
+          if (share[scored] > 0) shade(word, share[scored], colour, paper);
+          if (score < 0) word.classList.add("negative");
+          word.title = score === null ? "no score" : String(score);
+          word.dataset.position = position;
+          scored += 1;
+        } else word.classList.add("special");
+        words.append(word, " ");
+      });
+      return make("div", { class: "measure" },
+        make("h4", {}, make("span", { class: "chip" }, swatch, measure), make("small", { text: tau })), words);
+    }
+
+    // The word under the pointer is marked in every measure.
+    function mark(event) {
+      const position = event.type === "mouseleave" ? undefined : event.target.dataset.position;
+      for (const word of stage.querySelectorAll(".word.same")) word.classList.remove("same");
+      if (position !== undefined) for (const word of stage.querySelectorAll(`[data-position="${position}"]`)) word.classList.add("same");
+    }
+    stage.addEventListener("mouseover", mark);
+    stage.addEventListener("mouseleave", mark);
+
+    // The same numbers as a table, for those who cannot use colours; made when it is opened.
+    function values(shown, told, measures) {
+      const details = make("details", {}, make("summary", { text: "The same as a table of numbers" }));
+      details.addEventListener("toggle", () => {
+        if (!details.open || details.querySelector("table")) return;
+        const words = shown.tokens.filter((_, position) => shown.scored[position]);
+        const head = ["word", ...measures].map((title, i) => make("th", { scope: "col", text: title, class: i ? "number" : "" }));
+        const body = words.map((word, i) => make("tr", {}, make("th", { scope: "row", dir: "auto", text: word }),
+          ...measures.map((measure) => make("td", { class: "number", text: told.scores[measure][i] === null ? "–" : String(told.scores[measure][i]) }))));
+        details.append(make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Importances of every word" },
+          make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body))));
+      });
+      return details;
+    }
+
+    // A link such as #example/movie/bilstm-tanh/0/12 opens that example; what is unknown in it is passed over.
+    function open() {
+      const [kind, ...wanted] = location.hash.slice(1).split("/");
+      if (kind !== "example") return false;
+      const parts = wanted.map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
+      [dataset, model, seed, text].forEach(({ select }, i) => {
+        if ([...select.options].some((option) => option.value === parts[i])) select.value = parts[i];
+        options();
+      });
+      draw();
+      document.getElementById("examples").scrollIntoView();
+      return true;
+    }
+    options();
+    draw();
+    open();
+    addEventListener("hashchange", open);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  }
+
+  const apps = [["agreement-app", (place) => agreement(place, data.agreement)], ["figures-app", figures],
+    ["examples-app", (place) => examples(place, data.examples)]];
+  for (const [id, start] of apps) {
+    const place = document.getElementById(id);
+    if (place) start(place);
+  }
+})();
