@@ -1,6 +1,6 @@
 rule rule_graph:
     input:
-        snakefile=workflow.snakefile,
+        snakefile=workflow.main_snakefile,
         rules=sorted(map(str, Path(workflow.basedir, "rules").glob("*.smk"))),
     output:
         expand("results/figures/rule-graph.{format}", format=FORMATS),

@@ -118,18 +118,29 @@ def _mark_means(panels: list[Axes], pairs: list[pd.DataFrame], names: list[str],
     """Above the bars, one line per class: its mean, the interval of the mean, and the mean of each seed."""
     tallest = max(float(bar.get_height()) for panel in panels for bar in panel.patches if isinstance(bar, Rectangle))
     step = 0.09 * tallest
+    # The marks stand above the axis of shares, which has no numbers there.
+    panels[0].set_ylim(0, tallest)
+    shares = [tick for tick in panels[0].get_yticks() if tick <= tallest]
     for panel, taus in zip(panels, pairs, strict=True):
-        panel.set_ylim(0, tallest + step * (len(names) + 0.9))
+        panel.set(ylim=(0, tallest + step * (len(names) + 0.9)), yticks=shares)
         for line, (name, colour) in enumerate(zip(names, colours, strict=True), start=1):
             here = taus[taus["class"] == name]
             if here.empty:
                 continue
             mean, half = interval(here)
             height = tallest + step * line
-            panel.errorbar(mean, height, xerr=half, fmt="v", color=colour, markersize=4.5, linewidth=1.2, zorder=3)
+            whisker: dict[str, Any] = {
+                "fmt": "v",
+                "color": colour,
+                "markersize": 4.5,
+                "linewidth": 1.2,
+                "zorder": 3,
+                "clip_on": False,
+            }
+            panel.errorbar(mean, height, xerr=half, **whisker)
             seeds = here.groupby("seed")["value"].mean()
             if len(seeds) > 1:
-                panel.plot(seeds, [height] * len(seeds), ".", color=style.INK, markersize=2.5, zorder=4)
+                panel.plot(seeds, [height] * len(seeds), ".", color=style.INK, markersize=2.5, zorder=4, clip_on=False)
 
 
 def _leave_out(grid: np.ndarray, used: int) -> None:
@@ -171,11 +182,12 @@ def tau_matrix(taus: pd.DataFrame, title: str) -> Figure:
     with style.look():
         figure = style.new_figure(side + 2.2, side + 1.45)
         panel = figure.subplots()
+        colours = sns.color_palette("vlag", as_cmap=True)
         sns.heatmap(
             mean,
             annot=texts,
             fmt="",
-            cmap="vlag",
+            cmap=colours,
             vmin=-1,
             vmax=1,
             square=True,
@@ -184,6 +196,9 @@ def tau_matrix(taus: pd.DataFrame, title: str) -> Figure:
             cbar_kws={"label": "mean Kendall τ", "shrink": 0.8, "aspect": 25, "ticks": TICKS},
             ax=panel,
         )
+        for text in panel.texts:
+            column, row = (int(place) for place in text.get_position())
+            text.set_color(style.ink_on(colours((mean.to_numpy()[row, column] + 1) / 2)))
         panel.set(xlabel="", ylabel="")
         panel.set_facecolor("#dfe3e8")
         panel.grid(visible=False)

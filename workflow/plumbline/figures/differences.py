@@ -57,8 +57,10 @@ def mean_differences(taus: pd.DataFrame, roles: Roles | None = None) -> Figure:
         axes = figure.subplots(1, 3, squeeze=False)[0]
         for axis, panel in zip(axes, panels, strict=True):
             _draw(axis, panel, datasets)
-        for axis in axes[1:]:
-            axis.tick_params(labelleft=not panels[0].bars and axis is axes[1])
+        # The datasets are named once, left of the first panel that has bars.
+        first = next((i for i, panel in enumerate(panels) if panel.bars), 0)
+        for i, axis in enumerate(axes):
+            axis.tick_params(labelleft=i == first)
         figure.suptitle("Which measures agree more, by dataset", x=0.01, ha="left", fontsize=9)
         figure.text(
             0.01,
@@ -68,7 +70,8 @@ def mean_differences(taus: pd.DataFrame, roles: Roles | None = None) -> Figure:
             color=style.FAINT,
         )
         # Room below the panels for that line.
-        figure.get_layout_engine().set(rect=(0, 0.2 / figure.get_figheight(), 1, 1 - 0.2 / figure.get_figheight()))  # type: ignore[union-attr, call-arg]
+        line = 0.2 / figure.get_figheight()
+        figure.set_layout_engine("constrained", wspace=0.06, rect=(0, line, 1, 1 - line))
     return figure
 
 

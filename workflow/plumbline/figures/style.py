@@ -24,7 +24,7 @@ DOTS_PER_INCH = 160
 FORMATS = ("svg", "pdf", "png")
 
 INK = "#22262b"
-FAINT = "#8a9099"
+FAINT = "#6b727c"
 BAR = "#5b7083"
 
 # Okabe & Ito's colours, which people with any common colour blindness tell apart; their yellow is darkened for paper.
@@ -110,6 +110,12 @@ def reference_measure(measures: Iterable[str], wanted: str = "attention") -> str
     """The measure that all others are set against: attention or, for a model that has none, the first one."""
     names = ordered(measures)
     return wanted if wanted in names else names[0]
+
+
+def ink_on(colour: Any) -> str:
+    """Dark or white letters, whichever can be read better on this ground."""
+    # At this luminance, as web guidelines define it, both have the same contrast.
+    return INK if sns.utils.relative_luminance(colour) > 0.22 else "white"
 
 
 def signed(value: float) -> str:

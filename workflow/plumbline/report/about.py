@@ -50,14 +50,13 @@ def models_table(study: dict[str, Any], cells: list[dict[str, Any]]) -> Table:
         measures = of[0]["measures"] if of else []
         rows.append(
             [
-                Cell(name),
-                Cell(_kind(name, entry)),
+                Cell(name if _kind(name, entry) == name else f"{name} ({_kind(name, entry)})"),
                 Cell(_settings(entry)),
                 Cell(", ".join(sorted({cell["dataset"] for cell in of})) or DASH),
                 Cell(", ".join(measures) or DASH),
             ]
         )
-    columns = ["model", "registered as", "set in the config", "datasets", "explained by"]
+    columns = ["model", "set in the config", "datasets", "explained by"]
     return Table("Models, what the config changed in them, and the measures that can explain each.", columns, rows)
 
 
@@ -87,10 +86,11 @@ def measures_table(registry: Registry, study: dict[str, Any]) -> Table:
     for declaration in registry.all("measure"):
         used = [name for name, entry in study["measures"].items() if _kind(name, entry) == declaration.name]
         needs = ", ".join(declaration.needs) or "nothing"
-        rows.append([Cell(", ".join(used) or DASH), Cell(declaration.name), *_facts(declaration), Cell(needs)])
+        told = "yes" if used == [declaration.name] else ", ".join(used) or DASH
+        rows.append([Cell(declaration.name), Cell(told), *_facts(declaration), Cell(needs)])
     # Those of this study first.
-    rows.sort(key=lambda row: (row[0].text == DASH, row[1].text))
-    columns = ["in this study", "measure", "what it is", "equation", "range", "more important is", "needs of a model"]
+    rows.sort(key=lambda row: (row[1].text == DASH, row[0].text))
+    columns = ["measure", "in this study", "what it is", "equation", "range", "more important is", "needs of a model"]
     return Table("Importance measures.", columns, rows)
 
 
@@ -102,5 +102,10 @@ def metrics_table(registry: Registry) -> Table:
 
 def _facts(declaration: Declaration) -> list[Cell]:
     bounds = declaration.range
-    span = f"{bounds[0]} to {bounds[1]}" if bounds else "unbounded"
-    return [Cell(declaration.summary), Cell(declaration.equation), Cell(span), Cell(declaration.direction or DASH)]
+    span = f"{bounds[0]} to {bounds[1]}".replace("-", "−") if bounds else "unbounded"
+    return [
+        Cell(declaration.summary.replace("`", "")),
+        Cell(declaration.equation),
+        Cell(span),
+        Cell(declaration.direction or DASH),
+    ]

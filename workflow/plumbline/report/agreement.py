@@ -35,7 +35,7 @@ def overview(agreement: pd.DataFrame, reference: str = "attention") -> Table | N
         means = [group[group["other"] == measure]["mean"].dropna() for measure in others]
         rows.append([Cell(named(dataset, variant)), Cell(model), *map(_placed, means)])
     caption = (
-        f"Mean Kendall τ with {reference} over all texts, ± standard deviation over seeds. The mark runs from −1 to 1."
+        f"Mean Kendall τ with {reference} over all texts, ± standard deviation over seeds, on an axis from −1 to 1."
     )
     return Table(caption, ["dataset", "model", *others], rows, frozenset(range(2, 2 + len(others))))
 
@@ -44,9 +44,9 @@ def _placed(means: pd.Series) -> Cell:
     """Mean ± spread over seeds, with its place between −1 and 1."""
     if means.empty:
         return Cell(DASH, None, "faint")
-    mean = float(means.mean())
-    text = f"{number(mean)} ± {number(float(means.std(ddof=0)))}" if len(means) > 1 else number(mean)
-    return Cell(text, mean, at=(mean + 1) / 2)
+    mean, half = float(means.mean()), float(means.std(ddof=0))
+    text = f"{number(mean)} ± {number(half)}" if len(means) > 1 else number(mean)
+    return Cell(text, mean, at=(mean + 1) / 2, half=half / 2)
 
 
 def all_rows(agreement: pd.DataFrame, classes: dict[str, list[str]]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ own script, by its hash, is the second lock on the same door.
 import base64
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ class Picture:
     model: str
     caption: str
     source: str
+    width: int
+    height: int
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ def page(content: Content) -> str:
     registry = Registry(content.study.get("plugins", []))
     classes = {summary["dataset"]: summary["classes"] for summary in content.summaries}
     pictures = [picture(path, svg) for path, svg in sorted(content.figures.items())]
+    datasets, models = list(content.study["datasets"]), list(content.study["models"])
     measures = ordered(content.study["measures"])
     script = (PAGE / "page.js").read_text(encoding="utf-8")
     data = {
@@ -86,7 +90,10 @@ def page(content: Content) -> str:
         performance=tables.performance_table(content.performance),
         overview=None if content.agreement is None else agreement.overview(content.agreement),
         agreement=content.agreement is not None,
-        by_cell=[picture for picture in pictures if picture.model],
+        by_cell=sorted(
+            (picture for picture in pictures if picture.model),
+            key=lambda picture: (datasets.index(picture.dataset), models.index(picture.model), picture.kind),
+        ),
         overall=[picture for picture in pictures if not picture.model and picture.kind != "rule-graph"],
         rule_graph=[picture for picture in pictures if picture.kind == "rule-graph"],
         examples=bool(content.examples),
@@ -109,7 +116,11 @@ def picture(path: str, svg: str) -> Picture:
     dataset, model = where if len(where) == 2 else ("", "")
     caption = CAPTIONS.get(kind, kind.replace("-", " "))
     source = "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
-    return Picture(kind, dataset, model, caption, source)
+    # The size is known before the image is drawn, so that the page does not jump. A point is 4/3 pixels; a screen is
+    # read from further away than paper, so that figures are a quarter larger.
+    size = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', svg)
+    width, height = (round(float(points) * 4 / 3 * 1.25) for points in (size.groups() if size else ("480", "360")))
+    return Picture(kind, dataset, model, caption, source, width, height)
 
 
 def embedded(value: Any) -> Markup:

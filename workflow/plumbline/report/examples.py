@@ -28,7 +28,7 @@ def collect(
 ) -> list[dict[str, Any]]:
     """The examples of every dataset as plain values; `instances` holds each dataset's table.
 
-    A dataset's first block chooses the texts, so blocks of one dataset may come in any order but always the same.
+    A dataset's first block chooses the texts for all its models. Datasets come in the order of the summaries.
     """
     found: dict[str, dict[str, Any]] = {}
     for block in blocks:
@@ -49,7 +49,8 @@ def collect(
         if explained["measures"]:
             model = example["models"].setdefault(block.model, {**explained, "seeds": {}})
             model["seeds"] |= explained["seeds"]
-    return [example for example in found.values() if example["texts"] and example["models"]]
+    examples = [found[summary["dataset"]] for summary in summaries if summary["dataset"] in found]
+    return [example for example in examples if example["texts"] and example["models"]]
 
 
 def choose_texts(predictions: pa.Table, split: str, count: int) -> list[int]:

@@ -36,6 +36,13 @@
     return (value < 0 && Number(text) !== 0 ? "−" : "") + text;
   };
 
+  // A score to the three digits that the page holds.
+  const exact = (value) => {
+    if (value === null) return "–";
+    const small = value !== 0 && Math.abs(value) < 0.001;
+    return (small ? value.toExponential(2) : String(value)).replaceAll("-", "−");
+  };
+
   // Sorting, for every table: a button in each header.
 
   function compare(one, other) {
@@ -70,15 +77,24 @@
     });
   }
 
+  // A small axis from −1 to 1, as the page draws it under numbers.
+  function strip(value, half) {
+    const [whisker, dot] = [make("u"), make("i")];
+    whisker.style.left = `${50 * (value - half + 1)}%`;
+    whisker.style.width = `${100 * half}%`;
+    dot.style.left = `${50 * (value + 1)}%`;
+    return make("span", { class: "strip", "aria-hidden": "true" }, whisker, dot);
+  }
+
   // The table of all agreements.
 
   function agreement(place, { titles, words, rows }) {
     const STEP = 100;
     const columns = Object.keys(titles);
-    const numbers = ["mean", "± seeds", "± texts", "p ≤ .05", "texts ranked", "left out"];
+    const numbers = ["mean", "± seeds", "± texts", "p ≤ .05", "texts", "left out"];
     const pair = (row) => `${words.measure_a[row[2]]} – ${words.measure_b[row[3]]}`;
     const pairs = [...new Set(rows.map(pair))];
-    const everything = ["", "all"];
+    const everything = ["", "any"];
     let shown = STEP;
     let order = null;
     const filter = (label, values) => choice(label, [everything, ...values], () => { shown = STEP; draw(); });
@@ -98,12 +114,12 @@
     const body = make("tbody");
     const count = make("p", { class: "count", role: "status" });
     const more = make("button", { type: "button", class: "plain", on: { click: () => { shown = Infinity; draw(); } } });
-    const caption = "Means over seeds. “± seeds” is the spread of the mean over seeds, “± texts” that of single texts; “p ≤ .05” the share of texts whose rank correlation is significant.";
+    const caption = "Means over seeds. “± seeds” is the spread of the mean over seeds, “± texts” that of single texts; “p ≤ .05” the share of texts whose rank correlation is significant. “texts” counts those that could be ranked, over all seeds.";
     place.replaceChildren(
       make("div", { class: "controls" }, ...Object.values(filters).map(({ field }) => field)),
       make("p", { class: "caption", id: "agreement-caption", text: caption }),
       make("div", { class: "scroll", role: "region", tabindex: "0", "aria-labelledby": "agreement-caption" },
-        make("table", { "aria-labelledby": "agreement-caption" }, make("thead", {}, make("tr", {}, ...headers)), body)),
+        make("table", { class: "beside", "aria-labelledby": "agreement-caption" }, make("thead", {}, make("tr", {}, ...headers)), body)),
       count, more);
 
     const word = (row, i) => words[columns[i]][row[i]];
@@ -118,21 +134,22 @@
         const key = column < columns.length ? (row) => word(row, column) : (row) => row[column];
         found.sort((a, b) => (key(a) === null || key(b) === null ? (key(a) === null) - (key(b) === null) : direction * compare(key(a), key(b))));
       }
-      body.replaceChildren(...found.slice(0, shown).map((row) => line(row)));
+      // A column whose filter is set holds one word only.
+      const needless = columns.map((column) => Boolean(filters[column]?.select.value));
+      headers.forEach((header, i) => { header.hidden = Boolean(needless[i]); });
+      body.replaceChildren(...found.slice(0, shown).map((row) => line(row, needless)));
       count.textContent = `${Math.min(shown, found.length)} of ${found.length} rows that match, ${rows.length} in all.`;
       more.hidden = found.length <= shown;
       more.textContent = `Show all ${found.length} rows`;
     }
-    function line(row) {
+    function line(row, needless) {
       const first = columns.length;
       const distance = word(row, columns.indexOf("statistic")).startsWith("top-k");
       const cells = columns.map((_, i) => make(i ? "td" : "th", i ? { text: word(row, i) } : { scope: "row", text: word(row, i) }));
-      const mean = make("td", { class: "number", text: fixed(row[first]) });
-      if (row[first] !== null && !distance) {
-        const dot = make("i");
-        dot.style.left = `${50 * (row[first] + 1)}%`;
-        mean.append(make("span", { class: "strip", "aria-hidden": "true" }, dot));
-      }
+      cells.forEach((cell, i) => { cell.hidden = needless[i]; });
+      const mean = make("td", { class: "number" });
+      if (row[first] !== null && !distance) mean.append(strip(row[first], row[first + 1]));
+      mean.append(fixed(row[first]));
       const rest = row.slice(first + 1).map((value, i) => make("td", { class: "number", text: i < 3 ? fixed(value) : String(value) }));
       return make("tr", {}, ...cells, mean, ...rest);
     }
@@ -182,6 +199,7 @@
       // Equal scores share the mean of their ranks, as in Kendall's tau-b.
       return sizes.map((size) => {
         const rank = (sorted.indexOf(size) + sorted.lastIndexOf(size)) / 2;
+        // Squared, so that the first few stand out from the middle.
         return sorted.length > 1 ? (rank / (sorted.length - 1)) ** 2 : 0;
       });
     }
@@ -247,6 +265,8 @@
       const least = by.select.value === "rank" ? "lowest rank" : "0";
       const most = by.select.value === "rank" ? "highest rank in the text" : "highest of the measure in the text";
       const scale = make("p", { class: "scale" }, least, make("i", { "aria-hidden": "true" }), most);
+      const negative = explained.measures.some((measure) => told.scores[measure].some((score) => score < 0));
+      if (negative) scale.append("; a wavy line marks negative scores");
       stage.replaceChildren(summary, scale,
         ...explained.measures.map((measure) => row(measure, shown, told, explained.reference, paper)),
         values(shown, told, explained.measures));
@@ -267,14 +287,14 @@
           const score = scores[scored];
           if (share[scored] > 0) shade(word, share[scored], colour, paper);
           if (score < 0) word.classList.add("negative");
-          word.title = score === null ? "no score" : String(score);
+          word.title = score === null ? "no score" : exact(score);
           word.dataset.position = position;
           scored += 1;
         } else word.classList.add("special");
         words.append(word, " ");
       });
       return make("div", { class: "measure" },
-        make("h4", {}, make("span", { class: "chip" }, swatch, measure), make("small", { text: tau })), words);
+        make("h3", {}, make("span", { class: "chip" }, swatch, measure), make("small", { text: tau })), words);
     }
 
     // The word under the pointer is marked in every measure.
@@ -294,7 +314,7 @@
         const words = shown.tokens.filter((_, position) => shown.scored[position]);
         const head = ["word", ...measures].map((title, i) => make("th", { scope: "col", text: title, class: i ? "number" : "" }));
         const body = words.map((word, i) => make("tr", {}, make("th", { scope: "row", dir: "auto", text: word }),
-          ...measures.map((measure) => make("td", { class: "number", text: told.scores[measure][i] === null ? "–" : String(told.scores[measure][i]) }))));
+          ...measures.map((measure) => make("td", { class: "number", text: exact(told.scores[measure][i]) }))));
         details.append(make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Importances of every word" },
           make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body))));
       });

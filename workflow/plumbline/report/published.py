@@ -25,7 +25,9 @@ SPAN = 3
 
 def reproduction_table(reproduction: pd.DataFrame, classes: dict[str, list[str]]) -> Table:
     """Every published number that the study has a counterpart for."""
-    rows = [_row(line, classes.get(line["dataset"], [])) for line in plain(reproduction).to_dict("records")]
+    lines = plain(reproduction).to_dict("records")
+    notes = list(dict.fromkeys(note for line in lines for note in _notes(line)))
+    rows = [_row(line, classes.get(line["dataset"], []), notes) for line in lines]
     columns = [
         "dataset",
         "model",
@@ -36,13 +38,18 @@ def reproduction_table(reproduction: pd.DataFrame, classes: dict[str, list[str]]
         "difference",
         "tolerance",
         "verdict",
-        "note",
+        "notes",
     ]
     caption = "Published numbers and ours. The mark shows the difference in tolerances; the band is one to either side."
-    return Table(caption, columns, rows, frozenset((4, 5, 6, 7)))
+    return Table(caption, columns, rows, frozenset((4, 5, 6, 7)), notes)
 
 
-def _row(line: dict[Any, Any], classes: list[str]) -> list[Cell]:
+def _notes(line: dict[Any, Any]) -> list[str]:
+    """The single notes of a line, which the table `reproduction` joins by semicolons."""
+    return line["note"].split("; ") if isinstance(line["note"], str) and line["note"] else []
+
+
+def _row(line: dict[Any, Any], classes: list[str], notes: list[str]) -> list[Cell]:
     known: dict[str, Any] = {
         key: None if not isinstance(value, str) and pd.isna(value) else value for key, value in line.items()
     }
@@ -61,10 +68,11 @@ def _row(line: dict[Any, Any], classes: list[str]) -> list[Cell]:
         Cell(class_name(classes, known["predicted_class"]) if known["predicted_class"] is not None else DASH),
         _with_spread(known["published"], known["published_spread"], decimals),
         _with_spread(known["ours"], known["ours_spread"], decimals),
-        Cell(number(difference, decimals), difference, at=at),
+        # One digit more than the numbers have, so that it can be told from a tolerance that it misses by little.
+        Cell(number(difference, decimals + 1 if decimals else 0), difference, at=at),
         numeric(known["tolerance"], decimals),
         _verdict(known["within"]),
-        Cell(known["note"] or "", mark="faint"),
+        Cell(", ".join(str(notes.index(note) + 1) for note in _notes(line)), mark="faint"),
     ]
 
 

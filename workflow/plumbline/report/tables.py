@@ -11,22 +11,24 @@ DASH = "–"
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell. `sort` takes the place of the text in sorting; `at` is a place from 0 to 1 on a small axis."""
+    """One cell. `sort` takes the place of the text in sorting; `at ± half` is a place on a small axis from 0 to 1."""
 
     text: str
     sort: float | str | None = None
     mark: Literal["", "good", "bad", "faint"] = ""
     at: float | None = None
+    half: float = 0.0
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a caption. `numbers` are the columns that are set to the right."""
+    """A table with a caption. `numbers` are the columns that are set to the right, `notes` stand below it."""
 
     caption: str
     columns: list[str]
     rows: list[list[Cell]] = field(default_factory=list)
     numbers: frozenset[int] = frozenset()
+    notes: list[str] = field(default_factory=list)
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
