@@ -11,6 +11,8 @@ rule agreement_figures:
         ENVIRONMENT
     params:
         cells=[vars(cell) for cell in explained_cells()],
+        plots=agreement_plots(),
+        kinds={**kinds("measure"), **kinds("model")},
         code=code("agreement_figures"),
     script:
         "../workflow/scripts/agreement_figures.py"

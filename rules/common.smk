@@ -170,19 +170,23 @@ def tables_of_study():
     ]
 
 
-def agreement_figures():
-    """Jain & Wallace's histograms, one per dataset and model, the matrix of all pairs, and their bars of differences."""
+def agreement_plots():
+    """Jain & Wallace's histograms and the matrix of all pairs per dataset and model, and their bars of differences."""
     if "agreement" not in STUDY.protocols:
         return []
     pairs = sorted({(cell.dataset, cell.model) for cell in explained_cells()})
-    stems = [
-        f"{kind}/{dataset}/{model}"
+    plots = [
+        dict(kind=kind, dataset=dataset, model=model, stem=f"{kind}/{dataset}/{model}")
         for kind in ("tau-histogram", "tau-matrix")
         for dataset, model in pairs
     ]
+    return [*plots, dict(kind="mean-differences", stem="mean-differences")]
+
+
+def agreement_figures():
     return expand(
         "results/figures/{stem}.{format}",
-        stem=[*stems, "mean-differences"],
+        stem=[plot["stem"] for plot in agreement_plots()],
         format=FORMATS,
     )
 

@@ -59,7 +59,9 @@ def write_config(folder: Path, config: dict) -> None:
 def run_snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PLUMBLINE_DATA")}
     command = [sys.executable, "-m", "snakemake", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return subprocess.run(
+        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
 
 
 def planned_jobs(folder: Path, *arguments: str) -> set[str]:

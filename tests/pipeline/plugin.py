@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+
 from plumbline import store
 from plumbline.attribution.importances import Importances
 from plumbline.data.corpus import Corpus, Example

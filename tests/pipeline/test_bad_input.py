@@ -18,7 +18,10 @@ def refused(folder: Path, sentence: str) -> None:
 
 
 CONFIG_FAULTS = {
-    "unknown key": (lambda c: c.update(seed=3), "`seed` (set to 3) is not a key that is known here; did you mean 'seeds'?"),
+    "unknown key": (
+        lambda c: c.update(seed=3),
+        "`seed` (set to 3) is not a key that is known here; did you mean 'seeds'?",
+    ),
     "misspelt dataset": (
         lambda c: c["datasets"].update({"mock-22": {}}),
         "`datasets.mock-22`: There is no dataset 'mock-22'; did you mean 'mock-2'?",
@@ -76,7 +79,13 @@ def test_truncated_vectors(fresh, reconfigure):
 
 
 def test_corrupted_artefact(fresh):
-    done = run_snakemake(fresh, "results/data/mock-2/plain/instances.parquet", "results/data/echo/plain/instances.parquet", "--cores", "2")
+    done = run_snakemake(
+        fresh,
+        "results/data/mock-2/plain/instances.parquet",
+        "results/data/echo/plain/instances.parquet",
+        "--cores",
+        "2",
+    )
     assert done.returncode == 0, done.stdout
     for path in fresh.glob("results/data/*/plain/instances.parquet"):
         path.write_bytes(path.read_bytes()[:200])

@@ -49,7 +49,9 @@ def test_edited_figure_reruns_figures_and_report_only(copy):
 
 
 def test_changed_option_of_one_measure_reruns_its_branch_only(copy, reconfigure):
-    reconfigure(copy, lambda c: c.update(measures={**dict.fromkeys(c["measures"]), "leave-one-out": {"output": "predicted"}}))
+    reconfigure(
+        copy, lambda c: c.update(measures={**dict.fromkeys(c["measures"]), "leave-one-out": {"output": "predicted"}})
+    )
     assert planned_jobs(copy) == {"attribute:leave-one-out", "score", *AFTER_SCORES}
 
 

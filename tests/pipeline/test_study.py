@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from plumbline.store import ARTEFACTS, read_table
 
 from .conftest import run_snakemake
@@ -19,7 +20,12 @@ def test_every_promised_file_is_there(finished):
     for table in ("performance", "agreement", "reproduction", "timings"):
         assert read_table(results / "tables" / f"{table}.parquet", table).schema.equals(ARTEFACTS[table].schema)
         assert (results / "tables" / f"{table}.csv").stat().st_size > 0
-    for figure in ("tau-histogram/mock-2/average-tanh", "tau-matrix/mock-2/bag-of-words", "mean-differences", "rule-graph"):
+    for figure in (
+        "tau-histogram/mock-2/average-tanh",
+        "tau-matrix/mock-2/bag-of-words",
+        "mean-differences",
+        "rule-graph",
+    ):
         for suffix in ("svg", "pdf", "png"):
             assert (results / "figures" / f"{figure}.{suffix}").stat().st_size > 1000
     assert "tiny study" in (results / "report" / "index.html").read_text()

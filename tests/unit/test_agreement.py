@@ -4,12 +4,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from scipy.stats import kendalltau, pearsonr, spearmanr
+
 from plumbline.conformance import example_explained
 from plumbline.errors import PlumblineError
 from plumbline.protocols.agreement import Agreement
 from plumbline.protocols.explained import Explained
 from plumbline.store import read_table, write_table
-from scipy.stats import kendalltau, pearsonr, spearmanr
 
 
 def explained(folder: Path, scores: dict[str, list[list[float]]], probabilities: list[list[float]]) -> Explained:

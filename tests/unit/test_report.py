@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -297,6 +298,13 @@ def test_every_measure_and_metric_is_explained() -> None:
     assert [row[0].text for row in about.metrics_table(registry).rows] == registry.names("metric")
 
 
+def test_a_table_of_an_unknown_kind_is_shown_as_it_stands(content: Content) -> None:
+    own = pd.DataFrame({"measure": ["<b>lime</b>"], "share": [0.25], "n": [3], "empty": [None]})
+    text = page(replace(content, others={"my_own": own}))
+    assert '<section id="table-my_own">' in text and "&lt;b&gt;lime&lt;/b&gt;" in text and "0.250" in text
+    assert tables.any_table("my_own", own).columns == ["measure", "share", "n"]
+
+
 def test_figures_carry_their_place() -> None:
     one = picture("tau-matrix/sst/cnn", SVG)
     assert (one.kind, one.dataset, one.model) == ("tau-matrix", "sst", "cnn")
@@ -307,9 +315,7 @@ def test_figures_carry_their_place() -> None:
 def test_files_are_read_by_what_they_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_table("results/tables/mine.parquet", "agreement", dict(agreement_frame()))
-    assert list(read_tables(["results/tables/mine.parquet"], {"protocols": {"mine": {"kind": "agreement"}}})) == [
-        "agreement"
-    ]
+    assert list(read_tables(["results/tables/mine.parquet"])) == ["agreement"]
     figure = tmp_path / "results/figures/tau-matrix/sst/v1.5.svg"
     figure.parent.mkdir(parents=True)
     figure.write_text(SVG)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+
 from plumbline.models.performance import PERFORMANCE
 from plumbline.store import read_table
 from plumbline.tables.export import latex, write_everywhere

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+
 from plumbline.config.recipes import Training
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import EOS, SOS
@@ -114,7 +115,7 @@ def test_epoch_is_chosen_on_the_named_split():
 
 
 def test_no_eligible_epoch_is_refused():
-    with pytest.raises(PlumblineError, match="`training.first_eligible_epoch` is 5, but there are only 4 epochs"):
+    with pytest.raises(PlumblineError, match=r"`training\.first_eligible_epoch` is 5, but there are only 4 epochs"):
         train(first_eligible_epoch=5)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 INTEGERS = pa.list_(pa.int32())
 NUMBERS = pa.list_(pa.float32())
 WORD = pa.dictionary(pa.int32(), pa.string())
+AGAIN = "Delete it and run again; Snakemake makes it anew."
 
 
 @dataclass(frozen=True)
@@ -236,27 +237,36 @@ def write_table(path: str | Path, name: str, columns: Mapping[str, Any] | pa.Tab
         pq.write_table(table.replace_schema_metadata(stamp), temporary, compression="zstd")
 
 
-def read_table(path: str | Path, name: str, columns: list[str] | None = None) -> pa.Table:
-    """Read a table of a declared kind; a damaged file, another kind or another version is refused with one sentence."""
-    artefact = ARTEFACTS[name]
-    again = "Delete it and run again; Snakemake makes it anew."
+def _read_parquet(path: str | Path, columns: list[str] | None) -> pa.Table:
     try:
         # Not the dataset reader: it would merge keys from the path into the table, and keys are columns here.
-        table = pq.ParquetFile(path).read(columns)
+        return pq.ParquetFile(path).read(columns)
     except FileNotFoundError as error:
         raise PlumblineError(f"The table '{path}' does not exist.") from error
     except (pa.ArrowException, OSError) as error:
-        raise PlumblineError(f"'{path}' is damaged and cannot be read as Parquet. {again}") from error
+        raise PlumblineError(f"'{path}' is damaged and cannot be read as Parquet. {AGAIN}") from error
+
+
+def read_table(path: str | Path, name: str, columns: list[str] | None = None) -> pa.Table:
+    """Read a table of a declared kind; a damaged file, another kind or another version is refused with one sentence."""
+    artefact = ARTEFACTS[name]
+    table = _read_parquet(path, columns)
     stamp = table.schema.metadata or {}
     kind, version = stamp.get(b"plumbline.artefact", b"?").decode(), stamp.get(b"plumbline.version", b"?").decode()
     if kind != name or version != str(artefact.version):
         raise PlumblineError(
-            f"'{path}' holds '{kind}' version {version}, not '{name}' version {artefact.version}. {again}"
+            f"'{path}' holds '{kind}' version {version}, not '{name}' version {artefact.version}. {AGAIN}"
         )
     wanted = [field for field in artefact.schema if columns is None or field.name in columns]
     if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in wanted]:
-        raise PlumblineError(f"'{path}' does not have the columns of '{name}' version {artefact.version}. {again}")
+        raise PlumblineError(f"'{path}' does not have the columns of '{name}' version {artefact.version}. {AGAIN}")
     return table
+
+
+def read_stamped(path: str | Path) -> tuple[str, pa.Table]:
+    """Read a table of any kind, with the kind it says it is; for tables that a user's protocol declared."""
+    table = _read_parquet(path, None)
+    return (table.schema.metadata or {}).get(b"plumbline.artefact", b"?").decode(), table
 
 
 def write_tensors(path: str | Path, tensors: "Mapping[str, torch.Tensor]") -> None:

@@ -16,14 +16,15 @@ with job(snakemake):
         for cell, path in zip(snakemake.params.cells, snakemake.input.scores, strict=True)
     )
     classes = {summary["dataset"]: summary["classes"] for summary in map(read_json, snakemake.input.summaries)}
-    for stem in sorted({Path(path).with_suffix("") for path in snakemake.output}):
-        paths = [path for path in snakemake.output if Path(path).with_suffix("") == stem]
-        dataset, model, title = stem.parent.name, stem.name, f"{stem.parent.name}, {stem.name}"
+    for plot in snakemake.params.plots:
+        stem = Path("results", "figures", plot["stem"])
+        if plot["kind"] == "mean-differences":
+            save(mean_differences(taus, Roles.of(snakemake.params.kinds)), stem)
+            continue
+        dataset, model = plot["dataset"], plot["model"]
         here = taus[(taus["dataset"] == dataset) & (taus["model"] == model)]
-        match stem.parent.parent.name:
-            case "tau-histogram":
-                save(tau_histogram(here, classes[dataset], title), paths)
-            case "tau-matrix":
-                save(tau_matrix(here, title), paths)
-            case _:
-                save(mean_differences(taus, Roles.of(snakemake.params.get("kinds", {}))), paths)
+        title = f"{dataset}, {model}"
+        if plot["kind"] == "tau-histogram":
+            save(tau_histogram(here, classes[dataset], title), stem)
+        else:
+            save(tau_matrix(here, title), stem)

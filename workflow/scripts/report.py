@@ -9,7 +9,7 @@ from plumbline.store import read_json, read_table, write_json, write_text
 
 with job(snakemake):
     study, cells, excluded = snakemake.params.study, snakemake.params.cells, snakemake.params.excluded
-    tables = read_tables(snakemake.input.tables, study)
+    tables = read_tables(snakemake.input.tables)
     summaries = [read_json(path) for path in snakemake.input.summaries]
     names = [summary["dataset"] for summary in summaries]
     instances = {
@@ -20,8 +20,17 @@ with job(snakemake):
     examples = collect(blocks, summaries, instances, split, study["report"]["examples"])
     figures = read_figures(snakemake.input.figures)
     shown = {name: tables.get(name) for name in ("performance", "reproduction", "timings", "agreement")}
+    others = {kind: table for kind, table in tables.items() if kind not in shown}
     content = Content(
-        study, cells, excluded, summaries, figures=figures, examples=examples, versions=versions(), **shown
+        study,
+        cells,
+        excluded,
+        summaries,
+        others=others,
+        figures=figures,
+        examples=examples,
+        versions=versions(),
+        **shown,
     )
     write_text(snakemake.output.report, page(content))
     write_json(snakemake.output.manifest, manifest(study, excluded, tables["timings"]))

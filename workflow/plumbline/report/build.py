@@ -47,7 +47,8 @@ class Picture:
 
 @dataclass(frozen=True)
 class Content:
-    """All that the page is made of. `figures` maps paths such as `tau-matrix/movie/cnn-tanh` to SVG text."""
+    """All that the page is made of. `figures` maps paths such as `tau-matrix/movie/cnn-tanh` to SVG text; `others` are
+    the tables of protocols that the page has no section for, such as a user's own."""
 
     study: dict[str, Any]
     cells: list[dict[str, Any]]
@@ -57,6 +58,7 @@ class Content:
     reproduction: pd.DataFrame
     timings: pd.DataFrame
     agreement: pd.DataFrame | None = None
+    others: dict[str, pd.DataFrame] = field(default_factory=dict)
     figures: dict[str, str] = field(default_factory=dict)
     examples: list[dict[str, Any]] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
@@ -90,6 +92,7 @@ def page(content: Content) -> str:
         performance=tables.performance_table(content.performance),
         overview=None if content.agreement is None else agreement.overview(content.agreement),
         agreement=content.agreement is not None,
+        others={name: tables.any_table(name, frame) for name, frame in sorted(content.others.items())},
         by_cell=sorted(
             (picture for picture in pictures if picture.model),
             key=lambda picture: (datasets.index(picture.dataset), models.index(picture.model), picture.kind),

@@ -7,16 +7,14 @@ from typing import Any
 import pandas as pd
 
 from plumbline.report.examples import Block
-from plumbline.store import read_table
+from plumbline.store import read_stamped, read_table
 
 FIGURES = Path("results", "figures")
 
 
-def read_tables(paths: Sequence[str], study: dict[str, Any]) -> dict[str, pd.DataFrame]:
-    """The study's tables by their kind. A protocol's table has the protocol's name in the study."""
-    kinds = {name: entry.get("kind") or name for name, entry in study["protocols"].items()}
-    named = [(kinds.get(Path(path).stem, Path(path).stem), path) for path in paths]
-    return {kind: read_table(path, kind).to_pandas() for kind, path in named}
+def read_tables(paths: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """The study's tables by their kind, as each file states it; a user's protocol may have brought kinds of its own."""
+    return {kind: table.to_pandas() for kind, table in map(read_stamped, paths)}
 
 
 def read_figures(paths: Sequence[str]) -> dict[str, str]:

@@ -75,6 +75,21 @@ def performance_table(performance: pd.DataFrame, split: str = "test") -> Table:
     return Table(caption, ["dataset", "model", "seeds", *titles], rows, frozenset(range(2, 3 + len(metrics))))
 
 
+def any_table(name: str, frame: pd.DataFrame, most: int = 500) -> Table:
+    """A table of which nothing is known, as it stands; of a long one the first rows."""
+    shown = plain(frame).dropna(axis=1, how="all").head(most)
+    numbers = frozenset(i for i, column in enumerate(shown) if pd.api.types.is_numeric_dtype(shown[column]))
+    rows = [
+        [
+            numeric(value, 0 if float(value).is_integer() else 3) if i in numbers else Cell(str(value))
+            for i, value in enumerate(line)
+        ]
+        for line in shown.itertuples(index=False)
+    ]
+    caption = f"The table {name}" + (f", its first {most} of {len(frame)} rows." if len(frame) > most else ".")
+    return Table(caption, [str(column).replace("_", " ") for column in shown], rows, numbers)
+
+
 def named(dataset: str, variant: str) -> str:
     """A dataset with its variant, which is left out where nothing was changed."""
     return dataset if variant == "plain" else f"{dataset} ({variant})"
