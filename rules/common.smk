@@ -19,7 +19,7 @@ from plumbline.config.runs import list_runs
 from plumbline.config.study import parse_seeds, resolve
 from plumbline.data.raw import FETCHED, check_raw, raw_files, vectors_of
 from plumbline.errors import PlumblineError
-from plumbline.provenance import code_hash
+from plumbline.provenance import code_hash, text_hash
 
 try:
     RESOLVED = resolve(config)

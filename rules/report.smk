@@ -1,7 +1,4 @@
 rule rule_graph:
-    input:
-        snakefile=workflow.main_snakefile,
-        rules=sorted(map(str, Path(workflow.basedir, "rules").glob("*.smk"))),
     output:
         expand("results/figures/rule-graph.{format}", format=FORMATS),
     log:
@@ -9,7 +6,8 @@ rule rule_graph:
     conda:
         ENVIRONMENT
     params:
-        configfiles=list(map(str, workflow.configfiles)),
+        protocols=sorted(STUDY.protocols),
+        rules=text_hash(Path(workflow.basedir), "Snakefile", "rules/*.smk"),
         code=code("rule_graph"),
     script:
         "../workflow/scripts/rule_graph.py"
@@ -25,7 +23,6 @@ rule report:
         ),
         predictions=cells("results/models/{cell}/predictions.parquet"),
         importances=[path for cell in RUNS.cells for path in importances(cell)],
-        page=sorted(map(str, (LIBRARY / "plumbline" / "report").glob("page.*"))),
     output:
         report="results/report/index.html",
         manifest="results/manifest.json",
@@ -40,6 +37,7 @@ rule report:
             for cell in RUNS.cells
         ],
         excluded=[vars(excluded) for excluded in RUNS.excluded],
+        page=text_hash(LIBRARY, "plumbline/report/page.*"),
         code=code("report"),
     script:
         "../workflow/scripts/report.py"

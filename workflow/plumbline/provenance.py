@@ -62,6 +62,12 @@ def reachable(*roots: Path) -> set[Path]:
     return found
 
 
+def text_hash(folder: Path, *patterns: str) -> str:
+    """One short hash of the text of files that are no Python: rules, templates. The folder's place does not count."""
+    paths = sorted(path for pattern in patterns for path in folder.glob(pattern))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
+
+
 def code_hash(*roots: Path) -> str:
     """One short hash of everything that the roots can reach. It does not depend on where the project lies."""
     digests = sorted(_read(path)[0] for path in reachable(*roots))

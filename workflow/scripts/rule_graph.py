@@ -15,8 +15,9 @@ with job(snakemake), TemporaryDirectory() as folder:
     # The whole config as it stands, with what the command line changed in it.
     config = Path(folder, "config.json")
     write_json(config, plain(snakemake.config))
+    snakefile = Path(snakemake.scriptdir).parents[1] / "Snakefile"
     # Without the lock and the check for unfinished files: the workflow that runs this job holds both.
-    command = [sys.executable, "-m", "snakemake", "all", "--snakefile", snakemake.input.snakefile]
+    command = [sys.executable, "-m", "snakemake", "all", "--snakefile", str(snakefile)]
     command += ["--rulegraph", "dot", "--forceall", "--nolock", "--ignore-incomplete", "--configfile", str(config)]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     if told.returncode:
