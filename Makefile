@@ -6,7 +6,7 @@ BIN    := $(abspath $(VENV))/bin
 READY  := $(VENV)/.ready
 LOCK   := envs/requirements.lock
 
-.PHONY: run test unit pipeline lint bench realdata generate clean help
+.PHONY: run test unit pipeline realdata gpu lint bench generate clean help
 
 run: $(READY)
 	PATH="$(BIN):$$PATH" snakemake --cores $(CORES) all
@@ -21,6 +21,9 @@ pipeline: $(READY)
 
 realdata: $(READY)
 	PATH="$(BIN):$$PATH" python -m pytest -m realdata
+
+gpu: $(READY)
+	PATH="$(BIN):$$PATH" python -m pytest -m gpu
 
 lint: $(READY)
 	$(BIN)/ruff check .
