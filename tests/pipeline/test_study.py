@@ -66,7 +66,8 @@ def test_parsing_imports_nothing_heavy(finished):
     code = (
         "import sys\nfrom snakemake.cli import main\nbefore = set(sys.modules)\n"
         "try:\n    main(['--list-rules', '--quiet', 'all'])\nexcept SystemExit as end:\n    assert not end.code\n"
-        "print([m for m in ('torch', 'spacy', 'transformers', 'pandas', 'sklearn', 'captum') if m in set(sys.modules) - before])"
+        "heavy = {'torch', 'spacy', 'transformers', 'pandas', 'sklearn', 'captum'}\n"
+        "print(sorted(heavy & (set(sys.modules) - before)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=finished, text=True, capture_output=True)
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+
 from plumbline.conformance import example_instances, example_model
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import Registry, load
@@ -37,5 +38,7 @@ def test_importances_are_the_same_on_both_devices(measure, model):
 
 @pytest.mark.parametrize("model", REGISTRY.names("model"))
 def test_predictions_are_the_same_on_both_devices(model):
-    told = [Evaluator(example_model(REGISTRY.get("model", model)), 0, 200, d).predict(INSTANCES) for d in ("cpu", "cuda")]
+    told = [
+        Evaluator(example_model(REGISTRY.get("model", model)), 0, 200, d).predict(INSTANCES) for d in ("cpu", "cuda")
+    ]
     np.testing.assert_allclose(*told, atol=1e-5)
