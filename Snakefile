@@ -15,9 +15,13 @@ include: "rules/data.smk"
 include: "rules/train.smk"
 include: "rules/attribute.smk"
 include: "rules/score.smk"
-include: "rules/agreement.smk"
 include: "rules/tables.smk"
 include: "rules/report.smk"
+
+
+if AGREEMENT:
+
+    include: "rules/agreement.smk"
 
 
 localrules:

@@ -1,16 +1,16 @@
 rule agreement_figures:
     input:
-        scores=cells("results/scores/agreement/{cell}.parquet", explained_cells()),
-        table="results/tables/agreement.parquet",
+        scores=cells(f"results/scores/{AGREEMENT}/{{cell}}.parquet", RUNS.scored[AGREEMENT]),
+        table=f"results/tables/{AGREEMENT}.parquet",
         summaries=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
     output:
-        agreement_figures() or "results/figures/agreement.none",
+        agreement_figures(),
     log:
         "results/logs/agreement_figures.log",
     conda:
         ENVIRONMENT
     params:
-        cells=[vars(cell) for cell in explained_cells()],
+        cells=[vars(cell) for cell in RUNS.scored[AGREEMENT]],
         plots=agreement_plots(),
         kinds={**kinds("measure"), **kinds("model")},
         code=code("agreement_figures"),

@@ -16,8 +16,8 @@ rule attribute:
     threads: 1
     resources:
         gpu=1,
-        mem_mb=megabytes(4000),
-        runtime=minutes(240),
+        mem_mb=doubling(4000),
+        runtime=doubling(240),
         token_budget=STUDY.compute.token_budget,
     params:
         model=pointer("model"),

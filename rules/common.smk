@@ -9,11 +9,7 @@ from snakemake.exceptions import WorkflowError
 
 LIBRARY = Path(workflow.basedir, "workflow")
 sys.path.insert(0, str(LIBRARY))
-os.environ.update(
-    PYTHONPATH=os.pathsep.join(
-        filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")])
-    )
-)
+os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")])))
 
 from plumbline.config.runs import list_runs
 from plumbline.config.study import parse_seeds, resolve
@@ -52,9 +48,7 @@ wildcard_constraints:
 
 
 def pointer(kind):
-    return lambda wildcards: RESOLVED.declarations[
-        kind, getattr(wildcards, kind)
-    ].pointer
+    return lambda wildcards: RESOLVED.declarations[kind, getattr(wildcards, kind)].pointer
 
 
 def options(kind):
@@ -63,11 +57,11 @@ def options(kind):
 
 def kinds(kind):
     """The registered name behind each name of the study."""
-    return {
-        name: declaration.name
-        for (k, name), declaration in RESOLVED.declarations.items()
-        if k == kind
-    }
+    return {name: declaration.name for (k, name), declaration in RESOLVED.declarations.items() if k == kind}
+
+
+# The study's name for the agreement protocol, if it has it: its figures and the published correlations hang on it.
+AGREEMENT = next((name for name, kind in kinds("protocol").items() if kind == "agreement"), None)
 
 
 def preparation(wildcards):
@@ -75,9 +69,7 @@ def preparation(wildcards):
 
 
 def embedding(wildcards):
-    return RESOLVED.preparations[wildcards.dataset].embedding.model_dump(
-        exclude={"trainable"}
-    )
+    return RESOLVED.preparations[wildcards.dataset].embedding.model_dump(exclude={"trainable"})
 
 
 def trainable(wildcards):
@@ -96,22 +88,16 @@ def code(script, *kinds):
     """The hash of all code that a script can reach, with that of the registered objects it uses."""
 
     def of(wildcards):
-        used = [
-            RESOLVED.declarations[kind, getattr(wildcards, kind)].path for kind in kinds
-        ]
+        used = [RESOLVED.declarations[kind, getattr(wildcards, kind)].path for kind in kinds]
         return code_hash(LIBRARY / "scripts" / f"{script}.py", *used)
 
     return of
 
 
-# Heavier on each retry, as a job that ran out of memory or time needs more.
+# Twice as much on each retry: a job that ran out of memory or time needs more.
 
 
-def megabytes(first):
-    return lambda wildcards, attempt: first * 2 ** (attempt - 1)
-
-
-def minutes(first):
+def doubling(first):
     return lambda wildcards, attempt: first * 2 ** (attempt - 1)
 
 
@@ -128,17 +114,14 @@ def cells(path, of=RUNS.cells):
     return [path.replace("{cell}", folder(cell)) for cell in of]
 
 
+def scores(wildcards):
+    """Files of all cells that a protocol scores."""
+    return cells(f"results/scores/{wildcards.protocol}/{{cell}}.parquet", RUNS.scored[wildcards.protocol])
+
+
 def importances(cell):
     """Files of all measures that explain a cell's model."""
-    return [
-        f"results/attributions/{folder(cell)}/{measure}.parquet"
-        for measure in RUNS.measures[cell.model]
-    ]
-
-
-def explained_cells():
-    """Cells whose model has at least two measures, so that a protocol has something to compare."""
-    return [cell for cell in RUNS.cells if len(RUNS.measures[cell.model]) > 1]
+    return [f"results/attributions/{folder(cell)}/{measure}.parquet" for measure in RUNS.measures[cell.model]]
 
 
 def manifests():
@@ -146,35 +129,25 @@ def manifests():
     return [
         *(f"results/data/{dataset}/manifest.json" for dataset in STUDY.datasets),
         *cells("results/models/{cell}/manifest.json"),
-        *(
-            path.replace(".parquet", ".json")
-            for cell in RUNS.cells
-            for path in importances(cell)
-        ),
+        *(path.replace(".parquet", ".json") for cell in RUNS.cells for path in importances(cell)),
         *(
             path
             for protocol in STUDY.protocols
-            for path in cells(
-                f"results/scores/{protocol}/{{cell}}.json", explained_cells()
-            )
+            for path in cells(f"results/scores/{protocol}/{{cell}}.json", RUNS.scored[protocol])
         ),
     ]
 
 
 def tables_of_study():
     names = ["performance", "timings", "reproduction", *STUDY.protocols]
-    return [
-        f"results/tables/{name}.{suffix}"
-        for name in names
-        for suffix in ("parquet", "csv")
-    ]
+    return [f"results/tables/{name}.{suffix}" for name in names for suffix in ("parquet", "csv")]
 
 
 def agreement_plots():
     """Jain & Wallace's histograms and the matrix of all pairs per dataset and model, and their bars of differences."""
-    if "agreement" not in STUDY.protocols:
+    if not AGREEMENT:
         return []
-    pairs = sorted({(cell.dataset, cell.model) for cell in explained_cells()})
+    pairs = sorted({(cell.dataset, cell.model) for cell in RUNS.scored[AGREEMENT]})
     plots = [
         dict(kind=kind, dataset=dataset, model=model, stem=f"{kind}/{dataset}/{model}")
         for kind in ("tau-histogram", "tau-matrix")

@@ -25,8 +25,8 @@ rule prepare:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=megabytes(4000),
-        runtime=minutes(60),
+        mem_mb=doubling(4000),
+        runtime=doubling(60),
     params:
         raw=str(RAW),
         object=pointer("dataset"),
@@ -53,8 +53,8 @@ rule embed:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=megabytes(4000),
-        runtime=minutes(60),
+        mem_mb=doubling(4000),
+        runtime=doubling(60),
     params:
         raw=str(RAW),
         embedding=embedding,

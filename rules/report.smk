@@ -18,9 +18,7 @@ rule report:
         tables=[path for path in tables_of_study() if path.endswith(".parquet")],
         figures=[path for path in figures_of_study() if path.endswith(".svg")],
         summaries=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
-        instances=expand(
-            "results/data/{dataset}/plain/instances.parquet", dataset=STUDY.datasets
-        ),
+        instances=expand("results/data/{dataset}/plain/instances.parquet", dataset=STUDY.datasets),
         predictions=cells("results/models/{cell}/predictions.parquet"),
         importances=[path for cell in RUNS.cells for path in importances(cell)],
     output:
@@ -32,10 +30,7 @@ rule report:
         ENVIRONMENT
     params:
         study=STUDY.model_dump(),
-        cells=[
-            {**vars(cell), "measures": RUNS.measures[cell.model]}
-            for cell in RUNS.cells
-        ],
+        cells=[{**vars(cell), "measures": RUNS.measures[cell.model]} for cell in RUNS.cells],
         excluded=[vars(excluded) for excluded in RUNS.excluded],
         page=text_hash(LIBRARY, "plumbline/report/page.*"),
         code=code("report"),

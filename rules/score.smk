@@ -2,6 +2,7 @@
 rule score:
     input:
         importances=importances,
+        summary="results/data/{dataset}/dataset.json",
         predictions=f"results/models/{CELL}/predictions.parquet",
         weights=f"results/models/{CELL}/weights.safetensors",
     output:
@@ -16,11 +17,9 @@ rule score:
         ENVIRONMENT
     threads: 1
     resources:
-        gpu=lambda wildcards: int(
-            RESOLVED.declarations["protocol", wildcards.protocol].gpu
-        ),
-        mem_mb=megabytes(4000),
-        runtime=minutes(120),
+        gpu=lambda wildcards: int(RESOLVED.declarations["protocol", wildcards.protocol].gpu),
+        mem_mb=doubling(4000),
+        runtime=doubling(120),
         token_budget=STUDY.compute.token_budget,
     params:
         model=pointer("model"),
@@ -30,6 +29,6 @@ rule score:
         measures=lambda wildcards: RUNS.measures[wildcards.model],
         seeds=seeds,
         splits=STUDY.explain,
-        code=code("score", "protocol"),
+        code=code("score", "model", "protocol"),
     script:
         "../workflow/scripts/score.py"

@@ -18,7 +18,7 @@ rule performance:
 
 rule summarise:
     input:
-        scores=cells("results/scores/{protocol}/{cell}.parquet", explained_cells()),
+        scores=scores,
     output:
         parquet="results/tables/{protocol}.parquet",
         csv="results/tables/{protocol}.csv",
@@ -28,7 +28,7 @@ rule summarise:
     conda:
         ENVIRONMENT
     params:
-        cells=[vars(cell) for cell in explained_cells()],
+        cells=lambda wildcards: [vars(cell) for cell in RUNS.scored[wildcards.protocol]],
         object=pointer("protocol"),
         options=options("protocol"),
         code=code("summarise", "protocol"),
@@ -40,11 +40,7 @@ rule reproduction:
     input:
         datasets=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
         performance="results/tables/performance.parquet",
-        agreement=(
-            "results/tables/agreement.parquet"
-            if "agreement" in STUDY.protocols
-            else []
-        ),
+        agreement=f"results/tables/{AGREEMENT}.parquet" if AGREEMENT else [],
     output:
         parquet="results/tables/reproduction.parquet",
         csv="results/tables/reproduction.csv",
@@ -57,9 +53,7 @@ rule reproduction:
         datasets=kinds("dataset"),
         models=kinds("model"),
         measures=kinds("measure"),
-        trainings={
-            name: training.select_on for name, training in RESOLVED.trainings.items()
-        },
+        trainings={name: training.select_on for name, training in RESOLVED.trainings.items()},
         code=code("reproduction"),
     script:
         "../workflow/scripts/reproduction.py"

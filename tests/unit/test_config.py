@@ -87,6 +87,18 @@ def test_measure_that_a_model_names_but_cannot_have_is_refused():
         list_runs(resolve(study(models=models)))
 
 
+def test_protocol_needs_enough_measures():
+    with pytest.raises(PlumblineError, match=r"`protocols\.agreement` compares at least 2 measures, and no model"):
+        list_runs(resolve(study(measures=["attention"])))
+    runs = list_runs(resolve(study(models=["bilstm-tanh", "bag-of-words"])))
+    assert [cell.model for cell in runs.scored["agreement"]] == ["bilstm-tanh"]
+
+
+def test_protocol_may_not_take_the_name_of_a_table():
+    with pytest.raises(PlumblineError, match=r"`protocols\.timings`: a table of every study has that name"):
+        resolve(study(protocols={"timings": {"kind": "agreement"}}))
+
+
 def test_recipes_merge_declaration_and_config():
     resolved = resolve(study(datasets={"sst": {"preparation": {"embedding": {"path": "vectors/other.txt"}}}}))
     recipe = resolved.preparations["sst"]

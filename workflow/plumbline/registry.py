@@ -33,7 +33,7 @@ FACTS: dict[str, dict[str, Any]] = {
     "dataset": {"files": {}, "source": "", "licence": "", "task": "classification", "preparation": {}},
     "model": {"provides": [], "tasks": ["classification"], "training": {}},
     "measure": {"needs": [], "direction": "higher", "range": None, "equation": ""},
-    "protocol": {"reads": ["importances"], "gpu": False, "equation": ""},
+    "protocol": {"least_measures": 1, "gpu": False, "equation": ""},
     "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
 }
 OPTION_TYPES = {"Literal": Literal, "int": int, "float": float, "bool": bool, "str": str, "list": list, "dict": dict}

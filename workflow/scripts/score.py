@@ -1,11 +1,25 @@
 """Score a cell by one protocol."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from plumbline.job import job
 from plumbline.protocols.explained import Explained
 from plumbline.registry import load
-from plumbline.store import write_table
+from plumbline.store import read_json, write_table
+
+
+def models() -> Iterable[Any]:
+    """The block's models, for protocols that ask them; the others need no torch."""
+    from plumbline.models.block import trained_models
+    from plumbline.models.devices import choose_device
+
+    model, options, seeds = snakemake.params.model, snakemake.params.model_options, snakemake.params.seeds
+    classes = len(read_json(snakemake.input.summary)["classes"])
+    budget = snakemake.resources.token_budget
+    return trained_models(snakemake.input.weights, model, options, classes, seeds, budget, choose_device())
+
 
 with job(snakemake) as running:
     explained = Explained(
@@ -13,6 +27,7 @@ with job(snakemake) as running:
         importances=dict(zip(snakemake.params.measures, map(Path, snakemake.input.importances), strict=True)),
         seeds=snakemake.params.seeds,
         splits=snakemake.params.splits,
+        models=models,
     )
     scores = load(snakemake.params.object)(**snakemake.params.options).score(explained)
     write_table(snakemake.output.scores, "scores", scores)

@@ -28,10 +28,12 @@ class Excluded:
 
 @dataclass(frozen=True)
 class Runs:
-    """What a study runs: its cells, the measures that explain each model, and what was left out."""
+    """What a study runs: its cells, the measures that explain each model, the cells that each protocol scores, and what
+    was left out."""
 
     cells: list[Cell]
     measures: dict[str, list[str]]
+    scored: dict[str, list[Cell]]
     excluded: list[Excluded]
 
 
@@ -80,4 +82,17 @@ def list_runs(resolved: Resolved) -> Runs:
         if not any(cell.dataset == dataset for cell in cells):
             reasons = [e.reason for e in excluded if e.dataset == dataset] or ["no model's list of datasets names it"]
             raise PlumblineError(f"`datasets.{dataset}` can train no model of this study: {'; '.join(reasons)}.")
-    return Runs(sorted(cells), measures, excluded)
+    return Runs(sorted(cells), measures, _scored(resolved, sorted(cells), measures), excluded)
+
+
+def _scored(resolved: Resolved, cells: list[Cell], measures: dict[str, list[str]]) -> dict[str, list[Cell]]:
+    """The cells of each protocol: those whose model has as many measures as the protocol compares."""
+    scored = {}
+    for protocol in resolved.study.protocols:
+        least = resolved.declarations["protocol", protocol].least_measures
+        scored[protocol] = [cell for cell in cells if len(measures[cell.model]) >= least]
+        if not scored[protocol]:
+            raise PlumblineError(
+                f"`protocols.{protocol}` compares at least {least} measures, and no model of this study has as many."
+            )
+    return scored

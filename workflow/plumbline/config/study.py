@@ -13,6 +13,7 @@ from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import Declaration, Kind, Registry
 
 Split = Literal["train", "dev", "test"]
+TABLES = ("performance", "reproduction", "timings")
 
 
 class Entry(BaseModel):
@@ -151,6 +152,8 @@ class Resolved:
             for name, entry in entries.items():
                 where = f"{kind}s.{name}"
                 _check_name(name, where)
+                if kind == "protocol" and name in TABLES:
+                    raise PlumblineError(f"`{where}`: a table of every study has that name; choose another.")
                 declaration = self._declared(kind, name, entry, where)
                 self.declarations[kind, name] = declaration
                 self.options[kind, name] = _check_options(declaration, entry, where)

@@ -15,7 +15,7 @@ from plumbline.registry import protocol
 SIGNIFICANT = 0.05
 
 
-@protocol("agreement", reads=["importances"], equation="mean over instances of τ_b(a, b)")
+@protocol("agreement", least_measures=2, equation="mean over instances of τ_b(a, b)")
 class Agreement:
     """Rank correlation of every pair of measures on every instance."""
 
