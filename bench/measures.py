@@ -48,18 +48,18 @@ def one_pass_per_position(asked: Evaluator, instances: Instances) -> list[np.nda
 
 def rows() -> Iterator[Row]:
     """Leave-one-out and gradients, for the encoders of Jain & Wallace at SST's sizes."""
-    instances = texts(40, 19)
+    instances = texts(100, 19)
     for name in ("bilstm-tanh", "cnn-tanh", "average-tanh"):
         asked = evaluator(name)
         slow, fast = one_pass_per_position(asked, instances), leave_one_out(asked, instances).scores
         assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(slow, fast, strict=True))
         yield compare(
-            f"leave-one-out, {name}, 40 texts of 19 words",
+            f"leave-one-out, {name}, 100 texts of 19 words",
             lambda asked=asked: one_pass_per_position(asked, instances),
             lambda asked=asked: leave_one_out(asked, instances),
         )
         yield compare(
-            f"gradient, {name}, 40 texts of 19 words",
+            f"gradient, {name}, 100 texts of 19 words",
             lambda asked=asked: [gradient(asked, instances.take([i])) for i in range(len(instances))],
             lambda asked=asked: gradient(asked, instances),
         )

@@ -42,6 +42,11 @@ def collate(ids: Sequence[np.ndarray], attendable: Sequence[np.ndarray], device:
     return Batch(*(torch.from_numpy(array).to(device) for array in (padded, present, attended)))
 
 
+# A batch of at least this many tokens is cut before padding is more than a tenth of its tokens: by then it is large
+# enough to keep the processor busy, and padding costs as much as words do.
+ENOUGH_TOKENS, PADDING = 1024, 1.1
+
+
 def plan(lengths: np.ndarray, token_budget: int) -> list[np.ndarray]:
     """Cut rows, sorted by length, into batches of at most `token_budget` tokens, padding included."""
     if len(lengths) and lengths.max() > token_budget:
@@ -50,9 +55,12 @@ def plan(lengths: np.ndarray, token_budget: int) -> list[np.ndarray]:
             f"raise it to at least {lengths.max()}."
         )
     order = np.argsort(lengths, kind="stable")
-    batches, start = [], 0
-    for end in range(1, len(order) + 1):
-        if end == len(order) or (end + 1 - start) * lengths[order[end]] > token_budget:
+    batches, start, held = [], 0, 0
+    for end, row in enumerate(order):
+        length = int(lengths[row])
+        padded = (end + 1 - start) * length
+        if padded > token_budget or (held >= ENOUGH_TOKENS and padded > PADDING * (held + length)):
             batches.append(order[start:end])
-            start = end
-    return batches
+            start, held = end, 0
+        held += length
+    return [*batches, order[start:]] if len(order) else []
