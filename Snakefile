@@ -7,7 +7,7 @@ min_version("9.11")
 # A study's file replaces the default study; Snakemake alone would merge the two.
 if "datasets" not in config:
 
-    configfile: "config.yaml"
+    configfile: f"{workflow.basedir}/config.yaml"
 
 
 include: "rules/common.smk"

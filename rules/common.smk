@@ -17,11 +17,22 @@ from plumbline.data.raw import FETCHED, check_raw, raw_files, vectors_of
 from plumbline.errors import PlumblineError
 from plumbline.provenance import code_hash, text_hash
 
+
+def located(path):
+    """A path of the study: as given, else beside its config file, else in the project; relative to the working folder."""
+    places = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
+    found = next((place / path for place in places if (place / path).exists()), Path(path))
+    return str(found) if Path(path).is_absolute() else os.path.relpath(found)
+
+
+if isinstance(config.get("plugins"), list):
+    config["plugins"] = [located(str(path)) for path in config["plugins"]]
+
 try:
     RESOLVED = resolve(config)
     RUNS = list_runs(RESOLVED)
     STUDY = RESOLVED.study
-    RAW = Path(os.environ.get("PLUMBLINE_DATA") or STUDY.raw)
+    RAW = Path(os.environ.get("PLUMBLINE_DATA") or located(STUDY.raw))
     check_raw(RESOLVED, RAW)
 except PlumblineError as error:
     raise WorkflowError(str(error)) from None

@@ -73,6 +73,17 @@ def test_parsing_imports_nothing_heavy(finished):
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
 
 
+def test_plugins_lie_beside_the_config_file_wherever_results_go(finished, tmp_path):
+    (tmp_path / "studies").mkdir()
+    for name in ("config.yaml", "plugin.py"):
+        (tmp_path / "studies" / name).write_text((finished / name).read_text())
+    config = str(tmp_path / "studies" / "config.yaml")
+    done = run_snakemake(
+        finished, "all", "-n", "--cores", "1", "--configfile", config, "--directory", str(tmp_path / "out")
+    )
+    assert done.returncode == 0 and "attribute" in done.stdout, done.stdout
+
+
 def test_library_works_without_snakemake():
     code = (
         "import sys\nsys.modules['snakemake'] = None\n"

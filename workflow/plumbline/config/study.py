@@ -74,9 +74,13 @@ class Study(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: str = Field("study", min_length=1, description="The title of tables and report.")
     raw: str = Field(
-        "raw", description="Folder of the publishers' files; the variable PLUMBLINE_DATA, if set, takes its place."
+        "raw",
+        description="Folder of the publishers' files, in the working folder, beside this file or in the project; the "
+        "variable PLUMBLINE_DATA, if set, takes its place.",
     )
-    plugins: list[str] = Field([], description="Your own Python files with datasets, models, measures or protocols.")
+    plugins: list[str] = Field(
+        [], description="Your own Python files with datasets, models, measures or protocols; relative to this file."
+    )
     datasets: dict[str, DatasetEntry] = Field(description="The datasets, by name, with options and `preparation`.")
     models: dict[str, ModelEntry] = Field(description="The models, by name, with options and `training`.")
     seeds: list[str] = Field(
