@@ -46,6 +46,10 @@ def study(**changes):
             {"datasets": {"movie": {"preparation": {"embedding": {"dim": 3}}}}},
             r"embedding.dim` .*did you mean 'dimensions'",
         ),
+        (
+            {"models": {"bilstm-tanh": {"training": {"epochs": 1}}}},
+            r"training` .*`first_eligible_epoch` is 2, but `epochs` is 1; lower it\.",
+        ),
         ({"models": {"bow": {"kind": "bag-of-word"}}}, r"`models.bow.kind`: .*did you mean 'bag-of-words'\?"),
         ({"models": {"b/d": {"kind": "bag-of-words"}}}, "a name may hold letters"),
         ({"explain": ["tset"]}, r"`explain.0` is 'tset'; did you mean 'test'\?"),
@@ -85,6 +89,12 @@ def test_measure_that_a_model_names_but_cannot_have_is_refused():
     models = {"bilstm-tanh": {}, "bag-of-words": {"measures": ["attention"]}}
     with pytest.raises(PlumblineError, match=r"`models\.bag-of-words\.measures`: measure 'attention' needs attention"):
         list_runs(resolve(study(models=models)))
+
+
+def test_an_option_may_bring_a_need():
+    measures = {"gradient-attached": {}, "held": {"kind": "gradient-attached", "attention": "detached"}}
+    runs = list_runs(resolve(study(models=["bilstm-tanh", "bag-of-words"], measures=measures)))
+    assert runs.measures == {"bilstm-tanh": ["gradient-attached", "held"], "bag-of-words": ["gradient-attached"]}
 
 
 def test_protocol_needs_enough_measures():

@@ -6,7 +6,7 @@ import torch
 
 from plumbline.conformance import example_instances, example_model
 from plumbline.models.evaluator import Evaluator
-from plumbline.registry import Registry, load
+from plumbline.registry import Registry, load, needed
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 REGISTRY = Registry()
@@ -15,7 +15,7 @@ PAIRS = [
     (measure.name, model.name)
     for measure in REGISTRY.all("measure")
     for model in REGISTRY.all("model")
-    if set(measure.needs) <= set(model.provides)
+    if needed(measure, {name: option.default for name, option in measure.options.items()}) <= set(model.provides)
 ]
 
 

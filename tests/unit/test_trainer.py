@@ -5,7 +5,6 @@ import torch
 from plumbline.config.recipes import Training
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import EOS, SOS
-from plumbline.errors import PlumblineError
 from plumbline.models.block import build, trained_models
 from plumbline.models.trainer import batch_order, class_weights, parameter_groups, train_block, train_seed
 from plumbline.registry import Registry
@@ -112,11 +111,6 @@ def test_epoch_is_chosen_on_the_named_split():
     assert chosen == min(e for e, v in accuracy.items() if e >= 2 and v == accuracy[chosen])
     assert {r["split"] for r in [dict(zip(h, x, strict=True)) for h in [train(seeds=[0], select_on="test")[1]]
             for x in zip(*h.values(), strict=True)]} == {"train", "test"}  # fmt: skip
-
-
-def test_no_eligible_epoch_is_refused():
-    with pytest.raises(PlumblineError, match=r"`training\.first_eligible_epoch` is 5, but there are only 4 epochs"):
-        train(first_eligible_epoch=5)
 
 
 def test_diverged_training_ends_and_is_told():

@@ -21,7 +21,7 @@ from plumbline.models.batch import collate
 from plumbline.models.block import build
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.explained import Explained
-from plumbline.registry import Declaration, Kind, Registry, load
+from plumbline.registry import Declaration, Kind, Registry, load, needed
 
 WORDS, DIMENSIONS, CLASSES = 40, 8, 2
 TOLERANCE = 1e-6
@@ -115,9 +115,9 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
     yield from _documented(declaration, "direction", "equation")
     measure = load(declaration.pointer)
     options = {name: option.default for name, option in declaration.options.items()}
-    models = [model for model in registry.all("model") if set(declaration.needs) <= set(model.provides)]
+    models = [model for model in registry.all("model") if needed(declaration, options) <= set(model.provides)]
     if not models:
-        yield f"no registered model provides what it needs: {', '.join(declaration.needs)}."
+        yield f"no registered model provides what it needs: {', '.join(sorted(needed(declaration, options)))}."
     for model in models:
         for fault in _check_measure_on(measure, options, partial(example_model, model)):
             yield f"on model '{model.name}' {fault}"

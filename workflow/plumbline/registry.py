@@ -15,7 +15,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -74,6 +74,17 @@ class Declaration:
         if fact in facts:
             return facts[fact]
         raise AttributeError(fact)
+
+
+def holds(entry: str, options: Mapping[str, Any]) -> bool:
+    """Whether an entry counts with these options: one such as ``words=vader:lexicon`` only if `words` is `vader`."""
+    option, condition, value = entry.partition(":")[0].partition("=")
+    return not condition or str(options[option]) == value
+
+
+def needed(declaration: Declaration, options: Mapping[str, Any]) -> set[str]:
+    """What a measure needs of a model with these options; ``attention=detached:attention`` only if detached."""
+    return {entry.rpartition(":")[2] for entry in declaration.needs if holds(entry, options)}
 
 
 def _decorator(kind: Kind) -> Callable[..., Callable[[T], T]]:

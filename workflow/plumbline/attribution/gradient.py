@@ -19,12 +19,10 @@ def _logits(model: Any, batch: Batch, embedded: torch.Tensor, attention: str) ->
     return model.decode(hidden, model.attend(hidden, batch).detach())
 
 
-@measure(
-    "gradient-norm", needs=["gradient"], equation="‖∂f_c/∂e_t‖₂", attention="attached", function="logit", reduction="l2"
-)
-@measure("input-x-gradient", needs=["gradient"], equation="|e_t · ∂f_c/∂e_t|", attention="attached", function="logit")
-@measure("gradient-attached", needs=["gradient"], equation="|e_t · ∂p_c/∂e_t|", attention="attached")
-@measure("gradient", needs=["gradient", "attention"], equation="|e_t · ∂p_c/∂e_t|, α constant")
+@measure("gradient-norm", equation="‖∂f_c/∂e_t‖₂", attention="attached", function="logit", reduction="l2")
+@measure("input-x-gradient", equation="|e_t · ∂f_c/∂e_t|", attention="attached", function="logit")
+@measure("gradient-attached", equation="|e_t · ∂p_c/∂e_t|", attention="attached")
+@measure("gradient", needs=["gradient", "attention=detached:attention"], equation="|e_t · ∂p_c/∂e_t|, α constant")
 def gradient(
     evaluator: Evaluator,
     instances: Instances,

@@ -3,9 +3,9 @@
 A dataset's or model's declaration states the recipe of its study; the config overrides single values.
 """
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Recipe(BaseModel):
@@ -75,3 +75,11 @@ class Training(Recipe):
     first_eligible_epoch: int = Field(
         2, ge=1, description="Epochs before this one are never chosen (Jain & Wallace: 2)."
     )
+
+    @model_validator(mode="after")
+    def _some_epoch_is_eligible(self) -> Self:
+        if self.first_eligible_epoch > self.epochs:
+            raise ValueError(
+                f"`first_eligible_epoch` is {self.first_eligible_epoch}, but `epochs` is {self.epochs}; lower it"
+            )
+        return self

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from plumbline.config.study import Resolved
 from plumbline.errors import PlumblineError
+from plumbline.registry import needed
 
 
 @dataclass(frozen=True, order=True)
@@ -38,7 +39,7 @@ class Runs:
 
 
 def _missing(resolved: Resolved, measure: str, model: str) -> str:
-    needs = set(resolved.declarations["measure", measure].needs)
+    needs = needed(resolved.declarations["measure", measure], resolved.options["measure", measure])
     lacking = sorted(needs - set(resolved.declarations["model", model].provides))
     return (
         f"measure '{measure}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""

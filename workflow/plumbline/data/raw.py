@@ -7,6 +7,7 @@ from plumbline.config.study import Resolved
 from plumbline.data.sources import missing_files
 from plumbline.data.vector_file import missing_vectors
 from plumbline.errors import PlumblineError
+from plumbline.registry import holds
 
 # What the rule fetch_vader brings by package name; anything else must lie under the raw folder.
 FETCHED = ["vader/movieReviewSnippets_GroundTruth.txt", "vader/vader_lexicon.txt"]
@@ -16,8 +17,7 @@ def _needed(resolved: Resolved, dataset: str) -> Iterator[tuple[str, str]]:
     """The declared files that a dataset's options ask for; a key ``option=value:...`` counts only with that option."""
     options = resolved.options["dataset", dataset]
     for key, path in resolved.declarations["dataset", dataset].files.items():
-        option, condition, value = key.partition(":")[0].partition("=")
-        if not condition or str(options[option]) == value:
+        if holds(key, options):
             yield key, path
 
 

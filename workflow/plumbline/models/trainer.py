@@ -13,7 +13,6 @@ from tqdm import tqdm
 
 from plumbline.config.recipes import Training
 from plumbline.data.instances import Instances
-from plumbline.errors import PlumblineError
 from plumbline.models.batch import collate
 from plumbline.models.block import build
 from plumbline.models.evaluator import Evaluator
@@ -92,11 +91,6 @@ def train_seed(
     device: torch.device | str = "cpu",
 ) -> Trained:
     """Train one seed and keep the eligible epoch with the best score on the selection split."""
-    if training.first_eligible_epoch > training.epochs:
-        raise PlumblineError(
-            f"`training.first_eligible_epoch` is {training.first_eligible_epoch}, but there are only "
-            f"{training.epochs} epochs."
-        )
     torch.manual_seed(seed)
     model = build().to(device)
     evaluator = Evaluator(model, seed, token_budget, device)
