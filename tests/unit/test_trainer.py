@@ -6,7 +6,8 @@ from plumbline.config.recipes import Training
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import EOS, SOS
 from plumbline.models.block import build, trained_models
-from plumbline.models.trainer import batch_order, class_weights, parameter_groups, train_block, train_seed
+from plumbline.models.learner import batch_order, class_weights, parameter_groups
+from plumbline.models.trainer import split_rows, train_block, train_together
 from plumbline.registry import Registry
 from plumbline.store import write_tensors
 
@@ -123,6 +124,7 @@ def test_diverged_training_ends_and_is_told():
             output = self.inner(batch)
             return output._replace(logits=output.logits * float("nan"))
 
-    trained = train_seed(Exploding, SPLITS, Training(epochs=6), 2, 0, 4096)
+    training = Training(epochs=6)
+    (trained,) = train_together(Exploding, split_rows(SPLITS, 2, training, "cpu"), training, [0], 4096)
     assert {row["epoch"] for row in trained.history} == {1}
     assert np.isnan(next(row["value"] for row in trained.history if row["metric"] == "loss"))

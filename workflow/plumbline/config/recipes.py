@@ -76,6 +76,12 @@ class Training(Recipe):
         2, ge=1, description="Epochs before this one are never chosen (Jain & Wallace: 2)."
     )
 
+    precision: Literal["float32", "tf32", "bfloat16"] = Field(
+        "float32",
+        description="Arithmetic of training. `tf32` rounds matrix products on a GPU, `bfloat16` is mixed precision; "
+        "docs/engine.md states what each does to speed and scores. Explanations are always computed in float32.",
+    )
+
     @model_validator(mode="after")
     def _some_epoch_is_eligible(self) -> Self:
         if self.first_eligible_epoch > self.epochs:

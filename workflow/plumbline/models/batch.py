@@ -42,24 +42,26 @@ def collate(ids: Sequence[np.ndarray], attendable: Sequence[np.ndarray], device:
     return Batch(*(torch.from_numpy(array).to(device) for array in (padded, present, attended)))
 
 
-# A batch of at least this many tokens is cut before padding is more than a tenth of its tokens: by then it is large
-# enough to keep the processor busy, and padding costs as much as words do.
-ENOUGH_TOKENS, PADDING = 1024, 1.1
+# Padding costs as much as words do, so a batch is cut before padding is more than a tenth of its tokens, once it has
+# enough of them to keep the processor busy.
+PADDING = 1.1
+ENOUGH_TOKENS = {"cpu": 1024, "cuda": 65536}
 
 
-def plan(lengths: np.ndarray, token_budget: int) -> list[np.ndarray]:
+def plan(lengths: np.ndarray, token_budget: int, device: torch.device | str = "cpu") -> list[np.ndarray]:
     """Cut rows, sorted by length, into batches of at most `token_budget` tokens, padding included."""
     if len(lengths) and lengths.max() > token_budget:
         raise PlumblineError(
             f"A text of {lengths.max()} tokens does not fit into `compute.token_budget`, which is {token_budget}; "
             f"raise it to at least {lengths.max()}."
         )
+    enough = ENOUGH_TOKENS[torch.device(device).type]
     order = np.argsort(lengths, kind="stable")
     batches, start, held = [], 0, 0
     for end, row in enumerate(order):
         length = int(lengths[row])
         padded = (end + 1 - start) * length
-        if padded > token_budget or (held >= ENOUGH_TOKENS and padded > PADDING * (held + length)):
+        if padded > token_budget or (held >= enough and padded > PADDING * (held + length)):
             batches.append(order[start:end])
             start, held = end, 0
         held += length

@@ -1,4 +1,7 @@
-"""Which device a job computes on."""
+"""Which device a job computes on, and how exactly it computes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -6,3 +9,14 @@ import torch
 def choose_device() -> torch.device:
     """The first visible GPU, or the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@contextmanager
+def arithmetic(precision: str = "float32") -> Iterator[None]:
+    """Let a GPU's matrix products be rounded to TF32, or not; PyTorch lets cuDNN do it unless told not to."""
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before

@@ -23,14 +23,10 @@ class BiLSTM(nn.Module):
         self.size = 2 * hidden
 
     def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:
+        turned = batch.turned[:, :, None]
         ahead, _ = self.forwards(embedded)
-        back, _ = self.backwards(_turned(embedded, batch.turned))
-        return torch.cat([ahead, _turned(back, batch.turned)], dim=-1)
-
-
-def _turned(rows: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    """Rows [B, L, d] read in the order of positions [B, L]."""
-    return rows.gather(1, positions[:, :, None].expand(-1, -1, rows.shape[-1]))
+        back, _ = self.backwards(embedded.gather(1, turned.expand(-1, -1, embedded.shape[-1])))
+        return torch.cat([ahead, back.gather(1, turned.expand(-1, -1, back.shape[-1]))], dim=-1)
 
 
 class CNN(nn.Module):

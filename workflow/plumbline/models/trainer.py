@@ -1,22 +1,22 @@
 """Training: a block of seeds on one dataset, each seed by itself and reproducible to the byte on one machine."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
 from plumbline.config.recipes import Training
 from plumbline.data.instances import Instances
-from plumbline.models.batch import collate
+from plumbline.errors import PlumblineError
 from plumbline.models.block import build
-from plumbline.models.evaluator import Evaluator
-from plumbline.models.performance import PERFORMANCE
+from plumbline.models.learner import Learner, class_weights, planned, probabilities
+from plumbline.models.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -26,104 +26,95 @@ class Trained:
     state: dict[str, torch.Tensor]
     history: list[dict[str, Any]]
     chosen_epoch: int
+    probabilities: dict[str, np.ndarray]
 
 
-def class_weights(labels: np.ndarray, classes: int, how: str) -> torch.Tensor:
-    """Weight per class: size of class 0 over its own size (Jain & Wallace: N_neg / N_pos for positives), or 1."""
-    if how == "none":
-        return torch.ones(classes)
-    counts = np.bincount(labels, minlength=classes)
-    return torch.tensor(counts[0] / counts, dtype=torch.float32)
+def split_rows(
+    splits: Mapping[str, Instances], classes: int, training: Training, device: torch.device | str
+) -> dict[str, Rows]:
+    """The splits on the device, every row with the weight of its class."""
+    weight = class_weights(splits["train"].label, classes, training.class_weights)
+    return {name: Rows(split, device, {"weight": weight[split.label]}) for name, split in splits.items()}
 
 
-def batch_order(lengths: np.ndarray, training: Training, random: np.random.Generator) -> list[np.ndarray]:
-    """The batches of one epoch. `length-noise` sorts by length, off by up to 10%, so that there is little padding."""
-    if training.batching == "length-noise":
-        reach = 0.1 * lengths
-        order = np.argsort(lengths + np.floor(random.uniform(-reach, reach)), kind="stable")
-    else:
-        order = random.permutation(len(lengths))
-    cuts = np.split(order, range(training.batch_size, len(order), training.batch_size))
-    return [cuts[i] for i in random.permutation(len(cuts))]
-
-
-def parameter_groups(model: nn.Module, training: Training) -> list[dict[str, Any]]:
-    """Parameters with and without weight decay."""
-    decay: list[nn.Parameter] = []
-    free: list[nn.Parameter] = []
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            (free if name.startswith(tuple(training.no_decay)) else decay).append(parameter)
-    groups = [{"params": decay, "weight_decay": training.weight_decay}, {"params": free, "weight_decay": 0.0}]
-    return [group for group in groups if group["params"]]
-
-
-def _epochs(
-    model: nn.Module, instances: Instances, training: Training, classes: int, seed: int, device: torch.device | str
-) -> Iterator[float]:
-    """Train epoch by epoch; yields the mean loss of each."""
-    random = np.random.default_rng(seed)
-    weights = class_weights(instances.label, classes, training.class_weights).to(device)
-    # AMSGrad, and L2 as a term of the gradient: Adam's `weight_decay`, not AdamW's.
-    optimiser = torch.optim.Adam(parameter_groups(model, training), lr=training.learning_rate, amsgrad=True, fused=True)
-    for _ in range(training.epochs):
-        model.train()
-        total = torch.zeros((), device=device)
-        for index in batch_order(instances.lengths, training, random):
-            batch = collate([instances.ids[i] for i in index], [instances.maskable[i] for i in index], device)
-            labels = torch.from_numpy(instances.label[index]).long().to(device)
-            # The studies sum the loss over the batch; under Adam this only weakens the decay relative to a mean.
-            loss = (cross_entropy(model(batch).logits, labels, reduction="none") * weights[labels]).sum()
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            total += loss.detach()
-        yield float(total) / len(instances)
-
-
-def train_seed(
+def train_together(
     build: Callable[[], nn.Module],
-    splits: Mapping[str, Instances],
+    rows: Mapping[str, Rows],
     training: Training,
-    classes: int,
-    seed: int,
+    seeds: list[int],
     token_budget: int,
-    device: torch.device | str = "cpu",
-) -> Trained:
-    """Train one seed and keep the eligible epoch with the best score on the selection split."""
-    torch.manual_seed(seed)
-    model = build().to(device)
-    evaluator = Evaluator(model, seed, token_budget, device)
-    selection = splits[training.select_on]
-    history: list[dict[str, Any]] = []
-    best, chosen = -np.inf, 0
-    state: dict[str, torch.Tensor] = {}
+    record: bool = False,
+) -> list[Trained]:
+    """Train seeds step by step in turn; recorded ones run side by side on a GPU."""
+    learners = []
+    for seed in seeds:
+        torch.manual_seed(seed)
+        learners.append(
+            Learner(build(), seed, rows["train"], rows[training.select_on], training, token_budget, record=record)
+        )
+    history: dict[int, list[dict[str, Any]]] = {seed: [] for seed in seeds}
+    named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+    progress = tqdm(total=len(seeds) * training.epochs * len(rows["train"]), desc=named, unit="row", disable=None)
     started = time.perf_counter()
-    losses = _epochs(model, splits["train"], training, classes, seed, device)
-    progress = tqdm(losses, total=training.epochs, desc=f"seed {seed}", unit="epoch", disable=None)
-    for epoch, loss in enumerate(progress, start=1):
-        model.eval()
-        probabilities = evaluator.predict(selection)
-        seconds = time.perf_counter() - started
-        rows = [("train", "loss", loss)]
-        rows += [
-            (training.select_on, name, score(probabilities, selection.label)) for name, score in PERFORMANCE.items()
-        ]
-        history += [
-            {"seed": seed, "epoch": epoch, "split": split, "metric": metric, "value": value, "seconds": seconds}
-            for split, metric, value in rows
-        ]
-        value = dict((metric, value) for _, metric, value in rows)[training.select_by]
-        progress.set_postfix(loss=f"{loss:.3f}", **{training.select_by: f"{value:.3f}"})
-        if epoch >= training.first_eligible_epoch and (value > best or not state):
-            best, chosen = (value if np.isfinite(value) else best), epoch
-            state = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
-        if not np.isfinite(loss):
+    active = learners
+    for epoch in range(1, training.epochs + 1):
+        progress.set_description(f"{named}, epoch {epoch} of {training.epochs}")
+        counts = [learner.begin_epoch() for learner in active]
+        for number, taken in enumerate(zip(*counts, strict=True)):
+            for learner in active:
+                learner.step(number)
+            progress.update(sum(taken))
+        for learner in active:
+            learner.end_epoch(epoch)
+        for learner in active:
+            told = learner.read_epoch(epoch)
+            history[learner.seed] += [
+                {
+                    "seed": learner.seed, "epoch": epoch, "split": "train" if metric == "loss" else training.select_on,
+                    "metric": metric, "value": value, "seconds": time.perf_counter() - started,
+                }
+                for metric, value in told.items()
+            ]  # fmt: skip
+            progress.set_postfix({key: f"{told[key]:.3f}" for key in ("loss", training.select_by)})
+        active = [learner for learner in active if np.isfinite(learner.history[-1]["loss"])]
+        if not active:
             break
-    if not state:
-        state = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
-        chosen = epoch
-    return Trained(state, history, chosen)
+    progress.close()
+    plans = {name: planned(split, token_budget) for name, split in rows.items()}
+    trained = []
+    for learner in learners:
+        chosen = learner.finish()
+        state = {name: tensor.detach().cpu() for name, tensor in learner.model.state_dict().items()}
+        told_of = {name: probabilities(learner.model, rows[name], plans[name]).cpu().numpy() for name in rows}
+        trained.append(Trained(state, history[learner.seed], chosen, told_of))
+    return trained
+
+
+def train_seeds(
+    build: Callable[[], nn.Module],
+    rows: Mapping[str, Rows],
+    training: Training,
+    seeds: list[int],
+    token_budget: int,
+    record: bool,
+) -> list[Trained]:
+    """Train seeds: side by side where steps are recorded, fewer at a time if memory runs out; else one by one."""
+    pending = [seeds] if record else [[seed] for seed in seeds]
+    trained: list[Trained] = []
+    while pending:
+        group = pending.pop(0)
+        try:
+            trained += train_together(build, rows, training, group, token_budget, record)
+        except torch.OutOfMemoryError:
+            if len(group) == 1:
+                raise PlumblineError(
+                    "One seed alone does not fit into the device's memory; lower `batch_size` in the model's training."
+                ) from None
+            half = len(group) // 2
+            pending = [group[:half], group[half:], *pending]
+            warnings.warn(f"Out of memory with {len(group)} seeds at once; going on with {half}.", stacklevel=2)
+        torch.cuda.empty_cache()
+    return trained
 
 
 def train_block(
@@ -142,11 +133,12 @@ def train_block(
     weights: dict[str, torch.Tensor] = {}
     history: dict[str, list[Any]] = {key: [] for key in ("seed", "epoch", "split", "metric", "value", "seconds")}
     predictions: dict[str, list[Any]] = {key: [] for key in ("seed", "split", "instance", "label", "probabilities")}
-    for seed in seeds:
-        trained = train_seed(
-            lambda: build(pointer, options, embedding, classes, trainable),
-            splits, training, classes, seed, token_budget, device,
-        )  # fmt: skip
+    rows = split_rows(splits, classes, training, device)
+    record = torch.device(device).type == "cuda"
+    blueprint = lambda: build(pointer, options, embedding, classes, trainable)  # noqa: E731
+    for seed, trained in zip(
+        seeds, train_seeds(blueprint, rows, training, seeds, token_budget, record), strict=True
+    ):
         weights |= {f"{seed}/{name}": tensor for name, tensor in trained.state.items()}
         chosen = {"seed": seed, "epoch": trained.chosen_epoch, "split": training.select_on, "metric": "chosen_epoch"}
         for row in [
@@ -155,13 +147,10 @@ def train_block(
         ]:
             for key, value in row.items():
                 history[key].append(value)
-        model = build(pointer, options, embedding, classes, trainable)
-        model.load_state_dict(trained.state)
-        evaluator = Evaluator(model, seed, token_budget, device)
-        for instances in splits.values():
+        for name, instances in splits.items():
             predictions["seed"] += [seed] * len(instances)
             predictions["split"] += instances.split.tolist()
             predictions["instance"] += instances.instance.tolist()
             predictions["label"] += instances.label.tolist()
-            predictions["probabilities"] += list(evaluator.predict(instances))
+            predictions["probabilities"] += list(trained.probabilities[name])
     return weights, history, predictions

@@ -1,0 +1,203 @@
+"""One seed in training: its steps, its evaluation after each epoch and the epoch it keeps.
+
+Everything stays on the learner's device, and the host waits for nothing until an epoch's numbers are read. On a GPU the
+steps can be recorded; what a step does is the same either way.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from plumbline.config.recipes import Training
+from plumbline.models.batch import Batch, plan
+from plumbline.models.devices import arithmetic
+from plumbline.models.recorded import Recorded
+from plumbline.models.rows import Rows
+from plumbline.models.selection import METRICS, scores
+from plumbline.models.widths import choose_widths
+
+Objective = Callable[[Any, Batch, Mapping[str, torch.Tensor]], torch.Tensor]
+Planned = list[tuple[torch.Tensor, int]]
+
+# To record a step of some width costs about as much as to replay it this often (measured, see bench/RESULTS.md).
+RECORDING = 25
+
+
+def weighted_cross_entropy(model: Any, batch: Batch, row: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """The loss [B] of classifiers: cross entropy times the row's weight."""
+    return cross_entropy(model(batch).logits, row["label"], reduction="none") * row["weight"]
+
+
+def class_weights(labels: np.ndarray, classes: int, how: str) -> np.ndarray:
+    """Weight per class: size of class 0 over its own size (Jain & Wallace: N_neg / N_pos for positives), or 1."""
+    if how == "none":
+        return np.ones(classes, dtype=np.float32)
+    counts = np.bincount(labels, minlength=classes)
+    return (counts[0] / counts).astype(np.float32)
+
+
+def batch_order(lengths: np.ndarray, training: Training, random: np.random.Generator) -> list[np.ndarray]:
+    """The batches of one epoch. `length-noise` sorts by length, off by up to 10%, so that there is little padding."""
+    if training.batching == "length-noise":
+        reach = 0.1 * lengths
+        order = np.argsort(lengths + np.floor(random.uniform(-reach, reach)), kind="stable")
+    else:
+        order = random.permutation(len(lengths))
+    cuts = np.split(order, range(training.batch_size, len(order), training.batch_size))
+    return [cuts[i] for i in random.permutation(len(cuts))]
+
+
+def parameter_groups(model: nn.Module, training: Training) -> list[dict[str, Any]]:
+    """Parameters with and without weight decay."""
+    decay: list[nn.Parameter] = []
+    free: list[nn.Parameter] = []
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            (free if name.startswith(tuple(training.no_decay)) else decay).append(parameter)
+    groups = [{"params": decay, "weight_decay": training.weight_decay}, {"params": free, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]
+
+
+def planned(rows: Rows, token_budget: int) -> Planned:
+    """Batches of all rows, within the budget: their positions, on the device, and their width."""
+    return [
+        (torch.from_numpy(index).to(rows.device), int(rows.lengths[index].max()))
+        for index in plan(rows.lengths, token_budget, rows.device)
+    ]
+
+
+@torch.no_grad()
+def probabilities(model: nn.Module, rows: Rows, batches: Planned) -> torch.Tensor:
+    """Class probabilities [N, C] of all rows, on the device."""
+    parts = [model(rows.batch(index, width)[0]).logits.softmax(dim=-1) for index, width in batches]
+    order = torch.cat([index for index, _ in batches])
+    return torch.empty_like(told := torch.cat(parts)).index_copy_(0, order, told)
+
+
+class Learner:
+    """A model, the rows it learns from and those that choose its epoch.
+
+    `record` replays the steps as CUDA graphs, on a stream of this learner's own. Learners do not touch each other: what
+    one learns does not depend on which others train beside it.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        seed: int,
+        train: Rows,
+        held_out: Rows,
+        training: Training,
+        token_budget: int,
+        objective: Objective = weighted_cross_entropy,
+        record: bool = False,
+    ) -> None:
+        device = train.device
+        self.seed, self.training, self.objective = seed, training, objective
+        self.train, self.held_out = train, held_out
+        self.model = model.to(device)
+        self.history: list[dict[str, float]] = []
+        self._random = np.random.default_rng(seed)
+        self._stream = torch.cuda.Stream(device) if record else None
+        self._run: Callable[[int, int], None] = Recorded(self._step, self._stream) if self._stream else self._step
+        self._widths: np.ndarray | None = None
+        self._shapes: list[tuple[int, int]] = []
+        self._evaluation = planned(held_out, token_budget)
+        on_gpu = torch.device(device).type == "cuda"
+        # AMSGrad, and L2 as a term of the gradient: Adam's `weight_decay`, not AdamW's.
+        self._optimiser = torch.optim.Adam(
+            parameter_groups(model, training), lr=training.learning_rate, amsgrad=True, fused=True, capturable=on_gpu
+        )
+        steps = -(-len(train) // training.batch_size)
+        self._order = torch.zeros(steps, training.batch_size, dtype=torch.long, device=device)
+        self._position = torch.zeros(1, dtype=torch.long, device=device)
+        self._loss = torch.zeros((), device=device)
+        self._seen = torch.full((training.epochs, 1 + len(METRICS)), torch.nan, dtype=torch.double, device=device)
+        self._best = torch.full((), -torch.inf, dtype=torch.double, device=device)
+        self._chosen = torch.zeros((), dtype=torch.long, device=device)
+        self._kept = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+        if self._stream:
+            self._stream.wait_stream(torch.cuda.current_stream(device))
+
+    def _here(self) -> AbstractContextManager[Any]:
+        return torch.cuda.stream(self._stream) if self._stream else nullcontext()
+
+    def begin_epoch(self) -> list[int]:
+        """Draw the order of the batches. Returns how many rows each step takes."""
+        batches = batch_order(self.train.lengths, self.training, self._random)
+        needed = np.array([self.train.lengths[batch].max() for batch in batches])
+        if self._stream and self._widths is None:
+            longest = int(self.train.lengths.max())
+            self._widths = choose_widths(needed, longest, self.training.epochs, RECORDING)
+        if self._widths is not None:
+            needed = self._widths[np.searchsorted(self._widths, needed)]
+        self._shapes = [(len(batch), int(width)) for batch, width in zip(batches, needed, strict=True)]
+        order = torch.zeros(self._order.shape, dtype=torch.long, pin_memory=self._stream is not None)
+        for row, batch in zip(order, batches, strict=True):
+            row[: len(batch)] = torch.from_numpy(batch)
+        with self._here():
+            self._order.copy_(order, non_blocking=True)
+            self._position.zero_()
+            self._loss.zero_()
+        self.model.train()
+        return [count for count, _ in self._shapes]
+
+    def step(self, number: int) -> None:
+        """One step of the optimiser, on the next batch of the epoch."""
+        self._run(*self._shapes[number])
+
+    def _step(self, count: int, width: int) -> None:
+        # The place in the epoch is counted on the device, so that a replay needs nothing from the host.
+        index = self._order.index_select(0, self._position)[0, :count]
+        precision = self.training.precision
+        with arithmetic(precision):
+            with torch.autocast(index.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+                losses = self.objective(self.model, *self.train.batch(index, width))
+            self._optimiser.zero_grad(set_to_none=True)
+            # The studies sum the loss over the batch; under Adam this only weakens the decay relative to a mean.
+            loss = losses.sum()
+            loss.backward()
+            self._optimiser.step()
+        self._loss += loss.detach()
+        self._position += 1
+
+    def end_epoch(self, epoch: int) -> None:
+        """Score the held-out rows and keep the parameters if no eligible epoch was better."""
+        self.model.eval()
+        with self._here(), torch.no_grad(), arithmetic():
+            told = scores(probabilities(self.model, self.held_out, self._evaluation), self.held_out.columns["label"])
+            self._seen[epoch - 1] = torch.cat([(self._loss / len(self.train)).double()[None], told])
+            if epoch >= self.training.first_eligible_epoch:
+                value = told[METRICS.index(self.training.select_by)]
+                better = (value > self._best) | (self._chosen == 0)
+                self._best = torch.where(better & value.isfinite(), value, self._best)
+                self._chosen = torch.where(better, epoch, self._chosen)
+                for name, tensor in self.model.state_dict().items():
+                    self._kept[name].copy_(torch.where(better, tensor, self._kept[name]))
+
+    def read_epoch(self, epoch: int) -> dict[str, float]:
+        """Wait for an epoch and return its mean loss and its held-out scores."""
+        with self._here():
+            told = dict(zip(("loss", *METRICS), self._seen[epoch - 1].tolist(), strict=True))
+        self.history.append(told)
+        return told
+
+    def finish(self) -> int:
+        """Put the chosen epoch's parameters back into the model, in evaluation mode; returns the epoch.
+
+        The last one, if training broke off before any was eligible.
+        """
+        with self._here():
+            chosen = int(self._chosen)
+            if chosen:
+                self.model.load_state_dict(self._kept)
+        self.model.eval()
+        self._run = self._step  # The recorded steps and their memory go.
+        if self._stream:
+            torch.cuda.current_stream(self.train.device).wait_stream(self._stream)
+        return chosen or len(self.history)

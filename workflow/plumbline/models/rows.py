@@ -1,0 +1,69 @@
+"""Instances on a device, from which padded batches are gathered without leaving it."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+
+from plumbline.data.instances import Instances
+from plumbline.data.vocabulary import PAD
+from plumbline.models.batch import Batch
+
+Column = np.ndarray | Sequence[np.ndarray]
+
+
+class Ragged:
+    """Rows of different lengths, end to end in one tensor per column."""
+
+    def __init__(self, rows: Mapping[str, Sequence[np.ndarray]], device: torch.device | str) -> None:
+        lengths = np.array([len(row) for row in next(iter(rows.values()))], dtype=np.int64)
+        self.lengths = lengths
+        self.columns: dict[str, torch.Tensor] = {}
+        for name, column in rows.items():
+            if [len(row) for row in column] != lengths.tolist():
+                raise ValueError(f"column '{name}' does not have one value per token")
+            self.columns[name] = torch.from_numpy(np.concatenate([*column])).to(device)
+        self._length = torch.from_numpy(lengths).to(device)
+        self._start = torch.from_numpy(np.concatenate([[0], np.cumsum(lengths)[:-1]])).to(device)
+
+    def padded(self, index: torch.Tensor, width: int) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        """Every column of the rows at `index` [B], padded with 0 to [B, width], and what is no padding."""
+        positions = torch.arange(width, device=index.device)
+        present = positions < self._length[index, None]
+        places = torch.where(present, self._start[index, None] + positions, 0)
+        return {name: values[places] * present for name, values in self.columns.items()}, present
+
+
+class Rows:
+    """The instances of a split. `columns` adds what a loss reads beside them: one value per row, or one per token.
+
+    A column of arrays, one per row with one number per token, is padded as the text is; any other is taken row by row.
+    """
+
+    def __init__(
+        self, instances: Instances, device: torch.device | str, columns: Mapping[str, Column] | None = None
+    ) -> None:
+        assert PAD == 0, "columns are padded with zeros"
+        tokens: dict[str, Sequence[np.ndarray]] = {"ids": instances.ids, "attendable": instances.maskable}
+        self.columns = {"label": torch.from_numpy(instances.label.astype(np.int64)).to(device)}
+        for name, column in (columns or {}).items():
+            if isinstance(column, np.ndarray):
+                self.columns[name] = torch.from_numpy(column).to(device)
+            else:
+                tokens[name] = column
+        self.text = Ragged(tokens, device)
+        self.device = device
+
+    def __len__(self) -> int:
+        return len(self.text.lengths)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each row."""
+        return self.text.lengths
+
+    def batch(self, index: torch.Tensor, width: int) -> tuple[Batch, dict[str, torch.Tensor]]:
+        """The rows at `index` [B] as a batch of `width` tokens, and their columns."""
+        columns, present = self.text.padded(index, width)
+        batch = Batch(columns.pop("ids").long(), present, columns.pop("attendable"))
+        return batch, {name: column[index] for name, column in self.columns.items()} | columns
