@@ -3,37 +3,21 @@
 from collections.abc import Iterator
 
 import numpy as np
-import torch
+from data import evaluator, texts
 from timing import Row, compare
 
-from plumbline.attribution.gradient import gradient
+from plumbline.attribution.gradient import gradient, gradients
 from plumbline.attribution.leave_one_out import leave_one_out
 from plumbline.data.instances import Instances
-from plumbline.data.vocabulary import EOS, SOS, SPECIALS
-from plumbline.models.block import build
-from plumbline.models.devices import choose_device
+from plumbline.models.budget import USEFUL_TOKENS
 from plumbline.models.evaluator import Evaluator
-from plumbline.registry import Registry
 
-WORDS, DIMENSIONS, BUDGET = 13_700, 300, 16_384
-
-
-def texts(count: int, mean: int) -> Instances:
-    """Random texts whose lengths vary as sentences' lengths do."""
-    random = np.random.default_rng(0)
-    words = [random.integers(len(SPECIALS), WORDS, size=max(3, random.poisson(mean))) for _ in range(count)]
-    ids = [np.concatenate([[SOS], text, [EOS]]).astype(np.int32) for text in words]
-    free = [np.concatenate([[False], np.ones(len(text), dtype=bool), [False]]) for text in words]
-    return Instances(np.array(["test"] * count), np.arange(count), np.zeros(count, dtype=np.int32), ids, free)
-
-
-def evaluator(name: str) -> Evaluator:
-    """A model of the study's size with random weights."""
-    torch.manual_seed(0)
-    declaration = Registry().get("model", name)
-    options = {key: option.default for key, option in declaration.options.items()}
-    model = build(declaration.pointer, options, torch.randn(WORDS, DIMENSIONS), 2).requires_grad_(False)
-    return Evaluator(model, 0, BUDGET, choose_device())
+DEFAULT = {
+    "target": "predicted", "function": "probability", "attention": "detached", "reduction": "dot", "sign": "absolute"
+}  # fmt: skip
+ATTACHED = DEFAULT | {"attention": "attached"}
+INPUT_X_GRADIENT = ATTACHED | {"function": "logit"}
+NORM = INPUT_X_GRADIENT | {"reduction": "l2"}
 
 
 def one_pass_per_position(asked: Evaluator, instances: Instances) -> list[np.ndarray]:
@@ -46,20 +30,34 @@ def one_pass_per_position(asked: Evaluator, instances: Instances) -> list[np.nda
     return scores
 
 
-def rows() -> Iterator[Row]:
+def rows(device: str) -> Iterator[Row]:
     """Leave-one-out and gradients, for the encoders of Jain & Wallace at SST's sizes."""
     instances = texts(100, 19)
+    perturbed = int(sum(free.sum() for free in instances.maskable))
     for name in ("bilstm-tanh", "cnn-tanh", "average-tanh"):
-        asked = evaluator(name)
+        asked = evaluator(name, USEFUL_TOKENS[device], device)
         slow, fast = one_pass_per_position(asked, instances), leave_one_out(asked, instances).scores
-        assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(slow, fast, strict=True))
+        assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(slow, fast, strict=True))
+        where = f"{name}, 100 texts of 19 words, {device}"
         yield compare(
-            f"leave-one-out, {name}, 100 texts of 19 words",
+            f"leave-one-out, {where}",
             lambda asked=asked: one_pass_per_position(asked, instances),
             lambda asked=asked: leave_one_out(asked, instances),
+            rows=perturbed,
         )
+        for measure, options in (("gradient", DEFAULT), ("input x gradient", INPUT_X_GRADIENT)):
+            yield compare(
+                f"{measure}, {where}",
+                lambda asked=asked, options=options: [
+                    gradient(asked, instances.take([i]), **options) for i in range(len(instances))
+                ],
+                lambda asked=asked, options=options: gradient(asked, instances, **options),
+                rows=len(instances),
+            )
+        requests = [DEFAULT, ATTACHED, INPUT_X_GRADIENT, NORM]
         yield compare(
-            f"gradient, {name}, 100 texts of 19 words",
-            lambda asked=asked: [gradient(asked, instances.take([i])) for i in range(len(instances))],
-            lambda asked=asked: gradient(asked, instances),
+            f"four gradient measures, one by one and from shared passes, {where}",
+            lambda asked=asked: [gradient(asked, instances, **options) for options in requests],
+            lambda asked=asked: gradients(asked, instances, requests),
+            rows=4 * len(instances),
         )

@@ -1,11 +1,25 @@
-"""Print one table of ratios of the plain way against ours, measured in this run on this machine."""
+"""Print one table of ratios of the plain way against ours, measured in this run on this machine.
 
+    python bench/run.py [--only NAME ...] [PREPARED ...]
+
+PREPARED are folders of prepared datasets, such as results/data/sst, for the training on a GPU; without them random texts
+of SST's sizes are used.
+"""
+
+import argparse
 import os
 import platform
+from collections.abc import Iterator
+from pathlib import Path
 
 import kendall
 import measures
+import memory
 import torch
+import training
+from timing import Row
+
+GROUPS = ("kendall", "measures", "training", "memory")
 
 
 def processor() -> str:
@@ -17,15 +31,38 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
+def rows(groups: list[str], devices: list[str], prepared: list[Path]) -> Iterator[Row]:
+    """All lines of the table."""
+    if "kendall" in groups:
+        yield from kendall.rows()
+    for device in devices:
+        if "measures" in groups:
+            yield from measures.rows(device)
+        if "training" in groups:
+            yield from training.rows(device, prepared)
+
+
 def main() -> None:
-    """All benchmarks, one thread."""
+    """All benchmarks, one thread on the CPU; on a GPU too where there is one."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("prepared", nargs="*", type=Path)
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
+    parser.add_argument("--devices", nargs="+", choices=["cpu", "cuda"])
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
-    print(f"{processor()}, {os.cpu_count()} cores, one thread; {device}; torch {torch.__version__}\n")
-    print("| what | plain [s] | ours [s] | ratio |\n|---|---|---|---|")
-    for benchmark in (kendall, measures):
-        for row in benchmark.rows():
-            print(f"| {row.what} | {row.plain:.3f} | {row.ours:.4f} | {row.plain / row.ours:.1f} |", flush=True)
+    gpu = torch.cuda.is_available()
+    devices = arguments.devices or (["cpu", "cuda"] if gpu else ["cpu"])
+    name = torch.cuda.get_device_name() if gpu else "no GPU"
+    print(f"{processor()}, {os.cpu_count()} cores, one thread; {name}; torch {torch.__version__}\n")
+    print("| what | plain [s] | ours [s] | ratio | |\n|---|---|---|---|---|")
+    for row in rows(arguments.only, devices, arguments.prepared):
+        ratio = row.plain / row.ours
+        print(f"| {row.what} | {row.plain:.3f} | {row.ours:.4f} | {ratio:.1f} | {row.note} |", flush=True)
+    if "memory" in arguments.only:
+        print()
+        for device in devices:
+            for line in memory.lines(device):
+                print(f"- {line}", flush=True)
 
 
 if __name__ == "__main__":

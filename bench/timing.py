@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
+
 
 class Row(NamedTuple):
     """One line of the table: seconds of the plain way and of ours."""
@@ -11,15 +13,29 @@ class Row(NamedTuple):
     what: str
     plain: float
     ours: float
+    note: str = ""
 
 
-def compare(what: str, plain: Callable[[], object], ours: Callable[[], object], repeats: int = 3) -> Row:
-    """Alternate the two and keep each one's fastest time, so that other work on the machine hits neither alone."""
+def seconds(work: Callable[[], object]) -> float:
+    """Seconds of one call, the GPU's work included."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def compare(what: str, plain: Callable[[], object], ours: Callable[[], object], repeats: int = 3, rows: int = 0) -> Row:
+    """Alternate the two and keep each one's fastest time, so that other work on the machine hits neither alone.
+
+    With `rows` the note says how many of them each way does per second.
+    """
     ours()
-    seconds: tuple[list[float], list[float]] = ([], [])
+    taken: tuple[list[float], list[float]] = ([], [])
     for _ in range(repeats):
-        for way, kept in zip((plain, ours), seconds, strict=True):
-            start = time.perf_counter()
-            way()
-            kept.append(time.perf_counter() - start)
-    return Row(what, min(seconds[0]), min(seconds[1]))
+        for way, kept in zip((plain, ours), taken, strict=True):
+            kept.append(seconds(way))
+    slow, fast = map(min, taken)
+    return Row(what, slow, fast, f"{rows / slow:,.0f} → {rows / fast:,.0f} rows/s" if rows else "")

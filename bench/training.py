@@ -1,60 +1,43 @@
-"""A block of seeds in the engine against an ordinary loop, seed by seed, on prepared data."""
+"""A block of seeds in the engine against an ordinary loop, seed by seed."""
 
-import time
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
-from timing import Row
+from data import Task
+from timing import Row, seconds
 from torch.nn.functional import cross_entropy
 
-from plumbline.config.recipes import Training
-from plumbline.data.instances import Instances
 from plumbline.models.batch import collate
-from plumbline.models.block import build
+from plumbline.models.budget import Budget
 from plumbline.models.devices import arithmetic
 from plumbline.models.evaluator import Evaluator
-from plumbline.models.learner import batch_order, class_weights, parameter_groups
+from plumbline.models.learner import Learner, batch_order, class_weights, parameter_groups
 from plumbline.models.performance import PERFORMANCE
 from plumbline.models.trainer import split_rows, train_seeds
-from plumbline.registry import Registry
-from plumbline.store import read_json, read_table, read_tensors
 
-
-class Task:
-    """A prepared dataset and a registered model, at the study's recipe."""
-
-    def __init__(self, folder: Path, model: str, **changes: object) -> None:
-        table = read_table(folder / "plain" / "instances.parquet", "instances")
-        self.splits = {split: Instances.from_table(table, [split]) for split in ("train", "dev", "test")}
-        self.classes = len(read_json(folder / "dataset.json")["classes"])
-        self.embedding = read_tensors(folder / "embedding.safetensors")["embedding"]
-        declaration = Registry().get("model", model)
-        self.pointer = declaration.pointer
-        self.options = {key: option.default for key, option in declaration.options.items()}
-        self.training = Training(**{**declaration.training, **changes})
-
-    def build(self) -> torch.nn.Module:
-        return build(self.pointer, self.options, self.embedding, self.classes)
+SEEDS = [0, 1, 2, 3, 4]
 
 
 def plain(task: Task, seeds: list[int], device: str) -> tuple[list[float], list[list[float]]]:
     """The loop that everybody writes: batch after batch from the host, the loss read at every step.
 
-    Returns each seed's test F1 and its losses, batch by batch, of the first epoch.
+    Returns each seed's test F1 and its mean losses, batch by batch, of the first epoch.
     """
     found, curves = [], []
+    train, dev, test = (task.splits[name] for name in ("train", "dev", "test"))
     for seed in seeds:
         torch.manual_seed(seed)
         random = np.random.default_rng(seed)
         model = task.build().to(device)
-        train, dev = task.splits["train"], task.splits["dev"]
         weights = torch.from_numpy(class_weights(train.label, task.classes, task.training.class_weights)).to(device)
         groups = parameter_groups(model, task.training)
         optimiser = torch.optim.Adam(groups, lr=task.training.learning_rate, amsgrad=True)
         best, kept = -np.inf, {}
-        curve = []
+        curves.append([])
         for epoch in range(1, task.training.epochs + 1):
             model.train()
             for index in batch_order(train.lengths, task.training, random):
@@ -64,22 +47,92 @@ def plain(task: Task, seeds: list[int], device: str) -> tuple[list[float], list[
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
+                told = loss.item() / len(index)
                 if epoch == 1:
-                    curve.append(loss.item() / len(index))
-                else:
-                    loss.item()
+                    curves[-1].append(told)
             score = PERFORMANCE[task.training.select_by](Evaluator(model, seed, 16384, device).predict(dev), dev.label)
             if epoch >= task.training.first_eligible_epoch and score > best:
                 best, kept = score, {name: tensor.clone() for name, tensor in model.state_dict().items()}
         model.load_state_dict(kept)
-        told = Evaluator(model, seed, 16384, device).predict(task.splits["test"])
-        found.append(PERFORMANCE["f1"](told, task.splits["test"].label))
-        curves.append(curve)
+        found.append(PERFORMANCE["f1"](Evaluator(model, seed, 16384, device).predict(test), test.label))
     return found, curves
 
 
-def engine(task: Task, seeds: list[int], device: str, record: bool) -> list[float]:
-    """The same training by the trainer. Returns each seed's test F1."""
+def engine(task: Task, seeds: list[int], device: str) -> list[float]:
+    """The same training by the trainer, with predictions on all splits. Returns each seed's test F1."""
     rows = split_rows(task.splits, task.classes, task.training, device)
-    trained = train_seeds(task.build, rows, task.training, seeds, 65536, record)
+    trained = train_seeds(task.build, rows, task.training, seeds, Budget(), device == "cuda")
     return [PERFORMANCE["f1"](one.probabilities["test"], task.splits["test"].label) for one in trained]
+
+
+def first_epoch(task: Task, seed: int, device: str) -> list[float]:
+    """The engine's mean losses, batch by batch, of the first epoch."""
+    rows = split_rows(task.splits, task.classes, task.training, device)
+    torch.manual_seed(seed)
+    budget, record = Budget(), device == "cuda"
+    learner = Learner(task.build(), seed, rows["train"], rows["dev"], task.training, budget, record=record)
+    totals = [0.0]
+    counts = learner.begin_epoch()
+    for number in range(len(counts)):
+        learner.step(number)
+        if record:
+            torch.cuda.synchronize()
+        totals.append(float(learner._loss))
+    learner.finish()
+    return (np.diff(totals) / counts).tolist()
+
+
+def on_the_gpu(task: Task) -> Iterator[Row]:
+    """Five seeds, whole training, the plain loop at PyTorch's own settings, the engine in each precision."""
+    with arithmetic():
+        _, curves = plain(task.changed(epochs=1, first_eligible_epoch=1), SEEDS[:2], "cuda")
+    gaps = [np.abs(np.subtract(curve, first_epoch(task, seed, "cuda"))) for seed, curve in zip(SEEDS, curves)]  # noqa: B905
+    engine(task.changed(epochs=2), SEEDS[:1], "cuda")
+    found: dict[str, list[float]] = {}
+    slow = seconds(lambda: found.update(plain=plain(task, SEEDS, "cuda")[0]))
+    steps = len(SEEDS) * task.training.epochs * task.steps
+    for precision in ("float32", "tf32", "bfloat16"):
+        changed = task.changed(precision=precision)
+        fast = min(seconds(lambda: found.update(ours=engine(changed, SEEDS, "cuda"))) for _ in range(2))  # noqa: B023
+        scores = [f"{np.mean(found[way]):.3f} ± {np.std(found[way], ddof=1):.3f}" for way in ("plain", "ours")]
+        note = f"{slow / steps * 1e3:.2f} → {fast / steps * 1e3:.3f} ms per model step; test F1 {' → '.join(scores)}"
+        if precision == "float32":
+            note += f"; losses of the first epoch differ by at most {max(map(np.max, gaps)):.1e}"
+        yield Row(f"training, {task.name}, 5 seeds, {task.training.epochs} epochs, {precision}, cuda", slow, fast, note)
+
+
+def on_the_cpu(task: Task, arguments: list[str]) -> Iterator[Row]:
+    """Five seeds in one job against five jobs, each with the start of its process."""
+
+    def job(seeds: list[int]) -> None:
+        command = [sys.executable, __file__, *arguments, *map(str, seeds)]
+        subprocess.run(command, check=True, capture_output=True)
+
+    slow = seconds(lambda: [job([seed]) for seed in SEEDS])
+    fast = seconds(lambda: job(SEEDS))
+    epochs = f"{task.training.epochs} epoch{'s'[: task.training.epochs > 1]}"
+    yield Row(f"training, {task.name}, {epochs}, five jobs of one seed and one of five, cpu", slow, fast)
+    slow = seconds(lambda: plain(task, SEEDS[:2], "cpu"))
+    fast = seconds(lambda: engine(task, SEEDS[:2], "cpu"))
+    steps = 2 * task.training.epochs * task.steps
+    note = f"{slow / steps * 1e3:.0f} → {fast / steps * 1e3:.0f} ms per model step"
+    yield Row(f"training, {task.name}, 2 seeds, {epochs}, in one process, cpu", slow, fast, note)
+
+
+def rows(device: str, prepared: list[Path]) -> Iterator[Row]:
+    """Prepared datasets on a GPU; random texts of SST's sizes on the CPU."""
+    if device == "cuda":
+        for folder in prepared:
+            yield from on_the_gpu(Task.prepared(folder))
+        if not prepared:
+            yield from on_the_gpu(Task.random(6400))
+    else:
+        changes = {"epochs": 1, "first_eligible_epoch": 1}
+        yield from on_the_cpu(Task.random(1600, **changes), ["1600"])
+
+
+if __name__ == "__main__":
+    # A job of its own, for `on_the_cpu`.
+    torch.set_num_threads(1)
+    train, *seeds = map(int, sys.argv[1:])
+    engine(Task.random(train, epochs=1, first_eligible_epoch=1), seeds, "cpu")

@@ -95,14 +95,56 @@ def seeds(wildcards):
     return parse_seeds(wildcards.seeds)
 
 
-def code(script, *kinds):
+def code(script, *kinds, measures=()):
     """The hash of all code that a script can reach, with that of the registered objects it uses."""
 
     def of(wildcards):
-        used = [RESOLVED.declarations[kind, getattr(wildcards, kind)].path for kind in kinds]
+        names = [*((kind, getattr(wildcards, kind)) for kind in kinds)]
+        names += [("measure", measure.format(**wildcards)) for measure in measures]
+        used = [RESOLVED.declarations[name].path for name in names]
         return code_hash(LIBRARY / "scripts" / f"{script}.py", *used)
 
     return of
+
+
+# Which measures a job computes: each costly one by itself, the cheap ones of a model together.
+
+COSTLY = [name for name in STUDY.measures if not RESOLVED.declarations["measure", name].cheap]
+
+
+def attribution():
+    """The rules that attribute: their names, the measures of one job and the models they are for."""
+    together = {}
+    for model, measures in RUNS.measures.items():
+        if cheap := tuple(measure for measure in measures if measure not in COSTLY):
+            together.setdefault(cheap, []).append(model)
+    rules = [(f"attribute_together_{i + 1}", *found) for i, found in enumerate(together.items())]
+    return [("attribute", ["{measure}"], STUDY.models), *rules] if COSTLY else rules
+
+
+def asked(measures):
+    """Object and options of each measure of a job."""
+
+    def of(wildcards):
+        names = [measure.format(**wildcards) for measure in measures]
+        return {
+            name: dict(
+                object=RESOLVED.declarations["measure", name].pointer,
+                options=RESOLVED.options["measure", name],
+            )
+            for name in names
+        }
+
+    return of
+
+
+ATTRIBUTION = attribution()
+
+# How work is cut and shared: resources, because a change of them must rerun nothing.
+COMPUTE = dict(
+    token_budget=0 if STUDY.compute.token_budget == "auto" else STUDY.compute.token_budget,
+    slots_per_gpu=STUDY.compute.slots_per_gpu,
+)
 
 
 # Twice as much on each retry: a job that ran out of memory or time needs more.

@@ -20,7 +20,7 @@ rule score:
         gpu=lambda wildcards: int(RESOLVED.declarations["protocol", wildcards.protocol].gpu),
         mem_mb=doubling(4000),
         runtime=doubling(120),
-        token_budget=STUDY.compute.token_budget,
+        **COMPUTE,
     params:
         model=pointer("model"),
         model_options=options("model"),

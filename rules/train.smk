@@ -21,7 +21,7 @@ rule train:
         gpu=1,
         mem_mb=doubling(4000),
         runtime=doubling(240),
-        token_budget=STUDY.compute.token_budget,
+        **COMPUTE,
     params:
         object=pointer("model"),
         options=options("model"),

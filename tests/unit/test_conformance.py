@@ -23,7 +23,7 @@ BROKEN = {
         "differ when it is run again",
     ),
     "greedy": (
-        "return Importances([np.full(m.sum(), float(evaluator.token_budget)) for m in instances.maskable])",
+        "return Importances([np.full(m.sum(), float(evaluator.budget.tokens)) for m in instances.maskable])",
         "depend on the token budget",
     ),
     "orderly": (

@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 import torch
 
+from plumbline.attribution.gradient import differentiable, gradient
+from plumbline.config.recipes import Training
 from plumbline.conformance import example_instances, example_model
+from plumbline.models.batch import collate
+from plumbline.models.budget import Budget, bytes_per_token
 from plumbline.models.evaluator import Evaluator
+from plumbline.models.learner import Learner
+from plumbline.models.rows import Rows
+from plumbline.models.trainer import split_rows, train_block, train_seeds, train_together
 from plumbline.registry import Registry, load, needed
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
@@ -17,11 +24,6 @@ PAIRS = [
     for model in REGISTRY.all("model")
     if needed(measure, {name: option.default for name, option in measure.options.items()}) <= set(model.provides)
 ]
-
-
-@pytest.fixture(autouse=True)
-def exact_arithmetic():
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
 
 @pytest.mark.parametrize(("measure", "model"), PAIRS)
@@ -42,3 +44,160 @@ def test_predictions_are_the_same_on_both_devices(model):
         Evaluator(example_model(REGISTRY.get("model", model)), 0, 200, d).predict(INSTANCES) for d in ("cpu", "cuda")
     ]
     np.testing.assert_allclose(*told, atol=1e-5)
+
+
+SPLITS = {"train": example_instances(300), "dev": example_instances(60, seed=1), "test": example_instances(60, seed=2)}
+
+
+def make(name="bilstm-tanh", seed=None):
+    # The trainer seeds torch before it builds a model.
+    return example_model(REGISTRY.get("model", name), torch.initial_seed() if seed is None else seed)
+
+
+def values(trained, metric):
+    return [row["value"] for row in trained.history if row["metric"] == metric]
+
+
+@pytest.mark.parametrize("model", REGISTRY.names("model"))
+def test_recorded_steps_do_what_ordinary_steps_do(model):
+    training = Training(epochs=3, learning_rate=0.01)
+    found = {}
+    for way, device, record in [("cpu", "cpu", False), ("plain", "cuda", False), ("recorded", "cuda", True)]:
+        rows = split_rows(SPLITS, 2, training, device)
+        found[way] = train_seeds(lambda: make(model), rows, training, [0, 1, 2], Budget(600), record)
+    for plain in ("cpu", "plain"):
+        for one, other in zip(found[plain], found["recorded"], strict=True):
+            assert values(one, "loss") == pytest.approx(values(other, "loss"), abs=1e-3)
+            assert one.chosen_epoch == other.chosen_epoch
+            for split in SPLITS:
+                np.testing.assert_allclose(one.probabilities[split], other.probabilities[split], atol=2e-3)
+
+
+def test_seeds_side_by_side_do_not_touch_each_other():
+    training = Training(epochs=3, learning_rate=0.01)
+    rows = split_rows(SPLITS, 2, training, "cuda")
+    together = train_together(make, rows, training, [0, 1, 2, 3], Budget(600), record=True)
+    for trained, seed in zip(together, range(4), strict=True):
+        (alone,) = train_together(make, rows, training, [seed], Budget(600), record=True)
+        assert values(alone, "loss") == pytest.approx(values(trained, "loss"), abs=1e-5)
+
+
+def test_steps_are_recorded_once_per_shape():
+    training = Training(epochs=5)
+    rows = split_rows(SPLITS, 2, training, "cuda")
+    learner = Learner(make(seed=0), 0, rows["train"], rows["dev"], training, Budget(600), record=True)
+    for epoch in range(1, 6):
+        for number in range(len(learner.begin_epoch())):
+            learner.step(number)
+        learner.end_epoch(epoch)
+    assert 1 <= len(learner._run.graphs) <= 6
+    learner.finish()
+
+
+def test_a_loss_may_read_another_models_outputs():
+    instances = SPLITS["train"]
+    base = make(seed=0).eval()
+    with torch.no_grad():
+        told = base(collate(instances.ids, instances.maskable))
+    attention = [told.attention[i, : len(ids)].numpy() for i, ids in enumerate(instances.ids)]
+    curves = []
+    for device, record in [("cpu", False), ("cuda", True)]:
+        rows = Rows(instances, device, {"base": told.logits.softmax(-1).numpy(), "attention": attention})
+
+        def objective(model, batch, row):
+            output = model(batch)
+            moved = (output.attention - row["attention"]).square().sum(1)
+            return (output.logits.softmax(-1) - row["base"]).square().sum(1) - moved
+
+        training = Training(epochs=4, learning_rate=0.01)
+        learner = Learner(make(seed=4), 0, rows, rows, training, Budget(600), objective, record)
+        for epoch in range(1, 5):
+            for number in range(len(learner.begin_epoch())):
+                learner.step(number)
+            learner.end_epoch(epoch)
+        curves.append([learner.read_epoch(epoch)["loss"] for epoch in range(1, 5)])
+    assert curves[0] == pytest.approx(curves[1], abs=1e-3) and curves[0][-1] < curves[0][0]
+
+
+class Impatient(torch.nn.Module):
+    """A model that waits for a number on the host, which cannot be recorded."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = make()
+
+    def forward(self, batch):
+        output = self.inner(batch)
+        return output._replace(logits=output.logits * (1 if float(output.logits.sum()) < 1e9 else 0))
+
+
+def test_a_model_that_cannot_be_recorded_trains_all_the_same():
+    training = Training(epochs=2, learning_rate=0.01)
+    rows = split_rows(SPLITS, 2, training, "cuda")
+    with pytest.warns(UserWarning, match="cannot be recorded, so training is slower"):
+        found = train_seeds(Impatient, rows, training, [0, 1], Budget(600), record=True)
+    usual = train_seeds(make, rows, training, [0, 1], Budget(600), record=True)
+    for one, other in zip(found, usual, strict=True):
+        assert values(one, "loss") == pytest.approx(values(other, "loss"), abs=1e-3)
+
+
+def test_gradients_in_evaluation_mode_keep_their_meaning():
+    model = make(seed=0).to("cuda").eval()
+    ids, free = INSTANCES.ids, INSTANCES.maskable
+    batch = collate(ids, free, "cuda")
+
+    def slope():
+        embedded = model.embedding(batch.ids).detach().requires_grad_()
+        return torch.autograd.grad(model(batch, embedded).logits[:, 1].sum(), embedded)[0]
+
+    with torch.backends.cudnn.flags(enabled=False):
+        plain = slope()
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False), differentiable(model):
+        fast = slope()
+    torch.testing.assert_close(plain, fast, atol=1e-5, rtol=1e-4)
+    assert not any(layer.training for layer in model.modules())
+
+
+def test_real_lack_of_memory_halves_the_budget():
+    instances = example_instances(400)
+    expected = gradient(Evaluator(make(seed=0), 0, 100_000, "cuda"), instances)
+    torch.cuda.empty_cache()
+    hog = make(seed=0)
+    hog.encode = _hungry(hog.encode)
+    budget = Budget(100_000)
+    with pytest.warns(UserWarning, match="token budget halved"):
+        found = gradient(Evaluator(hog, 0, budget, "cuda"), instances)
+    assert budget.events and budget.tokens < 100_000
+    for a, b in zip(expected.scores, found.scores, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def _hungry(encode):
+    """Takes a share of the GPU that no pass of more than 1000 tokens can have."""
+    whole = torch.cuda.mem_get_info()[1]
+
+    def greedy(embedded, batch):
+        room = torch.empty(int(whole * batch.ids.numel() / 1000), dtype=torch.uint8, device="cuda")
+        hidden = encode(embedded, batch)
+        del room
+        return hidden
+
+    return greedy
+
+
+def test_the_budget_fits_the_gpu():
+    model = make(seed=0).to("cuda")
+    tokens = Budget().settle(model, 400, "cuda")
+    assert 400 <= tokens <= 262_144 and tokens * bytes_per_token(model, 400, "cuda") < torch.cuda.mem_get_info()[0]
+
+
+def test_a_block_trains_and_predicts_on_the_gpu():
+    declaration = REGISTRY.get("model", "bilstm-tanh")
+    options = {key: option.default for key, option in declaration.options.items()}
+    embedding = torch.randn(40, 8)
+    told = [
+        train_block(declaration.pointer, options, embedding, True, SPLITS, 2, Training(epochs=2), [0, 1], 600, device)
+        for device in ("cpu", "cuda")
+    ]
+    for a, b in zip(told[0][2]["probabilities"], told[1][2]["probabilities"], strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-3)

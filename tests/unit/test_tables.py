@@ -108,6 +108,9 @@ def test_reproduction_of_a_study_without_counterpart_is_empty():
 
 def test_timings_come_from_manifests():
     costs = {"seconds": 2.0, "startup_seconds": 1.0, "peak_rss": 3.0, "peak_gpu": 0.0, "device": "cpu", "rows": 4}
-    table = timings([{"rule": "train", "keys": CELL, **costs, "rows_per_second": 2.0}])
+    costs |= {"rows_per_second": 2.0, "token_budget": 512, "events": ["out of memory: token budget halved to 512"]}
+    table = timings([{"rule": "train", "keys": CELL, **costs}])
     assert table.loc[0, ["rule", "model", "seeds", "rows"]].tolist() == ["train", "bilstm-tanh", "0-1", 4]
-    assert pd.isna(table.loc[0, "measure"])
+    assert pd.isna(table.loc[0, "measure"]) and pd.isna(table.loc[0, "event"])
+    assert table.loc[1, ["model", "event"]].tolist() == ["bilstm-tanh", "out of memory: token budget halved to 512"]
+    assert pd.isna(table.loc[1, "seconds"]) and table["seconds"].sum() == 2.0

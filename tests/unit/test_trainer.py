@@ -6,6 +6,7 @@ from plumbline.config.recipes import Training
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import EOS, SOS
 from plumbline.models.block import build, trained_models
+from plumbline.models.budget import Budget
 from plumbline.models.learner import batch_order, class_weights, parameter_groups
 from plumbline.models.trainer import split_rows, train_block, train_together
 from plumbline.registry import Registry
@@ -125,6 +126,6 @@ def test_diverged_training_ends_and_is_told():
             return output._replace(logits=output.logits * float("nan"))
 
     training = Training(epochs=6)
-    (trained,) = train_together(Exploding, split_rows(SPLITS, 2, training, "cpu"), training, [0], 4096)
+    (trained,) = train_together(Exploding, split_rows(SPLITS, 2, training, "cpu"), training, [0], Budget(4096))
     assert {row["epoch"] for row in trained.history} == {1}
     assert np.isnan(next(row["value"] for row in trained.history if row["metric"] == "loss"))

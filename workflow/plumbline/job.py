@@ -1,15 +1,16 @@
 """What every script under workflow/scripts shares: one sentence for a person's fault, and a manifest of the work."""
 
 import platform
+import re
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import plumbline
 from plumbline.errors import PlumblineError
@@ -45,6 +46,15 @@ def _age() -> float:
     return time.time() - psutil.Process().create_time()
 
 
+class Part(NamedTuple):
+    """A part of a job's work: its manifest's path, the rows it made, its seconds, and the measure it is for, if no wildcard says it."""
+
+    path: str
+    rows: int
+    seconds: float
+    measure: str = ""
+
+
 class Job:
     """A running job: its Snakemake object, its clock and its manifest."""
 
@@ -52,9 +62,34 @@ class Job:
         self.snakemake = snakemake
         self._startup = _age()
         self._clock = time.perf_counter()
+        self._budget: Any = None
+
+    def device(self) -> Any:
+        """The device of this job; the wait for a GPU does not count as work."""
+        from plumbline.models.devices import choose_device
+
+        chosen = choose_device(self.snakemake.resources.slots_per_gpu)
+        self._clock = time.perf_counter()
+        return chosen
+
+    def budget(self) -> Any:
+        """The token budget of this job's passes; without a number it is chosen from the free memory."""
+        from plumbline.models.budget import Budget
+
+        self._budget = Budget(self.snakemake.resources.token_budget, self.snakemake.resources.mem_mb)
+        return self._budget
 
     def manifest(self, rows: int, device: Any = None) -> None:
         """Write what was run, with which options and versions, where, and what it cost."""
+        self.manifests([Part(self.snakemake.output.manifest, rows, time.perf_counter() - self._clock)], device)
+
+    def manifests(self, parts: Sequence[Part], device: Any = None) -> None:
+        """Write a manifest for each part of the work. The start-up is shared among them; events count for the first."""
+        for number, part in enumerate(parts):
+            events = self._budget.events if self._budget and not number else []
+            self._write(part, device, self._startup / len(parts), events)
+
+    def _write(self, part: Part, device: Any, startup: float, events: list[str]) -> None:
         kind = str(device or "cpu")
         peak_gpu, devices = 0.0, [platform.processor() or platform.machine()]
         if kind.startswith("cuda"):
@@ -62,24 +97,26 @@ class Job:
 
             peak_gpu = torch.cuda.max_memory_allocated(device) / 2**20
             devices = [torch.cuda.get_device_name(device)]
-        seconds = time.perf_counter() - self._clock
         write_json(
-            self.snakemake.output.manifest,
+            part.path,
             {
-                "rule": self.snakemake.rule,
-                "keys": plain(self.snakemake.wildcards),
+                # Rules that differ by a number do the same work for different models.
+                "rule": re.sub(r"_\d+$", "", self.snakemake.rule),
+                "keys": plain(self.snakemake.wildcards) | ({"measure": part.measure} if part.measure else {}),
                 "config": plain(self.snakemake.params),
                 "versions": versions(),
                 "host": platform.node(),
                 "devices": devices,
                 "device": kind,
                 "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-                "seconds": seconds,
-                "startup_seconds": self._startup,
+                "seconds": part.seconds,
+                "startup_seconds": startup,
                 "peak_rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
                 "peak_gpu": peak_gpu,
-                "rows": rows,
-                "rows_per_second": rows / max(seconds, 1e-9),
+                "rows": part.rows,
+                "rows_per_second": part.rows / max(part.seconds, 1e-9),
+                "token_budget": self._budget.tokens if self._budget else None,
+                "events": events,
             },
         )
 

@@ -32,7 +32,7 @@ ROOMS = ("data", "models", "attribution", "protocols", "tables")
 FACTS: dict[str, dict[str, Any]] = {
     "dataset": {"files": {}, "source": "", "licence": "", "task": "classification", "preparation": {}},
     "model": {"provides": [], "tasks": ["classification"], "training": {}},
-    "measure": {"needs": [], "direction": "higher", "range": None, "equation": ""},
+    "measure": {"needs": [], "cheap": False, "direction": "higher", "range": None, "equation": ""},
     "protocol": {"least_measures": 1, "gpu": False, "equation": ""},
     "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
 }

@@ -172,7 +172,7 @@ declare(
 )
 declare(
     "timings",
-    1,
+    2,
     {
         "rule": WORD,
         **CELL,
@@ -185,8 +185,10 @@ declare(
         "device": WORD,
         "rows": pa.int64(),
         "rows_per_second": pa.float64(),
+        "token_budget": pa.int64(),
+        "event": pa.string(),
     },
-    required=["rule", "seconds", "device"],
+    required=["rule", "device"],
 )
 
 

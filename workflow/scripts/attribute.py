@@ -1,25 +1,28 @@
-"""Explain the instances of a cell with one measure."""
+"""Explain the instances of a cell with one measure, or with several that are cheap."""
 
-from plumbline.attribution.run import attribute
+from plumbline.attribution.run import Asked, attribute
 from plumbline.data.instances import Instances
-from plumbline.job import job
+from plumbline.job import Part, job
 from plumbline.models.block import trained_models
-from plumbline.models.devices import choose_device
 from plumbline.registry import load
 from plumbline.store import read_json, read_table, write_table
 
 with job(snakemake) as running:
     instances = Instances.from_table(read_table(snakemake.input.instances, "instances"), snakemake.params.splits)
-    device = choose_device()
+    device = running.device()
     models = trained_models(
         snakemake.input.weights,
         snakemake.params.model,
         snakemake.params.model_options,
         len(read_json(snakemake.input.summary)["classes"]),
         snakemake.params.seeds,
-        snakemake.resources.token_budget,
+        running.budget(),
         device,
     )
-    columns = attribute(models, instances, load(snakemake.params.object), snakemake.params.options)
-    write_table(snakemake.output.importances, "attributions", columns)
-    running.manifest(rows=len(columns["seed"]), device=device)
+    measures = {name: Asked(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
+    columns, seconds = attribute(models, instances, measures)
+    parts = []
+    for name, path, manifest in zip(measures, snakemake.output.importances, snakemake.output.manifests, strict=True):
+        write_table(path, "attributions", columns[name])
+        parts.append(Part(manifest, len(columns[name]["seed"]), seconds[name], name))
+    running.manifests(parts, device)

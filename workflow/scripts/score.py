@@ -13,12 +13,11 @@ from plumbline.store import read_json, write_table
 def models() -> Iterable[Any]:
     """The block's models, for protocols that ask them; the others need no torch."""
     from plumbline.models.block import trained_models
-    from plumbline.models.devices import choose_device
 
     model, options, seeds = snakemake.params.model, snakemake.params.model_options, snakemake.params.seeds
     classes = len(read_json(snakemake.input.summary)["classes"])
-    budget = snakemake.resources.token_budget
-    return trained_models(snakemake.input.weights, model, options, classes, seeds, budget, choose_device())
+    device = running.device()
+    return trained_models(snakemake.input.weights, model, options, classes, seeds, running.budget(), device)
 
 
 with job(snakemake) as running:

@@ -3,14 +3,13 @@
 from plumbline.config.recipes import Training
 from plumbline.data.instances import Instances
 from plumbline.job import job
-from plumbline.models.devices import choose_device
 from plumbline.models.trainer import train_block
 from plumbline.store import read_json, read_table, read_tensors, write_table, write_tensors
 
 with job(snakemake) as running:
     table = read_table(snakemake.input.instances, "instances")
     splits = {split: Instances.from_table(table, [split]) for split in ("train", "dev", "test")}
-    device = choose_device()
+    device = running.device()
     weights, history, predictions = train_block(
         snakemake.params.object,
         snakemake.params.options,
@@ -20,7 +19,7 @@ with job(snakemake) as running:
         len(read_json(snakemake.input.summary)["classes"]),
         Training(**snakemake.params.training),
         snakemake.params.seeds,
-        snakemake.resources.token_budget,
+        running.budget(),
         device,
     )
     write_table(snakemake.output.history, "history", history)

@@ -8,11 +8,14 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-@measure("attention", needs=["attention"], range=[0, 1], equation="α_t")
+@measure("attention", needs=["attention"], cheap=True, range=[0, 1], equation="α_t")
 @torch.no_grad()
 def attention(evaluator: Evaluator, instances: Instances) -> Importances:
     """The weight that the model's own attention gives each word."""
     scores = empty_scores(instances)
-    for index, batch in evaluator.batches(instances.ids, instances.maskable):
-        per_word(evaluator.model(batch).attention, instances, index, scores)
+    evaluator.each(
+        instances.ids,
+        instances.maskable,
+        lambda index, batch: per_word(evaluator.model(batch).attention, instances, index, scores),
+    )
     return Importances(scores)

@@ -1,28 +1,98 @@
 """Measures that come from one backward pass to the word vectors."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import nn
 
-from plumbline.attribution.importances import Importances, empty_scores, explained_output, per_word, target_classes
+from plumbline.attribution.importances import (
+    Importances,
+    computed_by,
+    empty_scores,
+    explained_output,
+    per_word,
+    target_classes,
+)
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-def _logits(model: Any, batch: Batch, embedded: torch.Tensor, attention: str) -> torch.Tensor:
-    if attention == "attached":
-        return model(batch, embedded).logits
+@contextmanager
+def differentiable(model: nn.Module) -> Iterator[None]:
+    """Let gradients pass through recurrent layers of a model in evaluation mode.
+
+    cuDNN has no backward pass for them unless they are in training mode. They alone are put there, without dropout,
+    which is all that the mode means to them; the rest of the model stays in evaluation mode.
+    """
+    layers = [(layer, layer.training, layer.dropout) for layer in model.modules() if isinstance(layer, nn.RNNBase)]
+    for layer, _, _ in layers:
+        layer.training, layer.dropout = True, 0.0
+    try:
+        yield
+    finally:
+        for layer, training, dropout in layers:
+            layer.training, layer.dropout = training, dropout
+
+
+def _logits(model: Any, batch: Batch, embedded: torch.Tensor, modes: set[str]) -> dict[str, torch.Tensor]:
+    """Logits [B, C] with the attention attached, or held constant, from one pass through the encoder."""
+    if modes == {"attached"}:
+        return {"attached": model(batch, embedded).logits}
     hidden = model.encode(embedded, batch)
-    return model.decode(hidden, model.attend(hidden, batch).detach())
+    attention = model.attend(hidden, batch)
+    found = {"detached": model.decode(hidden, attention.detach())}
+    return found | {"attached": model.decode(hidden, attention)} if "attached" in modes else found
+
+
+def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Mapping[str, Any]]) -> list[Importances]:
+    """The measures that `gradient` gives for each set of options, from shared passes.
+
+    One forward pass for all, and one backward pass for each output that some request differentiates.
+    """
+    scores = [empty_scores(instances) for _ in requests]
+    targets = [np.empty(len(instances), dtype=np.int32) for _ in requests]
+    differentiated = {(r["attention"], r["target"], r["function"]): [] for r in requests}  # type: ignore[var-annotated]
+    for number, r in enumerate(requests):
+        differentiated[r["attention"], r["target"], r["function"]].append(number)
+
+    def work(index: np.ndarray, batch: Batch) -> None:
+        embedded = evaluator.model.embedding(batch.ids).detach().requires_grad_()
+        with differentiable(evaluator.model):
+            logits = _logits(evaluator.model, batch, embedded, {attention for attention, _, _ in differentiated})
+            for left, ((attention, target, function), numbers) in enumerate(differentiated.items(), 1):
+                classes = target_classes(target, logits[attention], instances.label[index])
+                # Rows do not touch each other, so the gradient of the sum holds each row's own gradient.
+                (slope,) = torch.autograd.grad(
+                    explained_output(logits[attention], classes, function).sum(),
+                    embedded,
+                    retain_graph=left < len(differentiated),
+                )
+                for number in numbers:
+                    request = requests[number]
+                    values = slope.norm(dim=-1) if request["reduction"] == "l2" else (slope * embedded).sum(dim=-1)
+                    values = values.abs() if request["sign"] == "absolute" else values
+                    per_word(values, instances, index, scores[number])
+                    targets[number][index] = classes.cpu().numpy()
+
+    evaluator.each(instances.ids, instances.maskable, work)
+    return [Importances(*pair) for pair in zip(scores, targets, strict=True)]
 
 
 @measure("gradient-norm", equation="‖∂f_c/∂e_t‖₂", attention="attached", function="logit", reduction="l2")
 @measure("input-x-gradient", equation="|e_t · ∂f_c/∂e_t|", attention="attached", function="logit")
 @measure("gradient-attached", equation="|e_t · ∂p_c/∂e_t|", attention="attached")
-@measure("gradient", needs=["gradient", "attention=detached:attention"], equation="|e_t · ∂p_c/∂e_t|, α constant")
+@measure(
+    "gradient",
+    needs=["gradient", "attention=detached:attention"],
+    cheap=True,
+    equation="|e_t · ∂p_c/∂e_t|, α constant",
+)
+@computed_by(gradients)
 def gradient(
     evaluator: Evaluator,
     instances: Instances,
@@ -38,17 +108,7 @@ def gradient(
     `dot` multiplies by the vector, which is the derivative with respect to the word's entry in a one-hot code
     (Jain & Wallace's gradient); `l2` is the norm. With attention `detached` the weights are held constant.
     """
-    scores = empty_scores(instances)
-    targets = np.empty(len(instances), dtype=np.int32)
-    for index, batch in evaluator.batches(instances.ids, instances.maskable):
-        embedded = evaluator.model.embedding(batch.ids).detach().requires_grad_()
-        # cuDNN has no backward for recurrent layers in evaluation mode; the plain kernels have.
-        with torch.backends.cudnn.flags(enabled=False):
-            logits = _logits(evaluator.model, batch, embedded, attention)
-            classes = target_classes(target, logits, instances.label[index])
-            # Rows do not touch each other, so the gradient of the sum holds each row's own gradient.
-            (slope,) = torch.autograd.grad(explained_output(logits, classes, function).sum(), embedded)
-        values = slope.norm(dim=-1) if reduction == "l2" else (slope * embedded).sum(dim=-1)
-        per_word(values.abs() if sign == "absolute" else values, instances, index, scores)
-        targets[index] = classes.cpu().numpy()
-    return Importances(scores, targets)
+    request = {
+        "target": target, "function": function, "attention": attention, "reduction": reduction, "sign": sign
+    }  # fmt: skip
+    return gradients(evaluator, instances, [request])[0]

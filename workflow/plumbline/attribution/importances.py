@@ -1,15 +1,18 @@
 """What a measure returns, and which output of the model it explains."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
 
 from plumbline.data.instances import Instances
+from plumbline.models.evaluator import Evaluator
 
 Target = Literal["predicted", "gold"] | int
 Function = Literal["probability", "logit"]
+Measure = TypeVar("Measure", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,20 @@ class Importances:
 
     scores: list[np.ndarray]
     target: np.ndarray | None = None
+
+
+# Several sets of options of one measure, computed together.
+Together = Callable[[Evaluator, Instances, Sequence[Mapping[str, Any]]], list[Importances]]
+
+
+def computed_by(together: Together) -> Callable[[Measure], Measure]:
+    """Mark a measure whose results for several sets of options come from passes that they share."""
+
+    def mark(measure: Measure) -> Measure:
+        measure.together = together  # type: ignore[attr-defined]
+        return measure
+
+    return mark
 
 
 def target_classes(target: Target, logits: torch.Tensor, labels: np.ndarray) -> torch.Tensor:

@@ -53,7 +53,7 @@ def leave_one_out(
     targets = instances.label.astype(np.int32) if output == "gold" else predicted_classes(before)
     scores: list[np.ndarray] = [np.empty(0, dtype=np.float32)] * len(instances)
     progress = tqdm(total=len(instances), desc=f"leave-one-out, seed {evaluator.seed}", unit="text", disable=None)
-    for chunk in chunks(instances, ROOM * evaluator.token_budget):
+    for chunk in chunks(instances, ROOM * evaluator.token_budget(int(instances.lengths.max()))):
         ids: list[np.ndarray] = []
         maskable: list[np.ndarray] = []
         for i in chunk:

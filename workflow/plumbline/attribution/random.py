@@ -10,7 +10,7 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-@measure("random", range=[0, 1], equation="U(0, 1)")
+@measure("random", cheap=True, range=[0, 1], equation="U(0, 1)")
 def random(evaluator: Evaluator, instances: Instances) -> Importances:
     """A uniform draw per word, from the seed and the instance alone, so that order and batch do not matter."""
     scores = []

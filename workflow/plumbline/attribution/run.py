@@ -1,7 +1,8 @@
-"""Explain the instances of a cell with one measure, seed by seed."""
+"""Explain the instances of a cell with some measures, seed by seed."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,33 +11,57 @@ from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
 
+KEYS = ("seed", "split", "instance", "target", "scores")
+
+
+class Asked(NamedTuple):
+    """A measure of the study: its registered function and its options."""
+
+    function: Callable[..., Importances]
+    options: Mapping[str, Any]
+
 
 def attribute(
-    evaluators: Iterable[Evaluator],
-    instances: Instances,
-    measure: Callable[..., Importances],
-    options: Mapping[str, Any],
-) -> dict[str, list[Any]]:
-    """Columns of the table `attributions`."""
+    evaluators: Iterable[Evaluator], instances: Instances, measures: Mapping[str, Asked]
+) -> tuple[dict[str, dict[str, list[Any]]], dict[str, float]]:
+    """For each measure the columns of its table `attributions`, and the seconds it took.
+
+    Measures that one function computes in shared passes share their seconds too.
+    """
     words = [int(maskable.sum()) for maskable in instances.maskable]
-    columns: dict[str, list[Any]] = {key: [] for key in ("seed", "split", "instance", "target", "scores")}
+    columns: dict[str, dict[str, list[Any]]] = {name: {key: [] for key in KEYS} for name in measures}
+    seconds = dict.fromkeys(measures, 0.0)
+    families: dict[Any, list[str]] = {}
+    for name, asked in measures.items():
+        families.setdefault(getattr(asked.function, "together", name), []).append(name)
     for evaluator in evaluators:
-        importances = measure(evaluator, instances, **options)
-        check_scores(importances, words)
-        columns["seed"] += [evaluator.seed] * len(instances)
-        columns["split"] += instances.split.tolist()
-        columns["instance"] += instances.instance.tolist()
-        columns["target"] += [None] * len(instances) if importances.target is None else importances.target.tolist()
-        columns["scores"] += [np.asarray(scores, dtype=np.float32) for scores in importances.scores]
-    return columns
+        for together, names in families.items():
+            started = time.perf_counter()
+            if callable(together):
+                found = together(evaluator, instances, [measures[name].options for name in names])
+            else:
+                found = [measures[name].function(evaluator, instances, **measures[name].options) for name in names]
+            share = (time.perf_counter() - started) / len(names)
+            for name, importances in zip(names, found, strict=True):
+                seconds[name] += share
+                check_scores(importances, words, name)
+                table = columns[name]
+                table["seed"] += [evaluator.seed] * len(instances)
+                table["split"] += instances.split.tolist()
+                table["instance"] += instances.instance.tolist()
+                target = importances.target
+                table["target"] += [None] * len(instances) if target is None else target.tolist()
+                table["scores"] += [np.asarray(scores, dtype=np.float32) for scores in importances.scores]
+    return columns, seconds
 
 
-def check_scores(importances: Importances, words: list[int]) -> None:
+def check_scores(importances: Importances, words: list[int], name: str = "") -> None:
     """A measure must give one number per word of every instance."""
+    named = f"The measure '{name}'" if name else "The measure"
     if len(importances.scores) != len(words):
-        raise PlumblineError(f"The measure gave scores for {len(importances.scores)} of {len(words)} instances.")
+        raise PlumblineError(f"{named} gave scores for {len(importances.scores)} of {len(words)} instances.")
     for i, (scores, count) in enumerate(zip(importances.scores, words, strict=True)):
         if np.shape(scores) != (count,):
             raise PlumblineError(
-                f"The measure gave scores of shape {np.shape(scores)} for instance {i}, which has {count} words."
+                f"{named} gave scores of shape {np.shape(scores)} for instance {i}, which has {count} words."
             )

@@ -3,7 +3,7 @@
 import types
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
@@ -57,8 +57,13 @@ class ProtocolEntry(Entry):
 class Compute(Recipe):
     """How work is cut. Results do not depend on it."""
 
-    token_budget: int = Field(
-        16384, ge=1, description="Tokens, padding included, that one forward pass may hold; bounds the memory."
+    token_budget: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        "auto",
+        description="Tokens, padding included, that one forward pass may hold; bounds the memory. `auto` is chosen "
+        "from the free memory when a job starts.",
+    )
+    slots_per_gpu: int = Field(
+        1, ge=1, description="Jobs that may share a GPU. With 4 and one GPU, ask for `--resources gpu=4`."
     )
 
 

@@ -31,14 +31,12 @@ class Batch:
 
 def collate(ids: Sequence[np.ndarray], attendable: Sequence[np.ndarray], device: torch.device | str = "cpu") -> Batch:
     """Pad rows to the longest of them."""
-    width = max(len(row) for row in ids)
-    padded = np.full((len(ids), width), PAD, dtype=np.int64)
-    present = np.zeros((len(ids), width), dtype=bool)
-    attended = np.zeros((len(ids), width), dtype=bool)
-    for i, (row, free) in enumerate(zip(ids, attendable, strict=True)):
-        padded[i, : len(row)] = row
-        present[i, : len(row)] = True
-        attended[i, : len(row)] = free
+    lengths = np.array([len(row) for row in ids])
+    present = np.arange(lengths.max()) < lengths[:, None]
+    padded = np.full(present.shape, PAD, dtype=np.int64)
+    attended = np.zeros(present.shape, dtype=bool)
+    padded[present] = np.concatenate([*ids])
+    attended[present] = np.concatenate([*attendable])
     return Batch(*(torch.from_numpy(array).to(device) for array in (padded, present, attended)))
 
 

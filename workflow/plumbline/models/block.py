@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import load
 from plumbline.store import read_tensors
@@ -27,15 +28,16 @@ def trained_models(
     options: Mapping[str, Any],
     classes: int,
     seeds: list[int],
-    token_budget: int,
+    budget: Budget | int,
     device: torch.device | str = "cpu",
 ) -> Iterator[Evaluator]:
-    """The models of a block, one at a time, ready to be asked."""
+    """The models of a block, one at a time, ready to be asked, with one budget for all."""
+    budget = budget if isinstance(budget, Budget) else Budget(budget)
     for seed in seeds:
         state = read_tensors(weights, prefix=f"{seed}/")
         model = build(pointer, options, state["embedding.weight"], classes)
         model.load_state_dict(state)
-        yield Evaluator(model.requires_grad_(False), seed, token_budget, device)
+        yield Evaluator(model.requires_grad_(False), seed, budget, device)
 
 
 def predicted_classes(probabilities: np.ndarray) -> np.ndarray:

@@ -5,9 +5,12 @@ from contextlib import contextmanager
 
 import torch
 
+from plumbline.gpus import claim
 
-def choose_device() -> torch.device:
-    """The first visible GPU, or the CPU."""
+
+def choose_device(slots_per_gpu: int = 1) -> torch.device:
+    """A GPU, locked for this process until it ends, or the CPU where there is none."""
+    claim(slots_per_gpu)
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 

@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from plumbline.config.recipes import Training
 from plumbline.models.batch import Batch, plan
+from plumbline.models.budget import Budget
 from plumbline.models.devices import arithmetic
 from plumbline.models.recorded import Recorded
 from plumbline.models.rows import Rows
@@ -63,11 +64,12 @@ def parameter_groups(model: nn.Module, training: Training) -> list[dict[str, Any
     return [group for group in groups if group["params"]]
 
 
-def planned(rows: Rows, token_budget: int) -> Planned:
+def planned(rows: Rows, model: nn.Module, budget: Budget) -> Planned:
     """Batches of all rows, within the budget: their positions, on the device, and their width."""
+    tokens = budget.settle(model, int(rows.lengths.max()), rows.device)
     return [
         (torch.from_numpy(index).to(rows.device), int(rows.lengths[index].max()))
-        for index in plan(rows.lengths, token_budget, rows.device)
+        for index in plan(rows.lengths, tokens, rows.device)
     ]
 
 
@@ -93,7 +95,7 @@ class Learner:
         train: Rows,
         held_out: Rows,
         training: Training,
-        token_budget: int,
+        budget: Budget,
         objective: Objective = weighted_cross_entropy,
         record: bool = False,
     ) -> None:
@@ -107,7 +109,7 @@ class Learner:
         self._run: Callable[[int, int], None] = Recorded(self._step, self._stream) if self._stream else self._step
         self._widths: np.ndarray | None = None
         self._shapes: list[tuple[int, int]] = []
-        self._evaluation = planned(held_out, token_budget)
+        self._evaluation = planned(held_out, self.model, budget)
         on_gpu = torch.device(device).type == "cuda"
         # AMSGrad, and L2 as a term of the gradient: Adam's `weight_decay`, not AdamW's.
         self._optimiser = torch.optim.Adam(

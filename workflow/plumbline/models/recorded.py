@@ -6,10 +6,13 @@ side by side.
 """
 
 import gc
+import warnings
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import torch
+
+from plumbline.models.budget import out_of_memory
 
 
 class Recorded:
@@ -24,6 +27,7 @@ class Recorded:
         self.stream = stream
         self.graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
         self._pool: Any = None
+        self._recordable = True
 
     def __call__(self, *shape: Hashable) -> None:
         if self._pool is None:
@@ -32,9 +36,23 @@ class Recorded:
                 self.work(*shape)
             return
         with torch.cuda.stream(self.stream):
-            if shape not in self.graphs:
-                self.graphs[shape] = self._record(*shape)
-            self.graphs[shape].replay()
+            if self._recordable and shape not in self.graphs:
+                self._try_to_record(shape)
+            if shape in self.graphs:
+                self.graphs[shape].replay()
+            else:
+                self.work(*shape)
+
+    def _try_to_record(self, shape: tuple[Hashable, ...]) -> None:
+        # Recording runs nothing, so work that cannot be recorded has not happened and can simply be run.
+        try:
+            self.graphs[shape] = self._record(*shape)
+        except RuntimeError as error:
+            if out_of_memory(error):
+                raise
+            self._recordable = False
+            reason = str(error).splitlines()[0]
+            warnings.warn(f"plumbline: steps cannot be recorded, so training is slower: {reason}", stacklevel=4)
 
     def _record(self, *shape: Hashable) -> torch.cuda.CUDAGraph:
         # Not `torch.cuda.graph`, which first waits for all streams. The garbage collector must not run meanwhile: if it

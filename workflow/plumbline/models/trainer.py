@@ -1,7 +1,6 @@
 """Training: a block of seeds on one dataset, each seed by itself and reproducible to the byte on one machine."""
 
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from plumbline.config.recipes import Training
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.block import build
+from plumbline.models.budget import Budget, out_of_memory
 from plumbline.models.learner import Learner, class_weights, planned, probabilities
 from plumbline.models.rows import Rows
 
@@ -42,7 +42,7 @@ def train_together(
     rows: Mapping[str, Rows],
     training: Training,
     seeds: list[int],
-    token_budget: int,
+    budget: Budget,
     record: bool = False,
 ) -> list[Trained]:
     """Train seeds step by step in turn; recorded ones run side by side on a GPU."""
@@ -50,7 +50,7 @@ def train_together(
     for seed in seeds:
         torch.manual_seed(seed)
         learners.append(
-            Learner(build(), seed, rows["train"], rows[training.select_on], training, token_budget, record=record)
+            Learner(build(), seed, rows["train"], rows[training.select_on], training, budget, record=record)
         )
     history: dict[int, list[dict[str, Any]]] = {seed: [] for seed in seeds}
     named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
@@ -80,7 +80,7 @@ def train_together(
         if not active:
             break
     progress.close()
-    plans = {name: planned(split, token_budget) for name, split in rows.items()}
+    plans = {name: planned(split, learners[0].model, budget) for name, split in rows.items()}
     trained = []
     for learner in learners:
         chosen = learner.finish()
@@ -95,7 +95,7 @@ def train_seeds(
     rows: Mapping[str, Rows],
     training: Training,
     seeds: list[int],
-    token_budget: int,
+    budget: Budget,
     record: bool,
 ) -> list[Trained]:
     """Train seeds: side by side where steps are recorded, fewer at a time if memory runs out; else one by one."""
@@ -104,16 +104,20 @@ def train_seeds(
     while pending:
         group = pending.pop(0)
         try:
-            trained += train_together(build, rows, training, group, token_budget, record)
-        except torch.OutOfMemoryError:
-            if len(group) == 1:
-                raise PlumblineError(
-                    "One seed alone does not fit into the device's memory; lower `batch_size` in the model's training."
-                ) from None
-            half = len(group) // 2
-            pending = [group[:half], group[half:], *pending]
-            warnings.warn(f"Out of memory with {len(group)} seeds at once; going on with {half}.", stacklevel=2)
+            trained += train_together(build, rows, training, group, budget, record)
+            continue
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+        if len(group) == 1:
+            raise PlumblineError(
+                "One seed alone does not fit into the device's memory; lower `batch_size` in the model's training, or "
+                "set `compute.token_budget`."
+            )
         torch.cuda.empty_cache()
+        half = len(group) // 2
+        pending = [group[:half], group[half:], *pending]
+        budget.note(f"out of memory: {len(group)} seeds at once are too many, going on with {half}")
     return trained
 
 
@@ -126,7 +130,7 @@ def train_block(
     classes: int,
     training: Training,
     seeds: list[int],
-    token_budget: int,
+    budget: Budget | int,
     device: torch.device | str = "cpu",
 ) -> tuple[dict[str, torch.Tensor], dict[str, list[Any]], dict[str, list[Any]]]:
     """Train every seed. Returns the weights, named ``seed/parameter``, and the columns of history and predictions."""
@@ -135,10 +139,9 @@ def train_block(
     predictions: dict[str, list[Any]] = {key: [] for key in ("seed", "split", "instance", "label", "probabilities")}
     rows = split_rows(splits, classes, training, device)
     record = torch.device(device).type == "cuda"
+    budget = budget if isinstance(budget, Budget) else Budget(budget)
     blueprint = lambda: build(pointer, options, embedding, classes, trainable)  # noqa: E731
-    for seed, trained in zip(
-        seeds, train_seeds(blueprint, rows, training, seeds, token_budget, record), strict=True
-    ):
+    for seed, trained in zip(seeds, train_seeds(blueprint, rows, training, seeds, budget, record), strict=True):
         weights |= {f"{seed}/{name}": tensor for name, tensor in trained.state.items()}
         chosen = {"seed": seed, "epoch": trained.chosen_epoch, "split": training.select_on, "metric": "chosen_epoch"}
         for row in [

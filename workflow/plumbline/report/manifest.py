@@ -18,6 +18,6 @@ def manifest(study: dict[str, Any], excluded: list[dict[str, Any]], timings: pd.
         "host": platform.node(),
         "devices": sorted(map(str, timings["device"].unique())),
         "seconds": float(timings["seconds"].sum()),
-        "jobs": len(timings),
+        "runs": int(timings["event"].isna().sum()),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -96,9 +96,9 @@ def named(dataset: str, variant: str) -> str:
 
 
 def timings_table(timings: pd.DataFrame) -> Table:
-    """What the jobs of each rule cost together."""
+    """What the work of each rule cost together."""
     rows = []
-    for cell, group in plain(timings).groupby(["rule", "device"]):
+    for cell, group in plain(timings[timings["event"].isna()]).groupby(["rule", "device"]):
         rule, device = map(str, cell)
         rows.append(
             [
@@ -114,15 +114,19 @@ def timings_table(timings: pd.DataFrame) -> Table:
                 numeric(group["rows_per_second"].median(), 1),
             ]
         )
-    columns = ["rule", "device", "jobs", "seconds, all", "median", "longest", "start-up, all", "memory, MiB"]
+    columns = ["rule", "device", "runs", "seconds, all", "median", "longest", "start-up, all", "memory, MiB"]
     columns += ["GPU memory, MiB", "rows per second"]
     return Table(
-        "What the jobs of each rule took; memory is the highest of any job.", columns, rows, frozenset(range(2, 10))
+        "What each rule took. Cheap measures share a job, and its start-up; each counts as a run. Memory is the "
+        "highest of any job.",
+        columns,
+        rows,
+        frozenset(range(2, 10)),
     )
 
 
 def jobs_table(timings: pd.DataFrame) -> Table:
-    """Every heavy job, the longest first."""
+    """All heavy work, the longest first; last what happened out of the ordinary."""
     keys = ["rule", "dataset", "model", "seeds", "measure"]
     frame = plain(timings).sort_values(["seconds", *keys], ascending=[False] + [True] * 5, kind="stable")
     rows = [
@@ -131,8 +135,10 @@ def jobs_table(timings: pd.DataFrame) -> Table:
             numeric(line["seconds"], 1),
             numeric(line["peak_rss"], 0),
             numeric(line["rows_per_second"], 1),
+            numeric(line["token_budget"], 0),
+            Cell("" if pd.isna(line["event"]) else str(line["event"])),
         ]
         for line in frame.to_dict("records")
     ]
-    columns = [*keys, "seconds", "memory, MiB", "rows per second"]
-    return Table("All jobs, the longest first.", columns, rows, frozenset((5, 6, 7)))
+    columns = [*keys, "seconds", "memory, MiB", "rows per second", "token budget", "event"]
+    return Table("All runs, the longest first.", columns, rows, frozenset((5, 6, 7, 8)))

@@ -6,15 +6,17 @@ from typing import Any
 import pandas as pd
 
 KEYS = ("dataset", "variant", "model", "seeds", "measure")
-COSTS = ("seconds", "startup_seconds", "peak_rss", "peak_gpu", "device", "rows", "rows_per_second")
+COSTS = ("seconds", "startup_seconds", "peak_rss", "peak_gpu", "device", "rows", "rows_per_second", "token_budget")
+WHOLE = {"rows": "Int64", "token_budget": "Int64"}
 
 
 def timings(manifests: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Rows of the table `timings`; memory in MiB."""
-    rows = [
-        {"rule": manifest["rule"]}
-        | {key: manifest["keys"].get(key) for key in KEYS}
-        | {cost: manifest[cost] for cost in COSTS}
-        for manifest in manifests
-    ]
-    return pd.DataFrame(rows).sort_values(["rule", *KEYS], ignore_index=True)
+    """Rows of the table `timings`; memory in MiB. One row per piece of work, and one more, which has `event` and no
+    costs, for everything out of the ordinary that happened to it."""
+    rows = []
+    for manifest in manifests:
+        keys = {"rule": manifest["rule"]} | {key: manifest["keys"].get(key) for key in KEYS}
+        rows.append(keys | {cost: manifest[cost] for cost in COSTS} | {"event": None})
+        rows += [keys | {"device": manifest["device"], "event": event} for event in manifest["events"]]
+    frame = pd.DataFrame(rows).astype(WHOLE)
+    return frame.sort_values(["rule", *KEYS], kind="stable", ignore_index=True)

@@ -1,0 +1,41 @@
+"""Peak memory of leave-one-out on long texts at two token budgets, each in a process of its own."""
+
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import torch
+from data import evaluator, texts
+
+from plumbline.attribution.leave_one_out import leave_one_out
+
+BUDGETS = {"cpu": (4096, 16384), "cuda": (16384, 262144)}
+
+
+def lines(device: str) -> Iterator[str]:
+    """One sentence per budget."""
+    for budget in BUDGETS[device]:
+        command = [sys.executable, __file__, device, str(budget)]
+        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        yield f"leave-one-out, bilstm-tanh, 8 texts of 400 words, {device}, budget {budget:,} tokens: {told}"
+
+
+def main(device: str, budget: int) -> None:
+    """The memory that the work adds to what the process and the model hold."""
+    torch.set_num_threads(1)
+    asked = evaluator("bilstm-tanh", budget, device)
+    leave_one_out(asked, texts(1, 20))
+
+    def peak() -> float:
+        if device == "cuda":
+            return torch.cuda.max_memory_allocated() / 2**20
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    before = peak()
+    leave_one_out(asked, texts(8, 400, exactly=True))
+    print(f"peak {peak():,.0f} MiB, {peak() - before:,.0f} MiB above the model at rest")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

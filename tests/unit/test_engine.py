@@ -1,0 +1,187 @@
+"""The parts of the training engine, on the CPU; test_gpu.py compares its two ways on a GPU."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from plumbline.config.recipes import Training
+from plumbline.conformance import example_instances, example_model
+from plumbline.errors import PlumblineError
+from plumbline.models.batch import collate
+from plumbline.models.budget import Budget
+from plumbline.models.learner import Learner, batch_order
+from plumbline.models.performance import PERFORMANCE
+from plumbline.models.rows import Rows
+from plumbline.models.selection import METRICS, scores
+from plumbline.models.trainer import split_rows, train_seeds, train_together
+from plumbline.models.widths import choose_widths
+from plumbline.registry import Registry
+
+REGISTRY = Registry()
+INSTANCES = example_instances(70)
+SPLITS = {"train": INSTANCES, "dev": example_instances(30, seed=1), "test": example_instances(20, seed=2)}
+
+
+def make(name="bilstm-tanh"):
+    return example_model(REGISTRY.get("model", name), 3)
+
+
+def test_gathered_batches_are_the_collated_ones():
+    rows = Rows(INSTANCES, "cpu", {"weight": np.arange(70.0)})
+    index = [3, 40, 11, 3]
+    expected = collate([INSTANCES.ids[i] for i in index], [INSTANCES.maskable[i] for i in index])
+    width = expected.ids.shape[1]
+    batch, columns = rows.batch(torch.tensor(index), width + 4)
+    for name in ("ids", "present", "attendable"):
+        wide = getattr(batch, name)
+        assert torch.equal(wide[:, :width], getattr(expected, name)) and not wide[:, width:].any()
+    assert columns["label"].tolist() == INSTANCES.label[index].tolist() and columns["weight"].tolist() == index
+
+
+def test_columns_per_token_are_padded_as_the_text_is():
+    rows = Rows(INSTANCES, "cpu", {"place": [np.arange(1.0, len(ids) + 1) for ids in INSTANCES.ids]})
+    batch, columns = rows.batch(torch.tensor([5, 0]), 12)
+    expected = torch.arange(1.0, 13).repeat(2, 1) * batch.present
+    assert torch.equal(columns["place"], expected)
+    with pytest.raises(ValueError, match="column 'place' does not have one value per token"):
+        Rows(INSTANCES, "cpu", {"place": [np.ones(3)] * 70})
+
+
+def test_widths_waste_the_least_that_can_be():
+    random = np.random.default_rng(0)
+    for cost in (0.5, 4, 40):
+        needed = random.integers(3, 14, size=60)
+        longest = 15
+
+        def total(widths, needed=needed, cost=cost):
+            return cost * sum(widths) + 8 * sum(min(w for w in widths if w >= n) for n in needed)
+
+        every = [
+            [*some, longest] for k in range(12) for some in itertools.combinations(range(3, longest), k)
+        ]  # fmt: skip
+        found = choose_widths(needed, longest, 8, cost)
+        assert total(found.tolist()) == pytest.approx(min(map(total, every)))
+        assert found[-1] == longest and (np.diff(found) > 0).all()
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_selection_scores_are_the_reported_ones(classes):
+    random = np.random.default_rng(classes)
+    for round in range(20):
+        labels = np.append(np.arange(classes), random.integers(classes, size=40))
+        # Few distinct values, so that there are ties.
+        told = random.integers(1, 4, size=(len(labels), classes)).astype(np.float32)
+        if round == 0:
+            told[:, 0] = 9  # Only one class is ever predicted.
+        told /= told.sum(1, keepdims=True)
+        found = scores(torch.from_numpy(told), torch.from_numpy(labels)).tolist()
+        assert found == pytest.approx([PERFORMANCE[name](told, labels) for name in METRICS], abs=1e-6)
+
+
+def test_selection_scores_without_a_class_or_a_number():
+    told = torch.tensor([[0.4, 0.6], [0.7, 0.3]])
+    assert scores(told, torch.tensor([1, 1]))[3].isnan()
+    assert scores(told * torch.nan, torch.tensor([0, 1]))[3].isnan()
+
+
+def plain_epoch(model, training, seed):
+    """A loop as everybody writes it, to compare with; returns the mean loss."""
+    random = np.random.default_rng(seed)
+    optimiser = torch.optim.Adam(model.parameters(), lr=training.learning_rate, amsgrad=True)
+    total = 0.0
+    for index in batch_order(INSTANCES.lengths, training, random):
+        batch = collate([INSTANCES.ids[i] for i in index], [INSTANCES.maskable[i] for i in index])
+        labels = torch.from_numpy(INSTANCES.label[index]).long()
+        loss = cross_entropy(model(batch).logits, labels, reduction="sum")
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        total += loss.item()
+    return total / len(INSTANCES)
+
+
+@pytest.mark.parametrize("name", ["bilstm-tanh", "cnn-tanh", "average-dot", "bag-of-words"])
+def test_a_learner_does_what_a_plain_loop_does(name):
+    training = Training(epochs=1, first_eligible_epoch=1, weight_decay=0, class_weights="none", learning_rate=0.01)
+    rows = split_rows(SPLITS, 2, training, "cpu")
+    learner = Learner(make(name), 5, rows["train"], rows["dev"], training, Budget(400))
+    for number in range(len(learner.begin_epoch())):
+        learner.step(number)
+    learner.end_epoch(1)
+    other = make(name)
+    assert learner.read_epoch(1)["loss"] == pytest.approx(plain_epoch(other, training, 5), abs=1e-5)
+    for (key, a), b in zip(learner.model.state_dict().items(), other.state_dict().values(), strict=True):
+        torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-4, msg=key)
+
+
+def test_a_loss_may_read_another_models_outputs_and_attention():
+    """An adversary: keep the base model's predictions, move its attention."""
+    base = make().eval()
+    with torch.no_grad():
+        told = base(collate(INSTANCES.ids, INSTANCES.maskable))
+    attention = [told.attention[i, : len(ids)].numpy() for i, ids in enumerate(INSTANCES.ids)]
+    columns = {"base": told.logits.softmax(-1).numpy(), "attention": attention}
+    rows = Rows(INSTANCES, "cpu", columns)
+
+    def objective(model, batch, row):
+        output = model(batch)
+        moved = (output.attention - row["attention"]).abs().sum(1)
+        return (output.logits.softmax(-1) - row["base"]).abs().sum(1) - moved
+
+    training = Training(epochs=12, first_eligible_epoch=1, learning_rate=0.02, weight_decay=0)
+    adversary = example_model(REGISTRY.get("model", "bilstm-tanh"), 4)
+    learner = Learner(adversary, 0, rows, rows, training, Budget(400), objective)
+    losses = []
+    for epoch in range(1, 13):
+        for number in range(len(learner.begin_epoch())):
+            learner.step(number)
+        learner.end_epoch(epoch)
+        losses.append(learner.read_epoch(epoch)["loss"])
+    assert losses[-1] < losses[0] - 0.5 and losses[-1] < -0.8
+
+
+def test_mixed_precision_learns_too():
+    found = {}
+    for precision in ("float32", "bfloat16"):
+        training = Training(epochs=3, precision=precision, learning_rate=0.01)
+        rows = split_rows(SPLITS, 2, training, "cpu")
+        (trained,) = train_together(make, rows, training, [0], Budget(400))
+        found[precision] = [row["value"] for row in trained.history if row["metric"] == "loss"]
+        assert all(tensor.dtype == torch.float32 for tensor in trained.state.values())
+    assert found["float32"] != found["bfloat16"]
+    assert found["float32"] == pytest.approx(found["bfloat16"], abs=0.05)
+
+
+def test_seeds_that_do_not_fit_together_train_in_smaller_groups(monkeypatch):
+    training = Training(epochs=2)
+    rows = split_rows(SPLITS, 2, training, "cpu")
+    alone = [train_together(make, rows, training, [seed], Budget(400))[0] for seed in range(5)]
+    sizes = []
+
+    def short_of_memory(build, rows, training, seeds, budget, record):
+        sizes.append(len(seeds))
+        if len(seeds) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return train_together(build, rows, training, seeds, budget)
+
+    monkeypatch.setattr("plumbline.models.trainer.train_together", short_of_memory)
+    budget = Budget(400)
+    with pytest.warns(UserWarning, match="5 seeds at once are too many, going on with 2"):
+        found = train_seeds(make, rows, training, list(range(5)), budget, record=True)
+    assert sizes == [5, 2, 3, 1, 2] and len(budget.events) == 2
+    for one, other in zip(alone, found, strict=True):
+        assert all(torch.equal(one.state[name], other.state[name]) for name in one.state)
+
+
+def test_one_seed_that_does_not_fit_is_one_sentence(monkeypatch):
+    def never(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("plumbline.models.trainer.train_together", never)
+    with pytest.raises(
+        PlumblineError, match="One seed alone does not fit into the device's memory; lower `batch_size`"
+    ):
+        train_seeds(make, {}, Training(), [0], Budget(400), record=True)

@@ -1,0 +1,101 @@
+"""How many tokens one forward pass may hold, so that memory stays bounded whatever is computed."""
+
+import warnings
+from typing import Any
+
+import psutil
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from plumbline.data.vocabulary import UNK
+from plumbline.errors import PlumblineError
+from plumbline.models.batch import Batch
+
+# More tokens than this make a pass no faster.
+USEFUL_TOKENS = {"cpu": 16384, "cuda": 262144}
+# A pass may take this share of the free memory: other jobs may want the rest. What a forward pass allocates is counted
+# once more for gradients and once for the kernels' own workspace.
+SHARE, COPIES = 0.5, 3
+
+
+class _Counted(TorchDispatchMode):
+    """Counts the bytes that every operation allocates, as if none were ever freed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: dict[int, Any] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, torch.Tensor):
+                # Kept alive, so that no later tensor comes to lie in the same place.
+                self.held[leaf.untyped_storage().data_ptr()] = leaf.untyped_storage()
+        return result
+
+    @property
+    def bytes(self) -> int:
+        return sum(storage.nbytes() for storage in self.held.values())
+
+
+@torch.no_grad()
+def bytes_per_token(model: Any, length: int, device: torch.device | str) -> float:
+    """What one token of a text of this length costs in a forward pass."""
+    ids = torch.full((1, length), UNK, device=device)
+    every = torch.ones(1, length, dtype=torch.bool, device=device)
+    with _Counted() as counted:
+        model(Batch(ids, every, every))
+    return counted.bytes / length
+
+
+def free_bytes(device: torch.device | str, memory_mb: int | None) -> int:
+    """Free memory: the GPU's, or the machine's within what the job may take."""
+    if torch.device(device).type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    available = int(psutil.virtual_memory().available)
+    return min(available, memory_mb * 2**20) if memory_mb else available
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on a GPU or on the host."""
+    return isinstance(error, torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    )
+
+
+class Budget:
+    """The tokens that a pass may hold, padding included. Without a number it is chosen from the free memory when the
+    first pass is planned. Shared by the models of a job: when memory runs out it is halved for all of them."""
+
+    def __init__(self, tokens: int | None = None, memory_mb: int | None = None) -> None:
+        self._asked = tokens or None
+        self._memory_mb = memory_mb
+        self.tokens = tokens or 0
+        self.events: list[str] = []
+
+    def settle(self, model: Any, longest: int, device: torch.device | str) -> int:
+        """The budget for rows of up to `longest` tokens."""
+        if self._asked is None and longest > self.tokens:
+            free = free_bytes(device, self._memory_mb)
+            fitting = int(SHARE * free / (COPIES * bytes_per_token(model, longest, device)))
+            wanted = USEFUL_TOKENS[torch.device(device).type] if not self.events else self.tokens
+            self.tokens = max(longest, min(wanted, fitting))
+        return self.tokens
+
+    def halve(self, longest: int, device: torch.device | str) -> None:
+        """Half the tokens, but enough for one row; refused if that changes nothing."""
+        if torch.device(device).type == "cuda":
+            torch.cuda.empty_cache()
+        halved = max(self.tokens // 2, longest)
+        if halved >= self.tokens:
+            raise PlumblineError(
+                f"A text of {longest} tokens does not fit into the memory of device '{device}', even alone in a pass."
+            )
+        self.tokens = halved
+        self.note(f"out of memory: token budget halved to {halved}")
+
+    def note(self, event: str) -> None:
+        """Warn, and keep the event for the timings."""
+        self.events.append(event)
+        warnings.warn(f"plumbline: {event}.", stacklevel=3)
