@@ -17,7 +17,7 @@ DEFAULT = {
 }  # fmt: skip
 ATTACHED = DEFAULT | {"attention": "attached"}
 INPUT_X_GRADIENT = ATTACHED | {"function": "logit"}
-NORM = INPUT_X_GRADIENT | {"reduction": "l2"}
+FAMILY = [DEFAULT, ATTACHED, INPUT_X_GRADIENT, INPUT_X_GRADIENT | {"reduction": "l2"}]
 
 
 def one_pass_per_position(asked: Evaluator, instances: Instances) -> list[np.ndarray]:
@@ -54,10 +54,9 @@ def rows(device: str) -> Iterator[Row]:
                 lambda asked=asked, options=options: gradient(asked, instances, **options),
                 rows=len(instances),
             )
-        requests = [DEFAULT, ATTACHED, INPUT_X_GRADIENT, NORM]
         yield compare(
             f"four gradient measures, one by one and from shared passes, {where}",
-            lambda asked=asked: [gradient(asked, instances, **options) for options in requests],
-            lambda asked=asked: gradients(asked, instances, requests),
+            lambda asked=asked: [gradient(asked, instances, **options) for options in FAMILY],
+            lambda asked=asked: gradients(asked, instances, FAMILY),
             rows=4 * len(instances),
         )

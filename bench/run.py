@@ -1,9 +1,9 @@
 """Print one table of ratios of the plain way against ours, measured in this run on this machine.
 
-    python bench/run.py [--only NAME ...] [PREPARED ...]
+    python bench/run.py [--only NAME ...] [--devices NAME ...] [--data FOLDER ...]
 
-PREPARED are folders of prepared datasets, such as results/data/sst, for the training on a GPU; without them random texts
-of SST's sizes are used.
+`--data` names prepared datasets, such as results/data/sst, for the training on a GPU; without it random texts of SST's
+sizes are used.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def rows(groups: list[str], devices: list[str], prepared: list[Path]) -> Iterato
 def main() -> None:
     """All benchmarks, one thread on the CPU; on a GPU too where there is one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("prepared", nargs="*", type=Path)
+    parser.add_argument("--data", nargs="+", type=Path, default=[])
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
     parser.add_argument("--devices", nargs="+", choices=["cpu", "cuda"])
     arguments = parser.parse_args()
@@ -55,7 +55,7 @@ def main() -> None:
     name = torch.cuda.get_device_name() if gpu else "no GPU"
     print(f"{processor()}, {os.cpu_count()} cores, one thread; {name}; torch {torch.__version__}\n")
     print("| what | plain [s] | ours [s] | ratio | |\n|---|---|---|---|---|")
-    for row in rows(arguments.only, devices, arguments.prepared):
+    for row in rows(arguments.only, devices, arguments.data):
         ratio = row.plain / row.ours
         print(f"| {row.what} | {row.plain:.3f} | {row.ours:.4f} | {ratio:.1f} | {row.note} |", flush=True)
     if "memory" in arguments.only:

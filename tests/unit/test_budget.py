@@ -87,7 +87,7 @@ def test_bytes_per_token_count_what_a_pass_allocates():
             hidden = torch.zeros(*batch.ids.shape, 100)  # 400 bytes a token,
             return (hidden + 1).transpose(0, 1)  # as many again, and a view.
 
-    assert bytes_per_token(Two(), 10, "cpu") == pytest.approx(800)
+    assert bytes_per_token(Two(), 10, "cpu") == pytest.approx(800, abs=2)
 
 
 def test_a_chosen_budget_grows_with_longer_rows_only_if_it_must(monkeypatch):

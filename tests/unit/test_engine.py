@@ -1,6 +1,8 @@
 """The parts of the training engine, on the CPU; test_gpu.py compares its two ways on a GPU."""
 
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -185,3 +187,18 @@ def test_one_seed_that_does_not_fit_is_one_sentence(monkeypatch):
         PlumblineError, match="One seed alone does not fit into the device's memory; lower `batch_size`"
     ):
         train_seeds(make, {}, Training(), [0], Budget(400), record=True)
+
+
+def test_an_optimiser_does_not_import_the_compiler():
+    program = (
+        "import sys, torch\n"
+        "from plumbline.config.recipes import Training\n"
+        "from plumbline.models.learner import adam\n"
+        "model = torch.nn.Linear(2, 1)\n"
+        "optimiser = adam(model, Training(), on_gpu=False)\n"
+        "model(torch.ones(1, 2)).sum().backward()\n"
+        "optimiser.step()\n"
+        "optimiser.zero_grad()\n"
+        "sys.exit('torch._dynamo' in sys.modules)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -109,7 +109,7 @@ def test_a_loss_may_read_another_models_outputs():
             moved = (output.attention - row["attention"]).square().sum(1)
             return (output.logits.softmax(-1) - row["base"]).square().sum(1) - moved
 
-        training = Training(epochs=4, learning_rate=0.01)
+        training = Training(epochs=4)
         learner = Learner(make(seed=4), 0, rows, rows, training, Budget(600), objective, record)
         for epoch in range(1, 5):
             for number in range(len(learner.begin_epoch())):

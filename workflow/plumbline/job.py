@@ -47,7 +47,7 @@ def _age() -> float:
 
 
 class Part(NamedTuple):
-    """A part of a job's work: its manifest's path, the rows it made, its seconds, and the measure it is for, if no wildcard says it."""
+    """A part of a job's work: its manifest's path, the rows it made, its seconds and its measure, if it has one."""
 
     path: str
     rows: int

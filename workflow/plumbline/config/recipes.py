@@ -75,11 +75,11 @@ class Training(Recipe):
     first_eligible_epoch: int = Field(
         2, ge=1, description="Epochs before this one are never chosen (Jain & Wallace: 2)."
     )
-
-    precision: Literal["float32", "tf32", "bfloat16"] = Field(
-        "float32",
-        description="Arithmetic of training. `tf32` rounds matrix products on a GPU, `bfloat16` is mixed precision; "
-        "docs/engine.md states what each does to speed and scores. Explanations are always computed in float32.",
+    precision: Literal["tf32", "float32", "bfloat16"] = Field(
+        "tf32",
+        description="Arithmetic of training. `tf32` is PyTorch's default on a GPU and float32 on a CPU; `float32` is "
+        "exact on both; `bfloat16` is mixed precision. docs/engine.md states what each does to speed and scores. "
+        "Explanations are always computed in float32.",
     )
 
     @model_validator(mode="after")

@@ -16,10 +16,11 @@ def choose_device(slots_per_gpu: int = 1) -> torch.device:
 
 @contextmanager
 def arithmetic(precision: str = "float32") -> Iterator[None]:
-    """Let a GPU's matrix products be rounded to TF32, or not; PyTorch lets cuDNN do it unless told not to."""
-    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    """With `tf32`, PyTorch's own default, a GPU's recurrent and convolutional layers round the factors of products to
+    ten bits; with anything else they do not."""
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
     try:
         yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+        torch.backends.cudnn.allow_tf32 = before

@@ -4,6 +4,7 @@ Everything stays on the learner's device, and the host waits for nothing until a
 steps can be recorded; what a step does is the same either way.
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -64,6 +65,17 @@ def parameter_groups(model: nn.Module, training: Training) -> list[dict[str, Any
     return [group for group in groups if group["params"]]
 
 
+def adam(model: nn.Module, training: Training, on_gpu: bool) -> torch.optim.Adam:
+    """AMSGrad, and L2 as a term of the gradient: Adam's `weight_decay`, not AdamW's."""
+    # The first optimiser of a process imports PyTorch's compiler, to say that it must not be compiled: over a second,
+    # for nothing. The function that it wraps stands for itself.
+    bare: Any = getattr(torch.optim.Optimizer.add_param_group, "__wrapped__", None)
+    if bare is not None and "torch._dynamo" not in sys.modules:
+        bare.__dynamo_disable = bare
+    groups = parameter_groups(model, training)
+    return torch.optim.Adam(groups, lr=training.learning_rate, amsgrad=True, fused=True, capturable=on_gpu)
+
+
 def planned(rows: Rows, model: nn.Module, budget: Budget) -> Planned:
     """Batches of all rows, within the budget: their positions, on the device, and their width."""
     tokens = budget.settle(model, int(rows.lengths.max()), rows.device)
@@ -109,12 +121,9 @@ class Learner:
         self._run: Callable[[int, int], None] = Recorded(self._step, self._stream) if self._stream else self._step
         self._widths: np.ndarray | None = None
         self._shapes: list[tuple[int, int]] = []
+        self._drawn: list[np.ndarray] | None = None
         self._evaluation = planned(held_out, self.model, budget)
-        on_gpu = torch.device(device).type == "cuda"
-        # AMSGrad, and L2 as a term of the gradient: Adam's `weight_decay`, not AdamW's.
-        self._optimiser = torch.optim.Adam(
-            parameter_groups(model, training), lr=training.learning_rate, amsgrad=True, fused=True, capturable=on_gpu
-        )
+        self._optimiser = adam(model, training, on_gpu=torch.device(device).type == "cuda")
         steps = -(-len(train) // training.batch_size)
         self._order = torch.zeros(steps, training.batch_size, dtype=torch.long, device=device)
         self._position = torch.zeros(1, dtype=torch.long, device=device)
@@ -129,9 +138,15 @@ class Learner:
     def _here(self) -> AbstractContextManager[Any]:
         return torch.cuda.stream(self._stream) if self._stream else nullcontext()
 
+    def draw_order(self) -> None:
+        """Draw the batches of the next epoch, which may be done while the GPU is still busy with this one."""
+        if self._drawn is None:
+            self._drawn = batch_order(self.train.lengths, self.training, self._random)
+
     def begin_epoch(self) -> list[int]:
-        """Draw the order of the batches. Returns how many rows each step takes."""
-        batches = batch_order(self.train.lengths, self.training, self._random)
+        """Lay out the batches of the next epoch. Returns how many rows each step takes."""
+        self.draw_order()
+        batches, self._drawn = self._drawn or [], None
         needed = np.array([self.train.lengths[batch].max() for batch in batches])
         if self._stream and self._widths is None:
             longest = int(self.train.lengths.max())

@@ -66,6 +66,7 @@ def train_together(
             progress.update(sum(taken))
         for learner in active:
             learner.end_epoch(epoch)
+            learner.draw_order()
         for learner in active:
             told = learner.read_epoch(epoch)
             history[learner.seed] += [
