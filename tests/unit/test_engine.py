@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 from plumbline.config.recipes import Training
 from plumbline.conformance import example_instances, example_model
 from plumbline.errors import PlumblineError
+from plumbline.models.amsgrad import AmsGrad
 from plumbline.models.batch import collate
 from plumbline.models.budget import Budget
 from plumbline.models.learner import Learner, batch_order
@@ -192,13 +193,30 @@ def test_one_seed_that_does_not_fit_is_one_sentence(monkeypatch):
 def test_an_optimiser_does_not_import_the_compiler():
     program = (
         "import sys, torch\n"
-        "from plumbline.config.recipes import Training\n"
-        "from plumbline.models.learner import adam\n"
+        "from plumbline.models.amsgrad import AmsGrad\n"
         "model = torch.nn.Linear(2, 1)\n"
-        "optimiser = adam(model, Training(), on_gpu=False)\n"
+        "optimiser = AmsGrad([(list(model.parameters()), 0.0)], 0.1)\n"
         "model(torch.ones(1, 2)).sum().backward()\n"
         "optimiser.step()\n"
         "optimiser.zero_grad()\n"
         "sys.exit('torch._dynamo' in sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_the_optimiser_is_pytorchs():
+    models = [torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 2)) for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    groups = [[(list(m[0].parameters()), 0.1), (list(m[1].parameters()), 0.0)] for m in models]
+    theirs = [{"params": parameters, "weight_decay": decay} for parameters, decay in groups[1]]
+    optimisers = [AmsGrad(groups[0], 0.01), torch.optim.Adam(theirs, lr=0.01, amsgrad=True)]
+    for step in range(30):
+        inputs = torch.randn(8, 4, generator=torch.Generator().manual_seed(step)) * (1 + step % 5)
+        for model, optimiser in zip(models, optimisers, strict=True):
+            optimiser.zero_grad()
+            hidden = model[0](inputs)
+            # Every third step the second layer has no gradient.
+            (hidden if step % 3 == 0 else model[1](hidden)).square().sum().backward()
+            optimiser.step()
+    for ours, other in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        torch.testing.assert_close(ours, other, atol=1e-6, rtol=1e-5)

@@ -82,8 +82,8 @@ def test_frozen_vectors_do_not_move():
 def test_weight_decay_spares_the_attention():
     model = build(*pointer("bilstm-tanh"), EMBEDDING, 2)
     decay, free = parameter_groups(model, Training())
-    assert {id(p) for p in free["params"]} == {id(p) for p in model.attention.parameters()}
-    assert (decay["weight_decay"], free["weight_decay"]) == (1e-5, 0.0)
+    assert {id(p) for p in free[0]} == {id(p) for p in model.attention.parameters()}
+    assert (decay[1], free[1]) == (1e-5, 0.0)
     assert len(parameter_groups(model, Training(no_decay=[]))) == 1
 
 

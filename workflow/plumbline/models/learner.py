@@ -4,7 +4,6 @@ Everything stays on the learner's device, and the host waits for nothing until a
 steps can be recorded; what a step does is the same either way.
 """
 
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -15,6 +14,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from plumbline.config.recipes import Training
+from plumbline.models.amsgrad import AmsGrad
 from plumbline.models.batch import Batch, plan
 from plumbline.models.budget import Budget
 from plumbline.models.devices import arithmetic
@@ -54,26 +54,14 @@ def batch_order(lengths: np.ndarray, training: Training, random: np.random.Gener
     return [cuts[i] for i in random.permutation(len(cuts))]
 
 
-def parameter_groups(model: nn.Module, training: Training) -> list[dict[str, Any]]:
-    """Parameters with and without weight decay."""
+def parameter_groups(model: nn.Module, training: Training) -> list[tuple[list[nn.Parameter], float]]:
+    """Parameters with and without weight decay, each group with its decay."""
     decay: list[nn.Parameter] = []
     free: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             (free if name.startswith(tuple(training.no_decay)) else decay).append(parameter)
-    groups = [{"params": decay, "weight_decay": training.weight_decay}, {"params": free, "weight_decay": 0.0}]
-    return [group for group in groups if group["params"]]
-
-
-def adam(model: nn.Module, training: Training, on_gpu: bool) -> torch.optim.Adam:
-    """AMSGrad, and L2 as a term of the gradient: Adam's `weight_decay`, not AdamW's."""
-    # The first optimiser of a process imports PyTorch's compiler, to say that it must not be compiled: over a second,
-    # for nothing. The function that it wraps stands for itself.
-    bare: Any = getattr(torch.optim.Optimizer.add_param_group, "__wrapped__", None)
-    if bare is not None and "torch._dynamo" not in sys.modules:
-        bare.__dynamo_disable = bare
-    groups = parameter_groups(model, training)
-    return torch.optim.Adam(groups, lr=training.learning_rate, amsgrad=True, fused=True, capturable=on_gpu)
+    return [group for group in ((decay, training.weight_decay), (free, 0.0)) if group[0]]
 
 
 def planned(rows: Rows, model: nn.Module, budget: Budget) -> Planned:
@@ -123,7 +111,7 @@ class Learner:
         self._shapes: list[tuple[int, int]] = []
         self._drawn: list[np.ndarray] | None = None
         self._evaluation = planned(held_out, self.model, budget)
-        self._optimiser = adam(model, training, on_gpu=torch.device(device).type == "cuda")
+        self._optimiser = AmsGrad(parameter_groups(model, training), training.learning_rate)
         steps = -(-len(train) // training.batch_size)
         self._order = torch.zeros(steps, training.batch_size, dtype=torch.long, device=device)
         self._position = torch.zeros(1, dtype=torch.long, device=device)
@@ -175,7 +163,7 @@ class Learner:
         with arithmetic(precision):
             with torch.autocast(index.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
                 losses = self.objective(self.model, *self.train.batch(index, width))
-            self._optimiser.zero_grad(set_to_none=True)
+            self._optimiser.zero_grad()
             # The studies sum the loss over the batch; under Adam this only weakens the decay relative to a mean.
             loss = losses.sum()
             loss.backward()
