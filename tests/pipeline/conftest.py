@@ -65,7 +65,7 @@ def run_snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[
 
 
 def planned_jobs(folder: Path, *arguments: str) -> set[str]:
-    """What a dry run would do, as `rule` or `rule:measure` (attribute), without the targets."""
+    """What a dry run would do, as `rule` or `rule:measure` (attribute), without the targets and the rules' numbers."""
     done = run_snakemake(folder, "all", "-n", "--cores", "2", *arguments)
     assert done.returncode == 0, done.stdout
     jobs = set()
@@ -73,7 +73,7 @@ def planned_jobs(folder: Path, *arguments: str) -> set[str]:
         rule = re.search(r"^(?:local)?rule (\w+):", block, re.M)
         if rule and rule[1] not in ("all", "tables", "figures"):
             measure = re.search(r"wildcards:.*\bmeasure=([\w-]+)", block)
-            jobs.add(f"{rule[1]}:{measure[1]}" if measure else rule[1])
+            jobs.add(f"{rule[1]}:{measure[1]}" if measure else re.sub(r"_\d+$", "", rule[1]))
     return jobs
 
 

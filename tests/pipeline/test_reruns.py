@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from .conftest import planned_jobs, run_snakemake
@@ -55,6 +56,24 @@ def test_changed_option_of_one_measure_reruns_its_branch_only(copy, reconfigure)
     assert planned_jobs(copy) == {"attribute:leave-one-out", "score", *AFTER_SCORES}
 
 
+def test_cheap_measures_share_a_job_and_its_start(copy):
+    timings = pd.read_parquet(copy / "results/tables/timings.parquet").set_index(["dataset", "model", "measure"])
+    cell = timings.loc["mock-2", "average-tanh"]
+    cheap, costly = cell.loc[["attention", "gradient", "input-x-gradient"]], cell.loc[["leave-one-out", "position"]]
+    assert set(cheap["rule"]) == {"attribute_together"} and set(costly["rule"]) == {"attribute"}
+    assert (
+        cheap["startup_seconds"].nunique() == 1 and (cheap["startup_seconds"] < costly["startup_seconds"].min()).all()
+    )
+    gradients = cheap.loc[["gradient", "input-x-gradient"], "seconds"]
+    assert gradients.nunique() == 1, "they come from shared passes"
+
+
+def test_changed_option_of_a_cheap_measure_reruns_the_cheap_ones_only(copy, reconfigure):
+    measures = {"gradient": {"sign": "signed"}}
+    reconfigure(copy, lambda c: c.update(measures={**dict.fromkeys(c["measures"]), **measures}))
+    assert planned_jobs(copy) == {"attribute_together", "score", *AFTER_SCORES}
+
+
 def test_edited_measure_reruns_its_branch_only(copy):
     with (copy / "workflow/plumbline/attribution/leave_one_out.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
@@ -65,7 +84,7 @@ def test_users_edited_plugin_reruns_what_uses_it(copy):
     with (copy / "plugin.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
     jobs = planned_jobs(copy)
-    assert "attribute:position" in jobs and "attribute:gradient" in jobs, "the dataset is in the same file"
+    assert "attribute:position" in jobs and "attribute_together" in jobs, "the dataset is in the same file"
 
 
 def test_changed_training_reruns_one_model(copy, reconfigure):
@@ -77,12 +96,16 @@ def test_changed_training_reruns_one_model(copy, reconfigure):
 
 def test_new_measure_and_new_seeds_leave_the_old_alone(copy, reconfigure):
     reconfigure(copy, lambda c: c["measures"].append("random"))
-    assert planned_jobs(copy) == {"attribute:random", "score", *AFTER_SCORES}
-    reconfigure(copy, lambda c: (c["measures"].remove("random"), c["seeds"].append("7")))
+    # Random importances are cheap, and so computed with the other cheap ones.
+    assert planned_jobs(copy) == {"attribute_together", "score", *AFTER_SCORES}
+    costly = {"other": {"kind": "leave-one-out", "output": "gold"}}
+    reconfigure(copy, lambda c: c.update(measures={**dict.fromkeys(c["measures"][:-1]), **costly}))
+    assert planned_jobs(copy) == {"attribute:other", "score", *AFTER_SCORES}
+    reconfigure(copy, lambda c: (c["measures"].pop("other"), c["seeds"].append("7")))
     done = run_snakemake(copy, "all", "-n", "--cores", "2").stdout
     assert "seeds=7" in done and "seeds=0-1" not in done
 
 
 def test_token_budget_reruns_nothing(copy, reconfigure):
-    reconfigure(copy, lambda c: c.update(compute={"token_budget": 99}))
+    reconfigure(copy, lambda c: c.update(compute={"token_budget": 99, "slots_per_gpu": 3}))
     assert planned_jobs(copy) <= {"report"}
