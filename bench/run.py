@@ -1,6 +1,6 @@
 """Print one table of ratios of the plain way against ours, measured in this run on this machine.
 
-    python bench/run.py [--only NAME ...] [--devices NAME ...] [--data FOLDER ...]
+    python bench/run.py [--only NAME ...] [--devices NAME ...] [--data FOLDER ...] [--epochs N]
 
 `--data` names prepared datasets, such as results/data/sst, for the training on a GPU; without it random texts of SST's
 sizes are used.
@@ -15,11 +15,13 @@ from pathlib import Path
 import kendall
 import measures
 import memory
+import precision
 import torch
 import training
+from data import Task
 from timing import Row
 
-GROUPS = ("kendall", "measures", "training", "memory")
+GROUPS = ("kendall", "measures", "training", "memory", "precision")
 
 
 def processor() -> str:
@@ -31,7 +33,7 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def rows(groups: list[str], devices: list[str], prepared: list[Path]) -> Iterator[Row]:
+def rows(groups: list[str], devices: list[str], prepared: list[Path], epochs: int) -> Iterator[Row]:
     """All lines of the table."""
     if "kendall" in groups:
         yield from kendall.rows()
@@ -39,13 +41,14 @@ def rows(groups: list[str], devices: list[str], prepared: list[Path]) -> Iterato
         if "measures" in groups:
             yield from measures.rows(device)
         if "training" in groups:
-            yield from training.rows(device, prepared)
+            yield from training.rows(device, prepared, epochs)
 
 
 def main() -> None:
     """All benchmarks, one thread on the CPU; on a GPU too where there is one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", type=Path, default=[])
+    parser.add_argument("--epochs", type=int, default=8, help="epochs of the training on a GPU")
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
     parser.add_argument("--devices", nargs="+", choices=["cpu", "cuda"])
     arguments = parser.parse_args()
@@ -55,13 +58,18 @@ def main() -> None:
     name = torch.cuda.get_device_name() if gpu else "no GPU"
     print(f"{processor()}, {os.cpu_count()} cores, one thread; {name}; torch {torch.__version__}\n")
     print("| what | plain [s] | ours [s] | ratio | |\n|---|---|---|---|---|")
-    for row in rows(arguments.only, devices, arguments.data):
+    for row in rows(arguments.only, devices, arguments.data, arguments.epochs):
         ratio = row.plain / row.ours
         print(f"| {row.what} | {row.plain:.3f} | {row.ours:.4f} | {ratio:.1f} | {row.note} |", flush=True)
     if "memory" in arguments.only:
         print()
         for device in devices:
             for line in memory.lines(device):
+                print(f"- {line}", flush=True)
+    if "precision" in arguments.only and gpu:
+        print()
+        for folder in arguments.data:
+            for line in precision.lines(Task.prepared(folder, epochs=arguments.epochs), "cuda"):
                 print(f"- {line}", flush=True)
 
 

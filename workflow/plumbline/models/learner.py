@@ -106,6 +106,7 @@ class Learner:
         self.history: list[dict[str, float]] = []
         self._random = np.random.default_rng(seed)
         self._stream = torch.cuda.Stream(device) if record else None
+        self._evaluator = torch.cuda.current_stream(device) if record else None
         self._run: Callable[[int, int], None] = Recorded(self._step, self._stream) if self._stream else self._step
         self._widths: np.ndarray | None = None
         self._shapes: list[tuple[int, int]] = []
@@ -120,8 +121,12 @@ class Learner:
         self._best = torch.full((), -torch.inf, dtype=torch.double, device=device)
         self._chosen = torch.zeros((), dtype=torch.long, device=device)
         self._kept = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
-        if self._stream:
-            self._stream.wait_stream(torch.cuda.current_stream(device))
+
+    @staticmethod
+    def _wait(one: torch.cuda.Stream | None, other: torch.cuda.Stream | None) -> None:
+        """Let what comes next on one stream wait for what is already on the other."""
+        if one and other:
+            one.wait_stream(other)
 
     def _here(self) -> AbstractContextManager[Any]:
         return torch.cuda.stream(self._stream) if self._stream else nullcontext()
@@ -146,6 +151,7 @@ class Learner:
         for row, batch in zip(order, batches, strict=True):
             row[: len(batch)] = torch.from_numpy(batch)
         with self._here():
+            self._wait(self._stream, self._evaluator)
             self._order.copy_(order, non_blocking=True)
             self._position.zero_()
             self._loss.zero_()
@@ -174,7 +180,10 @@ class Learner:
     def end_epoch(self, epoch: int) -> None:
         """Score the held-out rows and keep the parameters if no eligible epoch was better."""
         self.model.eval()
-        with self._here(), torch.no_grad(), arithmetic():
+        # On the stream that all learners share: a large evaluation fills the GPU by itself, and memory is kept per
+        # stream, so that each learner would take as much again.
+        self._wait(self._evaluator, self._stream)
+        with torch.no_grad(), arithmetic():
             told = scores(probabilities(self.model, self.held_out, self._evaluation), self.held_out.columns["label"])
             self._seen[epoch - 1] = torch.cat([(self._loss / len(self.train)).double()[None], told])
             if epoch >= self.training.first_eligible_epoch:
@@ -187,8 +196,7 @@ class Learner:
 
     def read_epoch(self, epoch: int) -> dict[str, float]:
         """Wait for an epoch and return its mean loss and its held-out scores."""
-        with self._here():
-            told = dict(zip(("loss", *METRICS), self._seen[epoch - 1].tolist(), strict=True))
+        told = dict(zip(("loss", *METRICS), self._seen[epoch - 1].tolist(), strict=True))
         self.history.append(told)
         return told
 
@@ -197,12 +205,10 @@ class Learner:
 
         The last one, if training broke off before any was eligible.
         """
-        with self._here():
-            chosen = int(self._chosen)
-            if chosen:
-                self.model.load_state_dict(self._kept)
+        self._wait(self._evaluator, self._stream)
+        chosen = int(self._chosen)
+        if chosen:
+            self.model.load_state_dict(self._kept)
         self.model.eval()
         self._run = self._step  # The recorded steps and their memory go.
-        if self._stream:
-            torch.cuda.current_stream(self.train.device).wait_stream(self._stream)
         return chosen or len(self.history)
