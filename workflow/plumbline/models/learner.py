@@ -110,7 +110,7 @@ class Learner:
         self._run: Callable[[int, int], None] = Recorded(self._step, self._stream) if self._stream else self._step
         self._widths: np.ndarray | None = None
         self._shapes: list[tuple[int, int]] = []
-        self._drawn: list[np.ndarray] | None = None
+        self._drawn: tuple[list[tuple[int, int]], torch.Tensor] | None = None
         self._evaluation = planned(held_out, self.model, budget)
         self._optimiser = AmsGrad(parameter_groups(model, training), training.learning_rate)
         steps = -(-len(train) // training.batch_size)
@@ -132,27 +132,30 @@ class Learner:
         return torch.cuda.stream(self._stream) if self._stream else nullcontext()
 
     def draw_order(self) -> None:
-        """Draw the batches of the next epoch, which may be done while the GPU is still busy with this one."""
-        if self._drawn is None:
-            self._drawn = batch_order(self.train.lengths, self.training, self._random)
-
-    def begin_epoch(self) -> list[int]:
-        """Lay out the batches of the next epoch. Returns how many rows each step takes."""
-        self.draw_order()
-        batches, self._drawn = self._drawn or [], None
+        """Draw and lay out the batches of the next epoch, which may be done while the GPU is busy with this one."""
+        if self._drawn is not None:
+            return
+        batches = batch_order(self.train.lengths, self.training, self._random)
         needed = np.array([self.train.lengths[batch].max() for batch in batches])
         if self._stream and self._widths is None:
             longest = int(self.train.lengths.max())
             self._widths = choose_widths(needed, longest, self.training.epochs, RECORDING)
         if self._widths is not None:
             needed = self._widths[np.searchsorted(self._widths, needed)]
-        self._shapes = [(len(batch), int(width)) for batch, width in zip(batches, needed, strict=True)]
-        order = torch.zeros(self._order.shape, dtype=torch.long, pin_memory=self._stream is not None)
+        shapes = [(len(batch), int(width)) for batch, width in zip(batches, needed, strict=True)]
+        order = np.zeros(self._order.shape, dtype=np.int64)
         for row, batch in zip(order, batches, strict=True):
-            row[: len(batch)] = torch.from_numpy(batch)
+            row[: len(batch)] = batch
+        self._drawn = shapes, torch.from_numpy(order)
+
+    def begin_epoch(self) -> list[int]:
+        """Go to the start of the next epoch. Returns how many rows each step takes."""
+        self.draw_order()
+        assert self._drawn
+        (self._shapes, order), self._drawn = self._drawn, None
         with self._here():
             self._wait(self._stream, self._evaluator)
-            self._order.copy_(order, non_blocking=True)
+            self._order.copy_(order.pin_memory() if self._stream else order, non_blocking=True)
             self._position.zero_()
             self._loss.zero_()
         self.model.train()
@@ -210,5 +213,5 @@ class Learner:
         if chosen:
             self.model.load_state_dict(self._kept)
         self.model.eval()
-        self._run = self._step  # The recorded steps and their memory go.
+        del self._run  # The recorded steps and their memory go.
         return chosen or len(self.history)
