@@ -7,12 +7,17 @@ import torch
 from plumbline.conformance import example_instances, example_model
 from plumbline.errors import PlumblineError
 from plumbline.models import budget as budgets
+from plumbline.models.batch import collate
 from plumbline.models.budget import Budget, bytes_per_token
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import Registry
 
 MODEL = Registry().get("model", "bilstm-tanh")
 INSTANCES = example_instances(60)
+
+
+def example(length):
+    return collate([np.full(length, 7)] * budgets.ROWS, None)
 
 
 class Small(torch.nn.Module):
@@ -70,10 +75,10 @@ def test_a_budget_too_small_for_one_row_is_one_sentence():
 
 def test_the_budget_is_chosen_from_free_memory(monkeypatch):
     model = example_model(MODEL)
-    cost = bytes_per_token(model, 15, "cpu")
+    cost = bytes_per_token(model, example(15))
     for free, expected in [(10**12, budgets.USEFUL_TOKENS["cpu"]), (cost * 6000, 1000), (10, 15)]:
         monkeypatch.setattr(budgets, "free_bytes", lambda device, memory, free=free: free)
-        assert Budget().settle(model, 15, "cpu") == pytest.approx(expected, abs=1)
+        assert Budget().settle(model, example(15)) == pytest.approx(expected, abs=1)
 
 
 def test_free_memory_is_what_the_job_may_take():
@@ -87,11 +92,11 @@ def test_bytes_per_token_count_what_a_pass_allocates():
             hidden = torch.zeros(*batch.ids.shape, 100)  # 400 bytes a token,
             return (hidden + 1).transpose(0, 1)  # as many again, and a view.
 
-    assert bytes_per_token(Two(), 10, "cpu") == pytest.approx(800, abs=2)
+    assert bytes_per_token(Two(), example(10)) == pytest.approx(800, abs=2)
 
 
 def test_a_chosen_budget_grows_with_longer_rows_only_if_it_must(monkeypatch):
     model = example_model(MODEL)
     monkeypatch.setattr(budgets, "free_bytes", lambda device, memory: 10)
     budget = Budget()
-    assert [budget.settle(model, longest, "cpu") for longest in (15, 8, 20)] == [15, 15, 20]
+    assert [budget.settle(model, example(longest)) for longest in (15, 8, 20)] == [15, 15, 20]

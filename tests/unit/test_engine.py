@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from plumbline.config.recipes import Training
 from plumbline.conformance import example_instances, example_model
 from plumbline.errors import PlumblineError
 from plumbline.models.amsgrad import AmsGrad
-from plumbline.models.batch import collate
+from plumbline.models.batch import collate, plan
 from plumbline.models.budget import Budget
+from plumbline.models.evaluator import Evaluator
 from plumbline.models.learner import Learner, batch_order
 from plumbline.models.performance import PERFORMANCE
 from plumbline.models.rows import Rows
@@ -220,3 +222,46 @@ def test_the_optimiser_is_pytorchs():
             optimiser.step()
     for ours, other in zip(models[0].parameters(), models[1].parameters(), strict=True):
         torch.testing.assert_close(ours, other, atol=1e-6, rtol=1e-5)
+
+
+class Paired(torch.nn.Module):
+    """A question beside the text: the answer is yes if the text holds the word that the question asks for."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.question = make("bilstm-tanh"), make("average-tanh")
+        self.embedding = self.inner.embedding
+
+    def forward(self, batch, embedded=None):
+        output = self.inner(batch, embedded)
+        return output._replace(logits=output.logits + self.question(batch.pair).logits)
+
+
+def paired(instances, seed):
+    random = np.random.default_rng(seed)
+    pair = [random.integers(5, 40, size=random.integers(1, 9)) for _ in instances.ids]
+    return replace(instances, pair=pair, label=np.array([row[0] % 2 for row in pair], dtype=np.int32))
+
+
+def test_paired_inputs_train_and_do_not_depend_on_the_batch():
+    splits = {name: paired(split, seed) for seed, (name, split) in enumerate(SPLITS.items())}
+    training = Training(epochs=25, learning_rate=0.02, select_by="accuracy", weight_decay=0)
+    rows = split_rows(splits, 2, training, "cpu")
+    (trained,) = train_together(Paired, rows, training, [0], Budget(400))
+    losses = [row["value"] for row in trained.history if row["metric"] == "loss"]
+    assert losses[-1] < 0.1 * losses[0], "only the second text tells the label"
+    model = Paired()
+    model.load_state_dict(trained.state)
+    for tokens in (24, 100, 10_000):
+        evaluator = Evaluator(model, 0, tokens)
+        np.testing.assert_allclose(evaluator.predict(splits["test"]), trained.probabilities["test"], atol=1e-6)
+
+
+def test_batches_of_pairs_keep_the_budget():
+    random = np.random.default_rng(0)
+    lengths, seconds = random.integers(1, 60, size=300), random.integers(1, 40, size=300)
+    batches = plan(lengths, 500, "cpu", seconds)
+    assert sorted(np.concatenate(batches)) == list(range(300))
+    assert max(len(b) * (lengths[b].max() + seconds[b].max()) for b in batches) <= 500
+    with pytest.raises(PlumblineError, match="does not fit into"):
+        plan(lengths, 70, "cpu", seconds)

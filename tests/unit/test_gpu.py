@@ -1,5 +1,7 @@
 """The GPU gives what the CPU gives, within float tolerance."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from plumbline.attribution.gradient import differentiable, gradient
 from plumbline.config.recipes import Training
 from plumbline.conformance import example_instances, example_model
 from plumbline.models.batch import collate
-from plumbline.models.budget import Budget, bytes_per_token
+from plumbline.models.budget import ROWS, Budget, bytes_per_token
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.learner import Learner
 from plumbline.models.rows import Rows
@@ -119,6 +121,34 @@ def test_a_loss_may_read_another_models_outputs():
     assert curves[0] == pytest.approx(curves[1], abs=1e-3) and curves[0][-1] < curves[0][0]
 
 
+def test_paired_inputs_are_recorded_too():
+    random = np.random.default_rng(0)
+    splits = {
+        name: replace(split, pair=[random.integers(5, 40, size=random.integers(1, 9)) for _ in split.ids])
+        for name, split in SPLITS.items()
+    }
+    found = []
+    training = Training(epochs=3, learning_rate=0.01)
+    for device, record in [("cpu", False), ("cuda", True)]:
+        rows = split_rows(splits, 2, training, device)
+        found.append(train_seeds(Paired, rows, training, [0, 1], Budget(600), record))
+    for one, other in zip(*found, strict=True):
+        assert values(one, "loss") == pytest.approx(values(other, "loss"), abs=1e-3)
+        np.testing.assert_allclose(one.probabilities["test"], other.probabilities["test"], atol=2e-3)
+
+
+class Paired(torch.nn.Module):
+    """A question beside the text."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.question = make("bilstm-tanh"), make("average-tanh")
+
+    def forward(self, batch):
+        output = self.inner(batch)
+        return output._replace(logits=output.logits + self.question(batch.pair).logits)
+
+
 class Impatient(torch.nn.Module):
     """A model that waits for a number on the host, which cannot be recorded."""
 
@@ -187,8 +217,9 @@ def _hungry(encode):
 
 def test_the_budget_fits_the_gpu():
     model = make(seed=0).to("cuda")
-    tokens = Budget().settle(model, 400, "cuda")
-    assert 400 <= tokens <= 262_144 and tokens * bytes_per_token(model, 400, "cuda") < torch.cuda.mem_get_info()[0]
+    example = collate([np.full(400, 7)] * ROWS, None, "cuda")
+    tokens = Budget().settle(model, example)
+    assert 400 <= tokens <= 262_144 and tokens * bytes_per_token(model, example) < torch.cuda.mem_get_info()[0]
 
 
 def test_a_block_trains_and_predicts_on_the_gpu():

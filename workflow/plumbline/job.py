@@ -5,6 +5,7 @@ import re
 import resource
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -121,10 +122,20 @@ class Job:
         )
 
 
+def _sentence(message: Warning | str, *details: Any) -> str:
+    """A warning of ours without the place in the code that gave it."""
+    told = str(message)
+    return f"{told}\n" if told.startswith("plumbline:") else _usual_warning(message, *details)
+
+
+_usual_warning = warnings.formatwarning
+
+
 @contextmanager
 def job(snakemake: Any) -> Iterator[Job]:
     """Run a script's body. A fault of the input ends in one sentence, on the terminal and in the log."""
     log = Path(snakemake.log[0]) if snakemake.log else None
+    warnings.formatwarning = _sentence
     try:
         yield Job(snakemake)
     except PlumblineError as error:

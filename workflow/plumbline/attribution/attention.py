@@ -17,5 +17,6 @@ def attention(evaluator: Evaluator, instances: Instances) -> Importances:
         instances.ids,
         instances.maskable,
         lambda index, batch: per_word(evaluator.model(batch).attention, instances, index, scores),
+        instances.pair,
     )
     return Importances(scores)

@@ -79,7 +79,7 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
                     per_word(values, instances, index, scores[number])
                     targets[number][index] = classes.cpu().numpy()
 
-    evaluator.each(instances.ids, instances.maskable, work)
+    evaluator.each(instances.ids, instances.maskable, work, instances.pair)
     return [Importances(*pair) for pair in zip(scores, targets, strict=True)]
 
 

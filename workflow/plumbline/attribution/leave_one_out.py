@@ -53,7 +53,7 @@ def leave_one_out(
     targets = instances.label.astype(np.int32) if output == "gold" else predicted_classes(before)
     scores: list[np.ndarray] = [np.empty(0, dtype=np.float32)] * len(instances)
     progress = tqdm(total=len(instances), desc=f"leave-one-out, seed {evaluator.seed}", unit="text", disable=None)
-    for chunk in chunks(instances, ROOM * evaluator.token_budget(int(instances.lengths.max()))):
+    for chunk in chunks(instances, ROOM * evaluator.token_budget(instances)):
         ids: list[np.ndarray] = []
         maskable: list[np.ndarray] = []
         for i in chunk:
@@ -67,7 +67,9 @@ def leave_one_out(
         if defined.any():
             rows = np.flatnonzero(defined)
             fall[rows] = before[owners[rows]] - evaluator.probabilities(
-                [ids[r] for r in rows], [maskable[r] for r in rows]
+                [ids[r] for r in rows],
+                [maskable[r] for r in rows],
+                None if instances.pair is None else [instances.pair[owners[r]] for r in rows],
             )
         change = np.abs(fall).sum(1) if output == "distribution" else fall[np.arange(len(ids)), targets[owners]]
         change = np.abs(change) if sign == "absolute" else change

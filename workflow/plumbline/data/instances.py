@@ -21,13 +21,17 @@ def ragged(column: pa.ChunkedArray) -> list[np.ndarray]:
 
 @dataclass(frozen=True)
 class Instances:
-    """Instances of some splits; `ids[i]` and `maskable[i]` have one entry per token, specials included."""
+    """Instances of some splits; `ids[i]` and `maskable[i]` have one entry per token, specials included.
+
+    `pair[i]` are the ids of the second text of a paired input, such as a question; it is never masked.
+    """
 
     split: np.ndarray
     instance: np.ndarray
     label: np.ndarray
     ids: list[np.ndarray]
     maskable: list[np.ndarray]
+    pair: list[np.ndarray] | None = None
 
     @classmethod
     def from_table(cls, table: pa.Table, splits: Sequence[str]) -> "Instances":
@@ -55,6 +59,7 @@ class Instances:
             self.label[index],
             [self.ids[i] for i in index],
             [self.maskable[i] for i in index],
+            None if self.pair is None else [self.pair[i] for i in index],
         )
 
     @property

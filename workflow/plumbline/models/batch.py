@@ -15,12 +15,13 @@ class Batch:
     """Padded rows.
 
     ids: [B, L] token ids; present: [B, L] what is no padding; attendable: [B, L] where attention may fall, which leaves
-    out specials and padding.
+    out specials and padding; pair: the second texts of paired inputs, such as questions, as a batch of their own.
     """
 
     ids: torch.Tensor
     present: torch.Tensor
     attendable: torch.Tensor
+    pair: "Batch | None" = None
 
     @property
     def turned(self) -> torch.Tensor:
@@ -29,15 +30,22 @@ class Batch:
         return torch.where(self.present, self.present.sum(1, keepdim=True) - 1 - positions, positions)
 
 
-def collate(ids: Sequence[np.ndarray], attendable: Sequence[np.ndarray], device: torch.device | str = "cpu") -> Batch:
-    """Pad rows to the longest of them."""
+def collate(
+    ids: Sequence[np.ndarray],
+    attendable: Sequence[np.ndarray] | None,
+    device: torch.device | str = "cpu",
+    pair: Sequence[np.ndarray] | None = None,
+) -> Batch:
+    """Pad rows to the longest of them. Second texts can be attended throughout."""
     lengths = np.array([len(row) for row in ids])
     present = np.arange(lengths.max()) < lengths[:, None]
     padded = np.full(present.shape, PAD, dtype=np.int64)
-    attended = np.zeros(present.shape, dtype=bool)
     padded[present] = np.concatenate([*ids])
-    attended[present] = np.concatenate([*attendable])
-    return Batch(*(torch.from_numpy(array).to(device) for array in (padded, present, attended)))
+    attended = present.copy()
+    if attendable is not None:
+        attended[present] = np.concatenate([*attendable])
+    tokens, there, free = (torch.from_numpy(array).to(device) for array in (padded, present, attended))
+    return Batch(tokens, there, free, None if pair is None else collate(pair, None, device))
 
 
 # Padding costs as much as words do, so a batch is cut before padding is more than a tenth of its tokens, once it has
@@ -46,21 +54,29 @@ PADDING = 1.1
 ENOUGH_TOKENS = {"cpu": 1024, "cuda": 65536}
 
 
-def plan(lengths: np.ndarray, token_budget: int, device: torch.device | str = "cpu") -> list[np.ndarray]:
-    """Cut rows, sorted by length, into batches of at most `token_budget` tokens, padding included."""
-    if len(lengths) and lengths.max() > token_budget:
+def plan(
+    lengths: np.ndarray, token_budget: int, device: torch.device | str = "cpu", pair: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """Cut rows, sorted by length, into batches of at most `token_budget` tokens, padding and second texts included.
+
+    pair: the lengths of the second texts, if there are any.
+    """
+    pair = np.zeros_like(lengths) if pair is None else pair
+    if len(lengths) and (lengths + pair).max() > token_budget:
+        longest = (lengths + pair).max()
         raise PlumblineError(
-            f"A text of {lengths.max()} tokens does not fit into `compute.token_budget`, which is {token_budget}; "
-            f"raise it to at least {lengths.max()}."
+            f"A text of {longest} tokens does not fit into `compute.token_budget`, which is {token_budget}; "
+            f"raise it to at least {longest}."
         )
     enough = ENOUGH_TOKENS[torch.device(device).type]
-    order = np.argsort(lengths, kind="stable")
-    batches, start, held = [], 0, 0
+    order = np.lexsort((pair, lengths))
+    batches, start, held, widest = [], 0, 0, 0
     for end, row in enumerate(order):
-        length = int(lengths[row])
-        padded = (end + 1 - start) * length
-        if padded > token_budget or (held >= enough and padded > PADDING * (held + length)):
+        length, second = int(lengths[row]), int(pair[row])
+        padded = (end + 1 - start) * (length + max(widest, second))
+        if padded > token_budget or (held >= enough and padded > PADDING * (held + length + second)):
             batches.append(order[start:end])
-            start, held = end, 0
-        held += length
+            start, held, widest = end, 0, 0
+        held += length + second
+        widest = max(widest, second)
     return [*batches, order[start:]] if len(order) else []

@@ -6,7 +6,6 @@ from typing import Any
 import psutil
 import torch
 
-from plumbline.data.vocabulary import UNK
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 
@@ -15,19 +14,22 @@ USEFUL_TOKENS = {"cpu": 16384, "cuda": 262144}
 # A pass may take this share of the free memory: other jobs may want the rest. What a forward pass allocates is counted
 # once more for gradients and once for the kernels' own workspace.
 SHARE, COPIES = 0.5, 3
+# Rows of the batch that is tried: several, because kernels also take workspace that does not grow with the batch.
 ROWS = 8
 
 
+def tokens_of(batch: Batch) -> int:
+    """Tokens of a batch, padding and second texts included."""
+    return batch.ids.numel() + (batch.pair.ids.numel() if batch.pair else 0)
+
+
 @torch.no_grad()
-def bytes_per_token(model: Any, length: int, device: torch.device | str) -> float:
-    """What one token of a text of this length costs in a forward pass, as if nothing were freed before its end."""
-    # Several rows, because kernels also take workspace that does not grow with the batch.
-    ids = torch.full((ROWS, length), UNK, device=device)
-    every = torch.ones_like(ids, dtype=torch.bool)
+def bytes_per_token(model: Any, example: Batch) -> float:
+    """What a token costs in a forward pass over such a batch, as if nothing were freed before its end."""
     with torch.autograd.profiler.profile(profile_memory=True, use_kineto=False) as profile:
-        model(Batch(ids, every, every))
+        model(example)
     taken = [max(0, event.self_cpu_memory_usage, event.self_device_memory_usage) for event in profile.function_events]
-    return max(1, sum(taken)) / ids.numel()
+    return max(1, sum(taken)) / tokens_of(example)
 
 
 def free_bytes(device: torch.device | str, memory_mb: int | None) -> int:
@@ -55,12 +57,13 @@ class Budget:
         self.tokens = tokens or 0
         self.events: list[str] = []
 
-    def settle(self, model: Any, longest: int, device: torch.device | str) -> int:
-        """The budget for rows of up to `longest` tokens."""
+    def settle(self, model: Any, example: Batch) -> int:
+        """The budget for rows of up to the length of the example's, which holds ROWS of them."""
+        longest = tokens_of(example) // ROWS
         if self._asked is None and longest > self.tokens:
-            free = free_bytes(device, self._memory_mb)
-            fitting = int(SHARE * free / (COPIES * bytes_per_token(model, longest, device)))
-            wanted = USEFUL_TOKENS[torch.device(device).type] if not self.events else self.tokens
+            device = example.ids.device
+            fitting = int(SHARE * free_bytes(device, self._memory_mb) / (COPIES * bytes_per_token(model, example)))
+            wanted = USEFUL_TOKENS[device.type] if not self.events else self.tokens
             self.tokens = max(longest, min(wanted, fitting))
         return self.tokens
 

@@ -3,7 +3,7 @@
 Rows are sorted by length, identical rows run once, and what comes back does not depend on the budget or the order.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,10 @@ from torch import nn
 
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch, collate, plan
-from plumbline.models.budget import Budget, out_of_memory
+from plumbline.models.budget import ROWS, Budget, out_of_memory
 from plumbline.models.devices import arithmetic
+
+Texts = Sequence[np.ndarray]
 
 
 class Evaluator:
@@ -28,15 +30,21 @@ class Evaluator:
         self.budget = budget if isinstance(budget, Budget) else Budget(budget)
         self.device = device
 
-    def token_budget(self, longest: int) -> int:
-        """Tokens, padding included, that a pass over rows of up to `longest` tokens may hold."""
-        return self.budget.settle(self.model, longest, self.device)
+    def token_budget(self, instances: Instances) -> int:
+        """Tokens, padding included, that a pass over these instances may hold."""
+        return self._settled(instances.ids, instances.maskable, instances.pair, np.arange(len(instances)))
+
+    def _settled(self, ids: Texts, attendable: Texts, pair: Texts | None, left: np.ndarray) -> int:
+        tokens = [len(ids[i]) + (len(pair[i]) if pair is not None else 0) for i in left]
+        longest = [int(left[np.argmax(tokens)])] * ROWS
+        return self.budget.settle(self.model, self._batch(ids, attendable, pair, longest))
+
+    def _batch(self, ids: Texts, attendable: Texts, pair: Texts | None, index: Iterable[int]) -> Batch:
+        seconds = None if pair is None else [pair[i] for i in index]
+        return collate([ids[i] for i in index], [attendable[i] for i in index], self.device, seconds)
 
     def each(
-        self,
-        ids: Sequence[np.ndarray],
-        attendable: Sequence[np.ndarray],
-        work: Callable[[np.ndarray, Batch], None],
+        self, ids: Texts, attendable: Texts, work: Callable[[np.ndarray, Batch], None], pair: Texts | None = None
     ) -> None:
         """Call `work` with padded batches of all rows, each with the positions of its rows.
 
@@ -44,15 +52,15 @@ class Evaluator:
         it found.
         """
         lengths = np.array([len(row) for row in ids], dtype=np.int64)
+        seconds = np.array([len(row) for row in pair], dtype=np.int64) if pair is not None else np.zeros_like(lengths)
         left = np.arange(len(lengths))
         while len(left):
-            tokens = self.token_budget(int(lengths[left].max()))
-            batches = [left[index] for index in plan(lengths[left], tokens, self.device)]
+            tokens = self._settled(ids, attendable, pair, left)
+            batches = [left[index] for index in plan(lengths[left], tokens, self.device, seconds[left])]
             try:
                 while batches:
-                    index = batches[0]
                     with arithmetic():
-                        work(index, collate([ids[i] for i in index], [attendable[i] for i in index], self.device))
+                        work(batches[0], self._batch(ids, attendable, pair, batches[0]))
                     del batches[0]
             except RuntimeError as error:
                 if not out_of_memory(error):
@@ -61,16 +69,17 @@ class Evaluator:
                 return
             left = np.concatenate(batches)
             # Outside the handler, whose traceback would keep the tensors of the failed pass alive.
-            self.budget.halve(int(lengths[left].max()), self.device)
+            self.budget.halve(int((lengths + seconds)[left].max()), self.device)
 
     @torch.no_grad()
-    def probabilities(self, ids: Sequence[np.ndarray], attendable: Sequence[np.ndarray]) -> np.ndarray:
+    def probabilities(self, ids: Texts, attendable: Texts, pair: Texts | None = None) -> np.ndarray:
         """Class probabilities [rows, C]."""
-        first: dict[tuple[bytes, bytes], int] = {}
+        first: dict[tuple[bytes, ...], int] = {}
         distinct: list[int] = []
         source = np.empty(len(ids), dtype=np.int64)
-        for i, (row, free) in enumerate(zip(ids, attendable, strict=True)):
-            key = (row.tobytes(), free.tobytes())
+        columns = (ids, attendable) if pair is None else (ids, attendable, pair)
+        for i, row in enumerate(zip(*columns, strict=True)):
+            key = tuple(part.tobytes() for part in row)
             if key not in first:
                 first[key] = len(distinct)
                 distinct.append(i)
@@ -82,9 +91,10 @@ class Evaluator:
             rows = found.setdefault("rows", np.empty((len(distinct), told.shape[1]), dtype=np.float32))
             rows[index] = told
 
-        self.each([ids[i] for i in distinct], [attendable[i] for i in distinct], work)
+        only = [[column[i] for i in distinct] for column in columns]
+        self.each(only[0], only[1], work, *only[2:])
         return found["rows"][source]
 
     def predict(self, instances: Instances) -> np.ndarray:
         """Class probabilities [N, C] of instances."""
-        return self.probabilities(instances.ids, instances.maskable)
+        return self.probabilities(instances.ids, instances.maskable, instances.pair)

@@ -15,16 +15,17 @@ from torch.nn.functional import cross_entropy
 
 from plumbline.config.recipes import Training
 from plumbline.models.amsgrad import AmsGrad
-from plumbline.models.batch import Batch, plan
+from plumbline.models.batch import Batch
 from plumbline.models.budget import Budget
 from plumbline.models.devices import arithmetic
 from plumbline.models.recorded import Recorded
-from plumbline.models.rows import Rows
+from plumbline.models.rows import Piece, Rows
 from plumbline.models.selection import METRICS, scores
 from plumbline.models.widths import choose_widths
 
 Objective = Callable[[Any, Batch, Mapping[str, torch.Tensor]], torch.Tensor]
-Planned = list[tuple[torch.Tensor, int]]
+# How many rows a step takes, and the widths to which their texts are padded.
+Shape = tuple[int, ...]
 
 # To record a step of some width costs about as much as to replay it this often (measured, see bench/RESULTS.md).
 RECORDING = 25
@@ -64,20 +65,11 @@ def parameter_groups(model: nn.Module, training: Training) -> list[tuple[list[nn
     return [group for group in ((decay, training.weight_decay), (free, 0.0)) if group[0]]
 
 
-def planned(rows: Rows, model: nn.Module, budget: Budget) -> Planned:
-    """Batches of all rows, within the budget: their positions, on the device, and their width."""
-    tokens = budget.settle(model, int(rows.lengths.max()), rows.device)
-    return [
-        (torch.from_numpy(index).to(rows.device), int(rows.lengths[index].max()))
-        for index in plan(rows.lengths, tokens, rows.device)
-    ]
-
-
 @torch.no_grad()
-def probabilities(model: nn.Module, rows: Rows, batches: Planned) -> torch.Tensor:
+def probabilities(model: nn.Module, rows: Rows, pieces: list[Piece]) -> torch.Tensor:
     """Class probabilities [N, C] of all rows, on the device."""
-    parts = [model(rows.batch(index, width)[0]).logits.softmax(dim=-1) for index, width in batches]
-    order = torch.cat([index for index, _ in batches])
+    parts = [model(rows.batch(piece.places, *piece.widths)[0]).logits.softmax(dim=-1) for piece in pieces]
+    order = torch.cat([piece.places for piece in pieces])
     return torch.empty_like(told := torch.cat(parts)).index_copy_(0, order, told)
 
 
@@ -107,11 +99,11 @@ class Learner:
         self._random = np.random.default_rng(seed)
         self._stream = torch.cuda.Stream(device) if record else None
         self._evaluator = torch.cuda.current_stream(device) if record else None
-        self._run: Callable[[int, int], None] = Recorded(self._step, self._stream) if self._stream else self._step
-        self._widths: np.ndarray | None = None
-        self._shapes: list[tuple[int, int]] = []
-        self._drawn: tuple[list[tuple[int, int]], torch.Tensor] | None = None
-        self._evaluation = planned(held_out, self.model, budget)
+        self._run: Callable[..., None] = Recorded(self._step, self._stream) if self._stream else self._step
+        self._widths: list[np.ndarray] | None = None
+        self._shapes: list[Shape] = []
+        self._drawn: tuple[list[Shape], torch.Tensor] | None = None
+        self._evaluation = held_out.planned(self.model, budget)
         self._optimiser = AmsGrad(parameter_groups(model, training), training.learning_rate)
         steps = -(-len(train) // training.batch_size)
         self._order = torch.zeros(steps, training.batch_size, dtype=torch.long, device=device)
@@ -136,17 +128,26 @@ class Learner:
         if self._drawn is not None:
             return
         batches = batch_order(self.train.lengths, self.training, self._random)
-        needed = np.array([self.train.lengths[batch].max() for batch in batches])
-        if self._stream and self._widths is None:
-            longest = int(self.train.lengths.max())
-            self._widths = choose_widths(needed, longest, self.training.epochs, RECORDING)
-        if self._widths is not None:
-            needed = self._widths[np.searchsorted(self._widths, needed)]
-        shapes = [(len(batch), int(width)) for batch, width in zip(batches, needed, strict=True)]
+        needed = np.array([self.train.widths(batch) for batch in batches])
+        if self._stream:
+            needed = self._rounded(needed)
+        shapes = [(len(batch), *map(int, widths)) for batch, widths in zip(batches, needed, strict=True)]
         order = np.zeros(self._order.shape, dtype=np.int64)
         for row, batch in zip(order, batches, strict=True):
             row[: len(batch)] = batch
         self._drawn = shapes, torch.from_numpy(order)
+
+    def _rounded(self, needed: np.ndarray) -> np.ndarray:
+        """Widths [batches, texts] rounded up to the few that are recorded, which the first epoch settles."""
+        if self._widths is None:
+            self._widths, cost = [], RECORDING
+            longest = self.train.widths(np.arange(len(self.train)))
+            for column, largest in zip(needed.T, longest, strict=True):
+                self._widths.append(choose_widths(column, largest, self.training.epochs, cost))
+                # Each width of the second texts may be met with any of the first.
+                cost *= len(self._widths[-1])
+        columns = [known[np.searchsorted(known, column)] for known, column in zip(self._widths, needed.T, strict=True)]
+        return np.stack(columns, axis=1)
 
     def begin_epoch(self) -> list[int]:
         """Go to the start of the next epoch. Returns how many rows each step takes."""
@@ -159,19 +160,19 @@ class Learner:
             self._position.zero_()
             self._loss.zero_()
         self.model.train()
-        return [count for count, _ in self._shapes]
+        return [count for count, *_ in self._shapes]
 
     def step(self, number: int) -> None:
         """One step of the optimiser, on the next batch of the epoch."""
         self._run(*self._shapes[number])
 
-    def _step(self, count: int, width: int) -> None:
+    def _step(self, count: int, *widths: int) -> None:
         # The place in the epoch is counted on the device, so that a replay needs nothing from the host.
         index = self._order.index_select(0, self._position)[0, :count]
         precision = self.training.precision
         with arithmetic(precision):
             with torch.autocast(index.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-                losses = self.objective(self.model, *self.train.batch(index, width))
+                losses = self.objective(self.model, *self.train.batch(index, *widths))
             self._optimiser.zero_grad()
             # The studies sum the loss over the batch; under Adam this only weakens the decay relative to a mean.
             loss = losses.sum()

@@ -1,15 +1,24 @@
 """Instances on a device, from which padded batches are gathered without leaving it."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import PAD
-from plumbline.models.batch import Batch
+from plumbline.models.batch import Batch, plan
+from plumbline.models.budget import ROWS, Budget
 
 Column = np.ndarray | Sequence[np.ndarray]
+
+
+class Piece(NamedTuple):
+    """Rows that go through a model together: their positions, on the device, and the widths that hold them."""
+
+    places: torch.Tensor
+    widths: tuple[int, ...]
 
 
 class Ragged:
@@ -52,6 +61,7 @@ class Rows:
             else:
                 tokens[name] = column
         self.text = Ragged(tokens, device)
+        self.pair = None if instances.pair is None else Ragged({"ids": instances.pair}, device)
         self.device = device
 
     def __len__(self) -> int:
@@ -59,11 +69,30 @@ class Rows:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each row."""
+        """Tokens of each row's text."""
         return self.text.lengths
 
-    def batch(self, index: torch.Tensor, width: int) -> tuple[Batch, dict[str, torch.Tensor]]:
-        """The rows at `index` [B] as a batch of `width` tokens, and their columns."""
+    def widths(self, index: np.ndarray) -> tuple[int, ...]:
+        """The widths that hold the texts of these rows, and their second texts if there are any."""
+        return tuple(int(texts.lengths[index].max()) for texts in (self.text, self.pair) if texts)
+
+    def batch(self, index: torch.Tensor, width: int, pair_width: int = 0) -> tuple[Batch, dict[str, torch.Tensor]]:
+        """The rows at `index` [B] as a batch of texts of `width` tokens, and their columns."""
         columns, present = self.text.padded(index, width)
-        batch = Batch(columns.pop("ids").long(), present, columns.pop("attendable"))
+        pair = None
+        if self.pair:
+            seconds, there = self.pair.padded(index, pair_width)
+            pair = Batch(seconds["ids"].long(), there, there)
+        batch = Batch(columns.pop("ids").long(), present, columns.pop("attendable"), pair)
         return batch, {name: column[index] for name, column in self.columns.items()} | columns
+
+    def planned(self, model: Any, budget: Budget) -> list[Piece]:
+        """Batches of all rows within the budget of a model."""
+        pair = self.pair.lengths if self.pair else None
+        longest = np.array([(self.lengths + (0 if pair is None else pair)).argmax()])
+        example = self.batch(torch.from_numpy(longest.repeat(ROWS)).to(self.device), *self.widths(longest))[0]
+        tokens = budget.settle(model, example)
+        return [
+            Piece(torch.from_numpy(index).to(self.device), self.widths(index))
+            for index in plan(self.lengths, tokens, self.device, pair)
+        ]

@@ -15,7 +15,7 @@ from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.block import build
 from plumbline.models.budget import Budget, out_of_memory
-from plumbline.models.learner import Learner, class_weights, planned, probabilities
+from plumbline.models.learner import Learner, class_weights, probabilities
 from plumbline.models.rows import Rows
 
 
@@ -81,7 +81,7 @@ def train_together(
         if not active:
             break
     progress.close()
-    plans = {name: planned(split, learners[0].model, budget) for name, split in rows.items()}
+    plans = {name: split.planned(learners[0].model, budget) for name, split in rows.items()}
     trained = []
     for learner in learners:
         chosen = learner.finish()
