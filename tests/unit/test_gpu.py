@@ -13,6 +13,7 @@ from plumbline.models.batch import collate
 from plumbline.models.budget import ROWS, Budget, bytes_per_token
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.learner import Learner
+from plumbline.models.recorded import Recorded
 from plumbline.models.rows import Rows
 from plumbline.models.trainer import split_rows, train_block, train_seeds, train_together
 from plumbline.registry import Registry, load, needed
@@ -82,6 +83,41 @@ def test_seeds_side_by_side_do_not_touch_each_other():
     for trained, seed in zip(together, range(4), strict=True):
         (alone,) = train_together(make, rows, training, [seed], Budget(600), record=True)
         assert values(alone, "loss") == pytest.approx(values(trained, "loss"), abs=1e-5)
+
+
+class Dropping(torch.nn.Module):
+    """A model with dropout, whose steps draw at random."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.dropout = make(), torch.nn.Dropout(0.3)
+
+    def forward(self, batch):
+        return self.inner(batch, self.dropout(self.inner.embedding(batch.ids)))
+
+
+def test_dropout_is_each_seeds_own():
+    training = Training(epochs=3, learning_rate=0.01)
+    rows = split_rows(SPLITS, 2, training, "cuda")
+    together = train_together(Dropping, rows, training, [0, 1, 2, 3], Budget(600), record=True)
+    for trained, seed in zip(together, range(4), strict=True):
+        (alone,) = train_together(Dropping, rows, training, [seed], Budget(600), record=True)
+        assert values(alone, "loss") == pytest.approx(values(trained, "loss"), abs=1e-4)
+        (without,) = train_together(make, rows, training, [seed], Budget(600), record=True)
+        assert values(without, "loss") != pytest.approx(values(trained, "loss"), abs=1e-3)
+
+
+def test_every_replay_draws_anew():
+    device = torch.device("cuda", torch.cuda.current_device())
+    drawn, kept = torch.zeros(8, device=device), []
+    work = Recorded(lambda: drawn.copy_(torch.rand(8, device=device)), torch.cuda.Stream(device), 0)
+    usual = torch.cuda.get_rng_state()
+    for _ in range(6):
+        work()
+        torch.cuda.synchronize()
+        kept.append(tuple(drawn.tolist()))
+    assert len(set(kept)) == 6
+    assert torch.equal(usual, torch.cuda.get_rng_state()), "the usual generator is left alone"
 
 
 def test_steps_are_recorded_once_per_shape():

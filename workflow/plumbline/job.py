@@ -122,20 +122,17 @@ class Job:
         )
 
 
-def _sentence(message: Warning | str, *details: Any) -> str:
+def _sentence(message: Warning | str, *details: Any, usual: Any = warnings.formatwarning) -> str:
     """A warning of ours without the place in the code that gave it."""
     told = str(message)
-    return f"{told}\n" if told.startswith("plumbline:") else _usual_warning(message, *details)
-
-
-_usual_warning = warnings.formatwarning
+    return f"{told}\n" if told.startswith("plumbline:") else usual(message, *details)
 
 
 @contextmanager
 def job(snakemake: Any) -> Iterator[Job]:
     """Run a script's body. A fault of the input ends in one sentence, on the terminal and in the log."""
     log = Path(snakemake.log[0]) if snakemake.log else None
-    warnings.formatwarning = _sentence
+    warnings.formatwarning = _sentence  # type: ignore[assignment]
     try:
         yield Job(snakemake)
     except PlumblineError as error:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
@@ -67,6 +67,8 @@ def _type_name(annotation: Any) -> str:
     entry = next((a for a in get_args(annotation) if isinstance(a, type) and issubclass(a, Entry)), None)
     if entry:
         return "names"
+    if get_origin(annotation) is Union:
+        return " or ".join(map(_type_name, get_args(annotation)))
     return re.sub(r"typing\.|<class '(\w+)'>", r"\1", str(annotation)).replace("NoneType", "None").replace("|", "or")
 
 

@@ -3,7 +3,7 @@
 import types
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
@@ -57,7 +57,7 @@ class ProtocolEntry(Entry):
 class Compute(Recipe):
     """How work is cut. Results do not depend on it."""
 
-    token_budget: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+    token_budget: int | Literal["auto"] = Field(
         "auto",
         description="Tokens, padding included, that one forward pass may hold; bounds the memory. `auto` is chosen "
         "from the free memory when a job starts.",
@@ -65,6 +65,13 @@ class Compute(Recipe):
     slots_per_gpu: int = Field(
         1, ge=1, description="Jobs that may share a GPU. With 4 and one GPU, ask for `--resources gpu=4`."
     )
+
+    @field_validator("token_budget", mode="before")
+    @classmethod
+    def _tokens(cls, value: Any) -> Any:
+        if value != "auto" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise ValueError("must be 'auto' or a whole number of tokens, 1 or more")
+        return value
 
 
 class Report(Recipe):

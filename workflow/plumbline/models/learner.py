@@ -99,7 +99,7 @@ class Learner:
         self._random = np.random.default_rng(seed)
         self._stream = torch.cuda.Stream(device) if record else None
         self._evaluator = torch.cuda.current_stream(device) if record else None
-        self._run: Callable[..., None] = Recorded(self._step, self._stream) if self._stream else self._step
+        self._run: Callable[..., None] = Recorded(self._step, self._stream, seed) if self._stream else self._step
         self._widths: list[np.ndarray] | None = None
         self._shapes: list[Shape] = []
         self._drawn: tuple[list[Shape], torch.Tensor] | None = None

@@ -7,7 +7,8 @@ side by side.
 
 import gc
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -19,29 +20,42 @@ class Recorded:
     """A function of hashable arguments, its work recorded for each of them.
 
     All tensors it touches must stay where they are between calls, and it must not read a result on the host. The first
-    call runs as it is, and so sets up what must not be recorded, such as an optimiser's state.
+    call runs as it is, and so sets up what must not be recorded. What it draws at random, such as dropout, comes from a
+    generator of its own, so that work on other streams neither changes it nor races with it.
     """
 
-    def __init__(self, work: Callable[..., None], stream: torch.cuda.Stream) -> None:
+    def __init__(self, work: Callable[..., None], stream: torch.cuda.Stream, seed: int) -> None:
         self.work = work
         self.stream = stream
+        self._random: Any = torch.Generator(stream.device).manual_seed(seed).graphsafe_get_state()
         self.graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
         self._pool: Any = None
         self._recordable = True
 
     def __call__(self, *shape: Hashable) -> None:
-        if self._pool is None:
-            self._pool = torch.cuda.graph_pool_handle()
-            with torch.cuda.stream(self.stream):
-                self.work(*shape)
-            return
         with torch.cuda.stream(self.stream):
-            if self._recordable and shape not in self.graphs:
-                self._try_to_record(shape)
             if shape in self.graphs:
                 self.graphs[shape].replay()
-            else:
-                self.work(*shape)
+                return
+            with self._own_randomness():
+                if self._pool is None:
+                    self._pool = torch.cuda.graph_pool_handle()
+                elif self._recordable:
+                    self._try_to_record(shape)
+                if shape in self.graphs:
+                    self.graphs[shape].replay()
+                else:
+                    self.work(*shape)
+
+    @contextmanager
+    def _own_randomness(self) -> Iterator[None]:
+        generator: Any = torch.cuda.default_generators[self.stream.device.index]
+        before = generator.graphsafe_get_state()
+        generator.graphsafe_set_state(self._random)
+        try:
+            yield
+        finally:
+            generator.graphsafe_set_state(before)
 
     def _try_to_record(self, shape: tuple[Hashable, ...]) -> None:
         # Recording runs nothing, so work that cannot be recorded has not happened and can simply be run.
