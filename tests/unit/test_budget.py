@@ -9,6 +9,7 @@ from plumbline.errors import PlumblineError
 from plumbline.models import budget as budgets
 from plumbline.models.batch import collate
 from plumbline.models.budget import Budget, bytes_per_token
+from plumbline.models.classifier import Output
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import Registry
 
@@ -88,11 +89,19 @@ def test_free_memory_is_what_the_job_may_take():
 
 def test_bytes_per_token_count_what_a_pass_allocates():
     class Two(torch.nn.Module):
-        def forward(self, batch):
-            hidden = torch.zeros(*batch.ids.shape, 100)  # 400 bytes a token,
-            return (hidden + 1).transpose(0, 1)  # as many again, and a view.
+        def __init__(self):
+            super().__init__()
+            self.embedding = torch.nn.Embedding(10, 100)
 
-    assert bytes_per_token(Two(), example(10)) == pytest.approx(800, abs=2)
+        def forward(self, batch):
+            hidden = self.embedding(batch.ids)  # The ids are kept: 8 bytes a token.
+            once = hidden.tanh()  # 400 bytes a token,
+            twice = once.transpose(0, 1).exp()  # as many again; the view costs nothing.
+            return Output(twice.sum(0))  # 400 bytes a row of ten tokens.
+
+    model = Two().requires_grad_(False)
+    assert bytes_per_token(model, example(10)) == pytest.approx(8 + 800 + 40)
+    assert not model.embedding.weight.requires_grad
 
 
 def test_a_chosen_budget_grows_with_longer_rows_only_if_it_must(monkeypatch):

@@ -156,9 +156,7 @@ def test_command_line_says_one_sentence(tmp_path, capsys):
 
 @pytest.mark.parametrize("tokens", ["lots", 0, True, 2.5])
 def test_a_token_budget_is_auto_or_a_number(tokens):
-    with pytest.raises(
-        PlumblineError, match=r"`compute\.token_budget` is .*: must be 'auto' or a whole number"
-    ):
+    with pytest.raises(PlumblineError, match=r"`compute\.token_budget` is .*: must be 'auto' or a whole number"):
         resolve(study(compute={"token_budget": tokens}))
     assert resolve(study(compute={"token_budget": 512})).study.compute.token_budget == 512
     assert resolve(study()).study.compute.token_budget == "auto"

@@ -11,8 +11,8 @@ from plumbline.models.batch import Batch
 
 # More tokens than this make a pass no faster.
 USEFUL_TOKENS = {"cpu": 16384, "cuda": 262144}
-# A pass may take this share of the free memory: other jobs may want the rest. What a forward pass allocates is counted
-# once more for gradients and once for the kernels' own workspace.
+# A pass may take this share of the free memory: other jobs may want the rest. What a pass keeps is counted once more
+# for gradients and once for the kernels' own workspace.
 SHARE, COPIES = 0.5, 3
 # Rows of the batch that is tried: several, because kernels also take workspace that does not grow with the batch.
 ROWS = 8
@@ -23,13 +23,26 @@ def tokens_of(batch: Batch) -> int:
     return batch.ids.numel() + (batch.pair.ids.numel() if batch.pair else 0)
 
 
-@torch.no_grad()
 def bytes_per_token(model: Any, example: Batch) -> float:
-    """What a token costs in a forward pass over such a batch, as if nothing were freed before its end."""
-    with torch.autograd.profiler.profile(profile_memory=True, use_kineto=False) as profile:
-        model(example)
-    taken = [max(0, event.self_cpu_memory_usage, event.self_device_memory_usage) for event in profile.function_events]
-    return max(1, sum(taken)) / tokens_of(example)
+    """What a token costs when such a batch goes through the model and all that a gradient needs is kept."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    own = {storage.untyped_storage().data_ptr() for storage in (*model.parameters(), *model.buffers())}
+    weight = model.embedding.weight
+    asked = weight.requires_grad
+    weight.requires_grad_(True)
+    try:
+        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            output = model(example)
+            keep(output.logits)
+    finally:
+        weight.requires_grad_(asked)
+    return max(1, sum(size for place, size in kept.items() if place not in own)) / tokens_of(example)
 
 
 def free_bytes(device: torch.device | str, memory_mb: int | None) -> int:
