@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from plumbline.provenance import code_hash, module_file, reachable
+from plumbline.registry import load
 
 SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
 
@@ -36,3 +37,13 @@ def test_only_meaning_counts(tmp_path: Path):
         path.write_text(text)
         hashes.append(code_hash(path))
     assert hashes[0] == hashes[1] == hashes[2] != hashes[3]
+
+
+def test_what_a_plugin_imports_from_beside_it_counts(tmp_path: Path):
+    (tmp_path / "helper_of_mine.py").write_text("FACTOR = 2\n")
+    plugin = tmp_path / "my_plugin.py"
+    plugin.write_text(
+        "from helper_of_mine import FACTOR\nimport numpy as np\n\ndef doubled(x):\n    return FACTOR * x\n"
+    )
+    assert reachable(plugin) == {plugin, tmp_path / "helper_of_mine.py"}
+    assert load(f"{plugin}:doubled")(21) == 42

@@ -1,8 +1,8 @@
 """Which code a job can reach, as one hash, so that Snakemake reruns what an edit changed and nothing else.
 
 Snakemake does not see imported modules. Each rule carries in `params` the hash of the syntax trees of its script, of
-the registered objects it uses and of every plumbline module that these import, directly or not. Comments, white space
-and docstrings are not part of it.
+the registered objects it uses and of every plumbline module, or file beside a plug-in, that these import, directly or
+not. Comments, white space and docstrings are not part of it.
 """
 
 import ast
@@ -46,6 +46,10 @@ def _read(path: Path) -> tuple[str, frozenset[Path]]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     files = {file for module in imported if (file := module_file(module))}
+    if not path.is_relative_to(PACKAGE.parent):
+        # What a plug-in imports from beside it.
+        beside = {path.parent.joinpath(*module.split(".")).with_suffix(".py") for module in imported}
+        files |= {file.resolve() for file in beside if file.is_file()}
     digest = hashlib.sha256(ast.dump(_WithoutDocstrings().visit(tree)).encode()).hexdigest()
     return digest, frozenset(files)
 

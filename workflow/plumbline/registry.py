@@ -212,6 +212,9 @@ def load(pointer: str) -> Any:
     path = Path(place).resolve()
     name = f"plumbline_plugins.{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if name not in sys.modules:
+        # A plug-in may import files that lie beside it; last, so that they hide nothing that is installed.
+        if str(path.parent) not in sys.path:
+            sys.path.append(str(path.parent))
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec and spec.loader
         sys.modules[name] = importlib.util.module_from_spec(spec)
