@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import torch
 
 from plumbline import store
 from plumbline.attribution.importances import Importances
@@ -27,7 +28,17 @@ def echo(raw: Path, seed: int, *, size: int = 40) -> Corpus:
 @measure("position", equation="t / n", range=[0, 1])
 def position(evaluator, instances):
     """How late in the text a word comes."""
-    return Importances([np.linspace(0, 1, m.sum(), dtype=np.float32) for m in instances.maskable])
+    scores = [np.empty(0)] * len(instances)
+
+    def work(index, batch):
+        # As if a pass of more tokens did not fit into memory.
+        if batch.ids.numel() > 100:
+            raise torch.OutOfMemoryError("out of memory")
+        for i in index:
+            scores[i] = np.linspace(0, 1, instances.maskable[i].sum(), dtype=np.float32)
+
+    evaluator.each(instances.ids, instances.maskable, work)
+    return Importances(scores)
 
 
 store.declare(

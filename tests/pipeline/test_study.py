@@ -46,6 +46,17 @@ def test_manifest_says_what_ran(finished):
     assert {"versions", "host", "devices", "seconds"} <= set(whole)
 
 
+def test_lack_of_memory_is_survived_and_told(finished):
+    timings = read_table(finished / "results/tables/timings.parquet", "timings").to_pandas()
+    told = timings[timings["event"].notna()]
+    assert set(told["measure"]) == {"position"} and told["seconds"].isna().all()
+    assert "out of memory: token budget halved to 64" in set(told["event"])
+    worked = timings[timings["event"].isna()].set_index("measure")
+    assert set(worked.loc["position", "token_budget"]) == {64.0}
+    assert set(worked.loc["leave-one-out", "token_budget"]) == {16384.0}
+    assert "token budget halved to 64" in (finished / "results/report/index.html").read_text()
+
+
 def test_excluded_pairs_are_told(finished):
     assert "bag-of-words" in (finished / "results/tables/performance.csv").read_text()
     assert not (finished / "results/attributions/mock-2/plain/bag-of-words/0-1/attention.parquet").exists()
