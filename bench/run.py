@@ -21,7 +21,13 @@ import training
 from data import Task
 from timing import Row
 
-GROUPS = ("kendall", "measures", "training", "memory", "precision")
+GROUPS = {
+    "kendall": "kendall: rank correlations, half a minute",
+    "measures": "measures: leave-one-out and gradients, a minute or two",
+    "training": "training: a block of five seeds, a minute or two",
+    "memory": "memory: peaks at two token budgets, a minute",
+    "precision": "precision: F1 and tau by arithmetic of training, on a GPU and with --data only",
+}
 
 
 def processor() -> str:
@@ -47,13 +53,19 @@ def rows(groups: list[str], devices: list[str], prepared: list[Path], epochs: in
 def main() -> None:
     """All benchmarks, one thread on the CPU; on a GPU too where there is one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", type=Path, default=[])
+    parser.add_argument("--data", nargs="+", type=Path, default=[], help="prepared datasets for training on a GPU")
     parser.add_argument("--epochs", type=int, default=8, help="epochs of the training on a GPU")
-    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
-    parser.add_argument("--devices", nargs="+", choices=["cpu", "cuda"])
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="; ".join(GROUPS.values()))
+    parser.add_argument("--devices", nargs="+", choices=["cpu", "cuda"], help="by default the CPU, and a GPU if any")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     gpu = torch.cuda.is_available()
+    if "cuda" in (arguments.devices or []) and not gpu:
+        parser.error("there is no GPU here that PyTorch can use")
+    if missing := [str(folder) for folder in arguments.data if not (folder / "embedding.safetensors").exists()]:
+        parser.error(f"no prepared dataset in {', '.join(missing)}; run the rules prepare and embed first")
+    if arguments.epochs < 2:
+        parser.error("--epochs must be 2 or more, since the first epoch is never chosen")
     devices = arguments.devices or (["cpu", "cuda"] if gpu else ["cpu"])
     name = torch.cuda.get_device_name() if gpu else "no GPU"
     print(f"{processor()}, {os.cpu_count()} cores, one thread; {name}; torch {torch.__version__}\n")

@@ -12,22 +12,22 @@ for name, measures, models in ATTRIBUTION:
         output:
             importances=[f"results/attributions/{CELL}/{measure}.parquet" for measure in measures],
             manifests=[f"results/attributions/{CELL}/{measure}.json" for measure in measures],
-        wildcard_constraints:
-            model=one_of(models),
-            measure=one_of(COSTLY),
         log:
             f"results/logs/attribute/{CELL}/{measures[0]}.log",
         benchmark:
             f"results/benchmarks/attribute/{CELL}/{measures[0]}.tsv"
+        wildcard_constraints:
+            model=one_of(models),
+            measure=one_of(COSTLY),
         retries: 1
         conda:
             ENVIRONMENT
         threads: 1
         resources:
+            **COMPUTE,
             gpu=1,
             mem_mb=doubling(4000),
             runtime=doubling(240),
-            **COMPUTE,
         params:
             model=pointer("model"),
             model_options=options("model"),

@@ -113,11 +113,19 @@ COSTLY = [name for name in STUDY.measures if not RESOLVED.declarations["measure"
 
 
 def attribution():
-    """The rules that attribute: their names, the measures of one job and the models they are for."""
+    """The rules that attribute: their names, the measures of one job and the models they are for.
+
+    A job that fails loses all its results, so a plug-in's measures share no job with the library's.
+    """
     together = {}
     for model, measures in RUNS.measures.items():
-        if cheap := tuple(measure for measure in measures if measure not in COSTLY):
-            together.setdefault(cheap, []).append(model)
+        cheap = {}
+        for measure in measures:
+            path = RESOLVED.declarations["measure", measure].path
+            if measure not in COSTLY:
+                cheap.setdefault(None if path.is_relative_to(LIBRARY) else path, []).append(measure)
+        for shared in cheap.values():
+            together.setdefault(tuple(shared), []).append(model)
     rules = [(f"attribute_together_{i + 1}", *found) for i, found in enumerate(together.items())]
     return [("attribute", ["{measure}"], STUDY.models), *rules] if COSTLY else rules
 

@@ -17,10 +17,10 @@ rule score:
         ENVIRONMENT
     threads: 1
     resources:
+        **COMPUTE,
         gpu=lambda wildcards: int(RESOLVED.declarations["protocol", wildcards.protocol].gpu),
         mem_mb=doubling(4000),
         runtime=doubling(120),
-        **COMPUTE,
     params:
         model=pointer("model"),
         model_options=options("model"),

@@ -18,10 +18,10 @@ rule train:
     # One thread: results then are the same to the byte whatever --cores says.
     threads: 1
     resources:
+        **COMPUTE,
         gpu=1,
         mem_mb=doubling(4000),
         runtime=doubling(240),
-        **COMPUTE,
     params:
         object=pointer("model"),
         options=options("model"),

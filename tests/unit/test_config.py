@@ -57,6 +57,13 @@ def study(**changes):
             {"protocols": {"agreement": {"statistics": ["kendal"]}}},
             r"statistics.0` is 'kendal'; did you mean 'kendall'\?",
         ),
+        (
+            {"measures": {"gradient": {"target": "golden"}}},
+            "`measures.gradient.target` is 'golden'; did you mean",
+        ),
+        ({"models": {"bilstm-tanh": {"training": {"precision": "float16"}}}}, "Known are: tf32, float32, bfloat16."),
+        ({"compute": {"slots_per_gpu": "auto"}}, "`compute.slots_per_gpu` is 'auto': it must be a whole number."),
+        ({"compute": []}, r"`compute` is \[\]: it must be keys and values."),
         ({"models": {"bilstm-tanh": {"measures": ["gradeint"]}}}, r"names 'gradeint'; did you mean 'gradient'\?"),
     ],
 )
@@ -160,3 +167,19 @@ def test_a_token_budget_is_auto_or_a_number(tokens):
         resolve(study(compute={"token_budget": tokens}))
     assert resolve(study(compute={"token_budget": 512})).study.compute.token_budget == 512
     assert resolve(study()).study.compute.token_budget == "auto"
+
+
+def test_nothing_behind_compute_means_the_defaults():
+    assert resolve(study(compute=None, report=None)).study.compute.slots_per_gpu == 1
+
+
+def test_runs_finds_plugins_beside_the_config_file(tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(
+        "from plumbline.registry import measure\n\n"
+        '@measure("late", cheap=True, equation="t")\ndef late(evaluator, instances):\n    """Late words."""\n'
+    )
+    (tmp_path / "my.yaml").write_text(
+        "plugins: [mine.py]\ndatasets: [movie]\nmodels: [bag-of-words]\nmeasures: [late, random]\n"
+    )
+    assert main(["runs", str(tmp_path / "my.yaml")]) == 0
+    assert "late, random" in capsys.readouterr().out

@@ -30,17 +30,25 @@ BROKEN = {
         "return Importances([np.full(m.sum(), float(i)) for i, m in enumerate(instances.maskable)])",
         "depend on the order of the texts",
     ),
+    "crashing": ("return 1 / 0", "on every model it fails with ZeroDivisionError: division by zero."),
+    "forgetful": ("Importances([])", "it fails with AttributeError: 'NoneType' object has no attribute 'scores'."),
+    "missing": ("return Importances([])", "it gives scores for 0 of 12 texts."),
+    "boundless": (
+        "return Importances([np.arange(m.sum(), dtype=float) for m in instances.maskable])",
+        "its scores reach from 0 to 12, outside its declared range [0, 1].",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_measure_is_noticed(name, tmp_path: Path):
     body, complaint = BROKEN[name]
+    limits = ", range=[0, 1]" if name == "boundless" else ""
     plugin = tmp_path / "plugin.py"
     plugin.write_text(
         "import numpy as np\nfrom plumbline.attribution.importances import Importances\n"
         "from plumbline.registry import measure\n\n"
-        f'@measure("{name}", equation="?")\ndef broken(evaluator, instances):\n'
+        f'@measure("{name}", equation="?"{limits})\ndef broken(evaluator, instances):\n'
         f'    """Broken on purpose."""\n    {body}\n'
     )
     faults = check("measure", name, Registry([plugin]))
@@ -54,3 +62,16 @@ def test_undocumented_metric_is_noticed(tmp_path: Path):
     )
     faults = check("metric", "m", Registry([plugin]))
     assert len(faults) == 5 and any("direction is 'up'" in fault for fault in faults)
+
+
+def test_measures_meet_frozen_models_with_gradients_on(tmp_path: Path):
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "import numpy as np\nimport torch\nfrom plumbline.attribution.importances import Importances\n"
+        "from plumbline.registry import measure\n\n"
+        '@measure("norms", equation="|e|")\ndef norms(evaluator, instances):\n    """Lengths of word vectors."""\n'
+        "    assert torch.is_grad_enabled()\n    torch.set_grad_enabled(False)\n"
+        "    length = evaluator.model.embedding.weight.norm(dim=1).numpy()\n"
+        "    return Importances([length[i][m] for i, m in zip(instances.ids, instances.maskable)])\n"
+    )
+    assert check("measure", "norms", Registry([plugin])) == []

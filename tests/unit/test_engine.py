@@ -10,6 +10,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from plumbline.attribution.gradient import gradient
+from plumbline.attribution.importances import Importances
+from plumbline.attribution.run import Asked, attribute
 from plumbline.config.recipes import Training
 from plumbline.conformance import example_instances, example_model
 from plumbline.errors import PlumblineError
@@ -265,3 +268,26 @@ def test_batches_of_pairs_keep_the_budget():
     assert max(len(b) * (lengths[b].max() + seconds[b].max()) for b in batches) <= 500
     with pytest.raises(PlumblineError, match="does not fit into"):
         plan(lengths, 70, "cpu", seconds)
+
+
+def test_measures_of_a_job_do_not_touch_each_other_and_are_named():
+    def careless(evaluator, instances):
+        torch.set_grad_enabled(False)
+        return Importances([np.zeros(free.sum()) for free in instances.maskable])
+
+    def broken(evaluator, instances):
+        raise KeyError("oh")
+
+    evaluator = Evaluator(make().requires_grad_(False), 0, 400)
+    options = {name: option.default for name, option in REGISTRY.get("measure", "gradient").options.items()}
+    asked = {"careless": Asked(careless, {}), "gradient": Asked(gradient, options)}
+    columns, seconds = attribute([evaluator], SPLITS["test"], asked)
+    alone, _ = attribute([evaluator], SPLITS["test"], {"gradient": asked["gradient"]})
+    assert torch.is_grad_enabled() and set(seconds) == set(asked)
+    for a, b in zip(columns["gradient"]["scores"], alone["gradient"]["scores"], strict=True):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(KeyError) as caught:
+        attribute([evaluator], SPLITS["test"], asked | {"mine": Asked(broken, {})})
+    assert caught.value.__notes__ == ["This came from the measure 'mine'."]
+    with pytest.raises(PlumblineError, match="The measure 'mine' must return Importances, not list"):
+        attribute([evaluator], SPLITS["test"], {"mine": Asked(lambda evaluator, instances: [], {})})

@@ -122,6 +122,21 @@ def test_deleting_one_of_twins_gives_both_the_same_score():
     assert scores[0] == scores[1]
 
 
+def test_words_that_differ_by_rounding_alone_are_not_ranked():
+    """Ninety times the same word and one other: for an encoder without order all of the ninety count the same."""
+    random = np.random.default_rng(0)
+    texts = []
+    for _ in range(6):
+        words = np.full(90, 7)
+        words[random.integers(90)] = 9
+        texts.append(np.array([2, *words, 3], dtype=np.int32))
+    free = [np.array([False, *[True] * 90, False])] * 6
+    many = Instances(np.array(["test"] * 6), np.arange(6), np.zeros(6, dtype=np.int32), texts, free)
+    for budget in (92, 500, 10_000):
+        for scores, ids in zip(leave_one_out(evaluator("average-tanh", budget), many).scores, texts, strict=True):
+            assert len(set(scores[ids[1:-1] == 7].tolist())) == 1
+
+
 def test_all_but_one():
     assert all_but_one(np.array([False, True, True, False])).tolist() == [[0, 2, 3], [0, 1, 3]]
 

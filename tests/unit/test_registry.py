@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import PlumblineError
-from plumbline.registry import Registry, load
+from plumbline.registry import Registry, declarations_in, load
 
 PLUGIN = '''
 from typing import Literal
@@ -70,6 +70,13 @@ def test_faulty_declaration_gets_one_sentence(plugin, change, complaint):
     plugin.write_text(PLUGIN.replace(*change))
     with pytest.raises(PlumblineError, match=complaint):
         Registry([plugin])
+
+
+def test_a_fact_that_is_true_or_false_must_be(tmp_path: Path):
+    path = tmp_path / "odd.py"
+    path.write_text('from plumbline.registry import measure\n\n@measure("odd", cheap="yes")\ndef odd(e, i):\n    ...\n')
+    with pytest.raises(PlumblineError, match=r"states cheap='yes'; it must be True or False"):
+        list(declarations_in(path))
 
 
 def test_missing_plugin_file():

@@ -13,7 +13,13 @@ from plumbline.registry import KINDS, Registry
 
 def show_runs(config: Path) -> None:
     """Print every valid run of a study and the reason for each pair that is left out."""
-    runs = list_runs(resolve(read_config(config)))
+    settings = read_config(config)
+    if isinstance(settings.get("plugins"), list):
+        beside = [config.parent / str(path) for path in settings["plugins"]]
+        settings["plugins"] = [
+            str(path if path.exists() else given) for path, given in zip(beside, settings["plugins"], strict=True)
+        ]
+    runs = list_runs(resolve(settings))
     for cell in runs.cells:
         print(
             f"{cell.dataset}  {cell.variant}  {cell.model}  seeds {cell.seeds}: {', '.join(runs.measures[cell.model])}"
@@ -25,7 +31,8 @@ def show_runs(config: Path) -> None:
 def show_registered(kind: str, plugins: list[Path]) -> None:
     """Print the registered names of a kind, each with its one-line description."""
     for declaration in Registry(plugins).all(kind):  # type: ignore[arg-type]
-        print(f"{declaration.name:22} {declaration.summary}")
+        equation = declaration.facts.get("equation")
+        print(f"{declaration.name:22} {declaration.summary}{f'  [{equation}]' if equation else ''}")
 
 
 def generate(project: Path, check: bool) -> int:

@@ -118,21 +118,42 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
     models = [model for model in registry.all("model") if needed(declaration, options) <= set(model.provides)]
     if not models:
         yield f"no registered model provides what it needs: {', '.join(sorted(needed(declaration, options)))}."
+    told: dict[str, list[str]] = {}
     for model in models:
-        for fault in _check_measure_on(measure, options, partial(example_model, model)):
-            yield f"on model '{model.name}' {fault}"
+        for fault in _check_measure_on(measure, options, partial(_frozen, model), declaration.range):
+            told.setdefault(fault, []).append(f"'{model.name}'")
+    for fault, names in told.items():
+        where = "every model" if len(names) == len(models) > 1 else f"model {', '.join(names)}"
+        yield f"on {where} {fault}"
+
+
+def _frozen(declaration: Declaration) -> torch.nn.Module:
+    """A model as measures meet it: its parameters take no gradients."""
+    return example_model(declaration).requires_grad_(False)
 
 
 def _check_measure_on(
-    measure: Callable[..., Any], options: dict[str, Any], make: Callable[[], torch.nn.Module]
+    measure: Callable[..., Any],
+    options: dict[str, Any],
+    make: Callable[[], torch.nn.Module],
+    limits: list[float] | None,
 ) -> Iterator[str]:
     instances = example_instances()
     longest = int(instances.lengths.max())
 
     def scores(some: Instances, budget: int) -> list[np.ndarray]:
-        return list(measure(Evaluator(make(), 0, budget), some, **options).scores)
+        with torch.enable_grad():
+            importances = measure(Evaluator(make(), 0, budget), some, **options)
+        return list(importances.scores)
 
-    whole = scores(instances, 10_000)
+    try:
+        whole = scores(instances, 10_000)
+    except Exception as error:
+        yield f"it fails with {type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}."
+        return
+    if len(whole) != len(instances):
+        yield f"it gives scores for {len(whole)} of {len(instances)} texts."
+        return
     for i, (found, free) in enumerate(zip(whole, instances.maskable, strict=True)):
         if np.shape(found) != (free.sum(),):
             yield f"it gives scores of shape {np.shape(found)} for a text of {free.sum()} words."
@@ -140,6 +161,9 @@ def _check_measure_on(
         if not np.isfinite(found).all():
             yield f"its scores of text {i} are not finite."
             return
+    values = np.concatenate(whole)
+    if limits and (values.min() < limits[0] - TOLERANCE or values.max() > limits[1] + TOLERANCE):
+        yield f"its scores reach from {values.min():.3g} to {values.max():.3g}, outside its declared range {limits}."
     order = np.random.default_rng(1).permutation(len(instances))
     again = {
         "differ when it is run again": scores(instances, 10_000),

@@ -116,7 +116,7 @@ class Job:
                 "peak_gpu": peak_gpu,
                 "rows": part.rows,
                 "rows_per_second": part.rows / max(part.seconds, 1e-9),
-                "token_budget": self._budget.tokens if self._budget else None,
+                "token_budget": (self._budget.tokens or None) if self._budget else None,
                 "events": events,
             },
         )

@@ -158,6 +158,9 @@ def _declaration(call: ast.Call, lowest: ast.Call, node: ast.FunctionDef | ast.C
         raise PlumblineError(f"{where} must be declared with a name and literal values.") from error
     options = _options(node, where)
     facts = {fact: stated.pop(fact, shared.get(fact, default)) for fact, default in FACTS[kind].items()}
+    for fact, default in FACTS[kind].items():
+        if isinstance(default, bool) and not isinstance(facts[fact], bool):
+            raise PlumblineError(f"{where} states {fact}={facts[fact]!r}; it must be True or False.")
     for preset, value in stated.items():
         if preset not in options:
             raise PlumblineError(f"{where} states '{preset}': {nearest(preset, [*FACTS[kind], *options])}")

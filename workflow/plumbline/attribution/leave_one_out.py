@@ -14,6 +14,9 @@ from plumbline.registry import measure
 
 # Perturbed texts held at a time, as a multiple of the token budget; enough to fill batches of equal length.
 ROOM = 32
+# Probabilities in float32 are good to about 1e-7, and which way they are rounded depends on the batch. Scores closer
+# than this say nothing; left as they are, equal words would be ranked by the rounding.
+RESOLUTION = 1e-6
 
 
 def chunks(instances: Instances, tokens: int) -> Iterator[np.ndarray]:
@@ -47,7 +50,7 @@ def leave_one_out(
     """The change in the output when a word is deleted and everything, attention too, is computed anew.
 
     `distribution` sums the absolute change over classes; `predicted` and `gold` take the fall of one class's
-    probability, which may be `signed`.
+    probability, which may be `signed`. Scores are multiples of 1e-6, which is what float32 can tell apart.
     """
     before = evaluator.predict(instances)
     targets = instances.label.astype(np.int32) if output == "gold" else predicted_classes(before)
@@ -73,6 +76,7 @@ def leave_one_out(
             )
         change = np.abs(fall).sum(1) if output == "distribution" else fall[np.arange(len(ids)), targets[owners]]
         change = np.abs(change) if sign == "absolute" else change
+        change = (np.round(change / RESOLUTION) * RESOLUTION).astype(np.float32)
         for i, values in zip(chunk, np.split(change, np.flatnonzero(np.diff(owners)) + 1), strict=True):
             scores[i] = values
         progress.update(len(chunk))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from plumbline.attribution.importances import Importances
 from plumbline.data.instances import Instances
@@ -37,10 +38,16 @@ def attribute(
     for evaluator in evaluators:
         for together, names in families.items():
             started = time.perf_counter()
-            if callable(together):
-                found = together(evaluator, instances, [measures[name].options for name in names])
-            else:
-                found = [measures[name].function(evaluator, instances, **measures[name].options) for name in names]
+            try:
+                # What one measure does to the gradient mode does not reach the next.
+                with torch.enable_grad():
+                    if callable(together):
+                        found = together(evaluator, instances, [measures[name].options for name in names])
+                    else:
+                        found = [measures[n].function(evaluator, instances, **measures[n].options) for n in names]
+            except Exception as error:
+                error.add_note(f"This came from the measure {' or '.join(repr(name) for name in names)}.")
+                raise
             share = (time.perf_counter() - started) / len(names)
             for name, importances in zip(names, found, strict=True):
                 seconds[name] += share
@@ -58,6 +65,8 @@ def attribute(
 def check_scores(importances: Importances, words: list[int], name: str = "") -> None:
     """A measure must give one number per word of every instance."""
     named = f"The measure '{name}'" if name else "The measure"
+    if not isinstance(importances, Importances):
+        raise PlumblineError(f"{named} must return Importances, not {type(importances).__name__}.")
     if len(importances.scores) != len(words):
         raise PlumblineError(f"{named} gave scores for {len(importances.scores)} of {len(words)} instances.")
     for i, (scores, count) in enumerate(zip(importances.scores, words, strict=True)):

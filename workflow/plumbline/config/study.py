@@ -106,6 +106,11 @@ class Study(BaseModel):
     )
     report: Report = Field(default_factory=lambda: Report(), description="What the report shows.")
 
+    @field_validator("compute", "report", mode="before")
+    @classmethod
+    def _nothing_set(cls, value: Any) -> Any:
+        return {} if value is None else value
+
     @field_validator("datasets", "models", "measures", "protocols", mode="before")
     @classmethod
     def _names_alone(cls, value: Any) -> Any:
@@ -232,10 +237,23 @@ def _known_keys(model: type[BaseModel], path: Iterable[Any]) -> list[str]:
     return list(at.model_fields) if isinstance(at, type) and issubclass(at, BaseModel) else []
 
 
+WANTED = {
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "a number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "keys and values"),
+    "list_type": "a list",
+    "string_type": "text",
+}
+
+
 def sentence(error: ValidationError, prefix: str, known: type[BaseModel] | list[str]) -> str:
     """The first fault of a validation as one sentence: the key, the value and what would be right."""
     fault = error.errors()[0]
-    location = [str(part) for part in fault["loc"]]
+    # pydantic adds the member of a union to the place.
+    location = [str(part) for part in fault["loc"] if not str(part).startswith(("literal[", "constrained-"))]
+    if len(location) > 1 and location[-1] in ("int", "float", "str", "bool"):
+        location = location[:-1]
     key = ".".join([prefix, *location] if prefix else location)
     value = fault["input"]
     if fault["type"] == "extra_forbidden":
@@ -245,7 +263,10 @@ def sentence(error: ValidationError, prefix: str, known: type[BaseModel] | list[
         return f"`{key}` is missing; the study needs it."
     if fault["type"] == "literal_error":
         expected = [word.strip(" '") for word in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
-        return f"`{key}` is {value!r}; {nearest(str(value), expected)}"
+        hint = nearest(str(value), expected)
+        return f"`{key}` is {value!r}; {hint}" + ("" if "known are" in hint else f" Known are: {', '.join(expected)}.")
+    if fault["type"] in WANTED:
+        return f"`{key}` is {value!r}: it must be {WANTED[fault['type']]}."
     message = fault["msg"].removeprefix("Value error, ")
     return f"`{key}` is {value!r}: {message[0].lower() + message[1:].rstrip('.')}."
 
