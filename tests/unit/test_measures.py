@@ -6,7 +6,7 @@ import torch
 
 from plumbline.attribution.attention import attention
 from plumbline.attribution.gradient import gradient
-from plumbline.attribution.leave_one_out import all_but_one, leave_one_out
+from plumbline.attribution.leave_one_out import all_but_one, leave_one_out, without_rounding
 from plumbline.attribution.random import random
 from plumbline.conformance import example_instances, example_model
 from plumbline.data.instances import Instances
@@ -135,6 +135,17 @@ def test_words_that_differ_by_rounding_alone_are_not_ranked():
     for budget in (92, 500, 10_000):
         for scores, ids in zip(leave_one_out(evaluator("average-tanh", budget), many).scores, texts, strict=True):
             assert len(set(scores[ids[1:-1] == 7].tolist())) == 1
+
+
+def test_close_scores_become_one_and_others_keep_their_order():
+    scores = np.array([0.5, 1e-5, 0.5 + 1e-7, 2e-5, 1e-5 + 2e-7, 1e-5 + 4e-7], dtype=np.float32)
+    found = without_rounding(scores)
+    assert found[0] == found[2] and found[1] == found[4] < found[5] < found[3] < found[0]
+    np.testing.assert_allclose(found, scores, atol=3e-7)
+    dense = np.arange(400, dtype=np.float32)[::-1] * 1e-7
+    assert len(set(without_rounding(dense).tolist())) >= 100 and (np.diff(without_rounding(dense)) <= 0).all()
+    assert np.isnan(without_rounding(np.array([np.nan], dtype=np.float32))).all()
+    assert len(without_rounding(np.empty(0, dtype=np.float32))) == 0
 
 
 def test_all_but_one():

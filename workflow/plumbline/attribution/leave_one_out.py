@@ -14,9 +14,9 @@ from plumbline.registry import measure
 
 # Perturbed texts held at a time, as a multiple of the token budget; enough to fill batches of equal length.
 ROOM = 32
-# Probabilities in float32 are good to about 1e-7, and which way they are rounded depends on the batch. Scores closer
-# than this say nothing; left as they are, equal words would be ranked by the rounding.
-RESOLUTION = 1e-6
+# Probabilities in float32 are good to about 1e-7, and which way they are rounded depends on the batch. Scores of a text
+# that lie closer than this are one score; left as they are, equal words would be ranked by the rounding.
+RESOLUTION = 3e-7
 
 
 def chunks(instances: Instances, tokens: int) -> Iterator[np.ndarray]:
@@ -39,6 +39,22 @@ def all_but_one(maskable: np.ndarray) -> np.ndarray:
     return positions + (positions >= np.flatnonzero(maskable)[:, None])
 
 
+def without_rounding(scores: np.ndarray) -> np.ndarray:
+    """Scores [words] in which those that differ by rounding alone are equal.
+
+    From the smallest up, a score and all that lie within RESOLUTION above it get their mean.
+    """
+    order = np.argsort(scores, kind="stable")
+    ascending = scores[order].astype(np.float64)
+    settled = np.empty_like(scores)
+    start = 0
+    while start < len(scores):
+        end = max(start + 1, int(np.searchsorted(ascending, ascending[start] + RESOLUTION, side="right")))
+        settled[order[start:end]] = ascending[start:end].mean()
+        start = end
+    return settled
+
+
 @measure("leave-one-out", equation="Σ_c |p_c(x) - p_c(x without t)|", range=[0, 2])
 def leave_one_out(
     evaluator: Evaluator,
@@ -50,7 +66,7 @@ def leave_one_out(
     """The change in the output when a word is deleted and everything, attention too, is computed anew.
 
     `distribution` sums the absolute change over classes; `predicted` and `gold` take the fall of one class's
-    probability, which may be `signed`. Scores are multiples of 1e-6, which is what float32 can tell apart.
+    probability, which may be `signed`. Scores that differ by rounding alone are made equal.
     """
     before = evaluator.predict(instances)
     targets = instances.label.astype(np.int32) if output == "gold" else predicted_classes(before)
@@ -76,9 +92,8 @@ def leave_one_out(
             )
         change = np.abs(fall).sum(1) if output == "distribution" else fall[np.arange(len(ids)), targets[owners]]
         change = np.abs(change) if sign == "absolute" else change
-        change = (np.round(change / RESOLUTION) * RESOLUTION).astype(np.float32)
         for i, values in zip(chunk, np.split(change, np.flatnonzero(np.diff(owners)) + 1), strict=True):
-            scores[i] = values
+            scores[i] = without_rounding(values)
         progress.update(len(chunk))
     progress.close()
     return Importances(scores, targets)
