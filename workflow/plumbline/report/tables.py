@@ -128,6 +128,7 @@ def timings_table(timings: pd.DataFrame) -> Table:
 def jobs_table(timings: pd.DataFrame) -> Table:
     """All heavy work, the longest first; last what happened out of the ordinary."""
     keys = ["rule", "dataset", "model", "seeds", "measure"]
+    eventful = timings["event"].notna().any()
     frame = plain(timings).sort_values(["seconds", *keys], ascending=[False] + [True] * 5, kind="stable")
     rows = [
         [
@@ -136,9 +137,9 @@ def jobs_table(timings: pd.DataFrame) -> Table:
             numeric(line["peak_rss"], 0),
             numeric(line["rows_per_second"], 1),
             numeric(line["token_budget"], 0),
-            Cell("" if pd.isna(line["event"]) else str(line["event"])),
+            *([Cell("" if pd.isna(line["event"]) else str(line["event"]))] if eventful else []),
         ]
         for line in frame.to_dict("records")
     ]
-    columns = [*keys, "seconds", "memory, MiB", "rows per second", "token budget", "event"]
+    columns = [*keys, "seconds", "memory, MiB", "rows per second", "token budget", *(["event"] if eventful else [])]
     return Table("All runs, the longest first.", columns, rows, frozenset((5, 6, 7, 8)))
