@@ -291,3 +291,25 @@ def test_measures_of_a_job_do_not_touch_each_other_and_are_named():
     assert caught.value.__notes__ == ["This came from the measure 'mine'."]
     with pytest.raises(PlumblineError, match="The measure 'mine' must return Importances, not list"):
         attribute([evaluator], SPLITS["test"], {"mine": Asked(lambda evaluator, instances: [], {})})
+
+
+class Dropping(torch.nn.Module):
+    """A model that draws at random in training."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.dropout = make(), torch.nn.Dropout(0.3)
+        self.embedding = self.inner.embedding
+
+    def forward(self, batch, embedded=None):
+        return self.inner(batch, self.dropout(self.embedding(batch.ids)))
+
+
+def test_a_seed_with_dropout_does_not_depend_on_its_block_or_budget():
+    training = Training(epochs=2)
+    rows = split_rows(SPLITS, 2, training, "cpu")
+    block = train_seeds(Dropping, rows, training, [0, 1], Budget(), record=False)
+    for seed, budget in ((1, Budget()), (1, Budget(400)), (0, Budget(400))):
+        (alone,) = train_seeds(Dropping, rows, training, [seed], budget, record=False)
+        assert alone.history[0]["value"] == block[seed].history[0]["value"]
+        assert all(torch.equal(alone.state[name], block[seed].state[name]) for name in alone.state)

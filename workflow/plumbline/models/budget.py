@@ -34,14 +34,16 @@ def bytes_per_token(model: Any, example: Batch) -> float:
 
     own = {storage.untyped_storage().data_ptr() for storage in (*model.parameters(), *model.buffers())}
     weight = model.embedding.weight
-    asked = weight.requires_grad
+    asked, training = weight.requires_grad, model.training
     weight.requires_grad_(True)
+    model.eval()  # Dropout would draw, and what is drawn next must not depend on this.
     try:
         with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
             output = model(example)
             keep(output.logits)
     finally:
         weight.requires_grad_(asked)
+        model.train(training)
     return max(1, sum(size for place, size in kept.items() if place not in own)) / tokens_of(example)
 
 
