@@ -12,27 +12,20 @@ sys.path.insert(0, str(LIBRARY))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")])))
 
 from plumbline.config.runs import list_runs
-from plumbline.config.study import parse_seeds, resolve
+from plumbline.config.study import located, parse_seeds, resolve, with_plugins_located
 from plumbline.data.raw import FETCHED, check_raw, raw_files, vectors_of
 from plumbline.errors import PlumblineError
 from plumbline.provenance import code_hash, text_hash
 
-
-def located(path):
-    """A path of the study: as given, else beside its config file, else in the project; relative to the working folder."""
-    places = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
-    found = next((place / path for place in places if (place / path).exists()), Path(path))
-    return str(found) if Path(path).is_absolute() else os.path.relpath(found)
-
-
-if isinstance(config.get("plugins"), list):
-    config["plugins"] = [located(str(path)) for path in config["plugins"]]
+# Where a study's own files may lie: as they are named, beside its config file, or in the project.
+PLACES = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
+config.update(with_plugins_located(config, PLACES))
 
 try:
     RESOLVED = resolve(config)
     RUNS = list_runs(RESOLVED)
     STUDY = RESOLVED.study
-    RAW = Path(os.environ.get("PLUMBLINE_DATA") or located(STUDY.raw))
+    RAW = Path(os.environ.get("PLUMBLINE_DATA") or located(STUDY.raw, PLACES))
     check_raw(RESOLVED, RAW)
 except PlumblineError as error:
     raise WorkflowError(str(error)) from None

@@ -79,7 +79,7 @@ def test_the_budget_is_chosen_from_free_memory(monkeypatch):
     cost = bytes_per_token(model, example(15))
     for free, expected in [(10**12, budgets.USEFUL_TOKENS["cpu"]), (cost * 6000, 1000), (10, 15)]:
         monkeypatch.setattr(budgets, "free_bytes", lambda device, memory, free=free: free)
-        assert Budget().settle(model, example(15)) == pytest.approx(expected, abs=1)
+        assert Budget().settle(model, 15, lambda: example(15)) == pytest.approx(expected, abs=1)
 
 
 def test_free_memory_is_what_the_job_may_take():
@@ -108,4 +108,8 @@ def test_a_chosen_budget_grows_with_longer_rows_only_if_it_must(monkeypatch):
     model = example_model(MODEL)
     monkeypatch.setattr(budgets, "free_bytes", lambda device, memory: 10)
     budget = Budget()
-    assert [budget.settle(model, example(longest)) for longest in (15, 8, 20)] == [15, 15, 20]
+    assert [budget.settle(model, longest, lambda longest=longest: example(longest)) for longest in (15, 8, 20)] == [
+        15,
+        15,
+        20,
+    ]

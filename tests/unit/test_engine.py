@@ -1,8 +1,15 @@
 """The parts of the training engine, on the CPU; test_gpu.py compares its two ways on a GPU."""
 
+import contextlib
+import fcntl
 import itertools
+import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 from dataclasses import replace
 
 import numpy as np
@@ -313,3 +320,34 @@ def test_a_seed_with_dropout_does_not_depend_on_its_block_or_budget():
         (alone,) = train_seeds(Dropping, rows, training, [seed], budget, record=False)
         assert alone.history[0]["value"] == block[seed].history[0]["value"]
         assert all(torch.equal(alone.state[name], block[seed].state[name]) for name in alone.state)
+
+
+PROGRAM = """
+import torch
+from plumbline.config.recipes import Training
+from plumbline.conformance import example_instances, example_model
+from plumbline.models.budget import Budget
+from plumbline.models.trainer import split_rows, train_together
+from plumbline.registry import Registry
+
+splits = {name: example_instances(64) for name in ("train", "dev", "test")}
+training = Training(epochs=2)
+model = Registry().get("model", "average-tanh")
+train_together(lambda: example_model(model), split_rows(splits, 2, training, "cpu"), training, [0], Budget(400))
+"""
+
+
+def test_progress_is_shown_in_a_terminal_and_logs_stay_quiet():
+    reader, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
+    shown = subprocess.Popen([sys.executable, "-c", PROGRAM], stderr=terminal, stdout=terminal)
+    os.close(terminal)
+    told = b""
+    with contextlib.suppress(OSError):  # Linux tells the end of a terminal so.
+        while part := os.read(reader, 4096):
+            told += part
+    assert shown.wait() == 0
+    last = told.decode().split("\r")[-1]
+    assert re.search(r"seed 0, epoch 2 of 2: 100%.*128/128 \[.*<.*row/s, loss=0\.\d+, roc_auc=", last), last
+    quiet = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")

@@ -251,7 +251,7 @@ def _hungry(encode):
 def test_the_budget_fits_the_gpu():
     model = make(seed=0).to("cuda")
     example = collate([np.full(400, 7)] * ROWS, None, "cuda")
-    tokens = Budget().settle(model, example)
+    tokens = Budget().settle(model, 400, lambda: example)
     assert 400 <= tokens <= 262_144 and tokens * bytes_per_token(model, example) < torch.cuda.mem_get_info()[0]
 
 

@@ -6,20 +6,14 @@ from pathlib import Path
 
 from plumbline.config.reference import generated
 from plumbline.config.runs import list_runs
-from plumbline.config.study import read_config, resolve
+from plumbline.config.study import read_config, resolve, with_plugins_located
 from plumbline.errors import PlumblineError
 from plumbline.registry import KINDS, Registry
 
 
 def show_runs(config: Path) -> None:
     """Print every valid run of a study and the reason for each pair that is left out."""
-    settings = read_config(config)
-    if isinstance(settings.get("plugins"), list):
-        beside = [config.parent / str(path) for path in settings["plugins"]]
-        settings["plugins"] = [
-            str(path if path.exists() else given) for path, given in zip(beside, settings["plugins"], strict=True)
-        ]
-    runs = list_runs(resolve(settings))
+    runs = list_runs(resolve(with_plugins_located(read_config(config), [Path(), config.parent])))
     for cell in runs.cells:
         print(
             f"{cell.dataset}  {cell.variant}  {cell.model}  seeds {cell.seeds}: {', '.join(runs.measures[cell.model])}"

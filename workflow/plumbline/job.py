@@ -47,6 +47,11 @@ def _age() -> float:
     return time.time() - psutil.Process().create_time()
 
 
+def unnumbered(rule: str) -> str:
+    """A rule's name without its number: rules that differ by it do the same work for different models."""
+    return re.sub(r"_\d+$", "", rule)
+
+
 class Part(NamedTuple):
     """A part of a job's work: its manifest's path, the rows it made, its seconds and its measure, if it has one."""
 
@@ -101,8 +106,7 @@ class Job:
         write_json(
             part.path,
             {
-                # Rules that differ by a number do the same work for different models.
-                "rule": re.sub(r"_\d+$", "", self.snakemake.rule),
+                "rule": unnumbered(self.snakemake.rule),
                 "keys": plain(self.snakemake.wildcards) | ({"measure": part.measure} if part.measure else {}),
                 "config": plain(self.snakemake.params),
                 "versions": versions(),

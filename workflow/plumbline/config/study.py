@@ -1,7 +1,8 @@
 """What a study is: the one source of truth for config files, their schema and the reference page."""
 
+import os
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -156,9 +157,9 @@ def parse_seeds(block: str) -> list[int]:
 class Resolved:
     """A study with every name looked up, every option typed and every recipe merged."""
 
-    def __init__(self, study: Study, folder: Path = Path()) -> None:
+    def __init__(self, study: Study) -> None:
         self.study = study
-        self.registry = Registry([str(folder / path) for path in study.plugins])
+        self.registry = Registry(study.plugins)
         self.declarations: dict[tuple[Kind, str], Declaration] = {}
         self.options: dict[tuple[Kind, str], dict[str, Any]] = {}
         self.preparations: dict[str, Preparation] = {}
@@ -271,13 +272,27 @@ def sentence(error: ValidationError, prefix: str, known: type[BaseModel] | list[
     return f"`{key}` is {value!r}: {message[0].lower() + message[1:].rstrip('.')}."
 
 
-def resolve(config: dict[str, Any], folder: Path = Path()) -> Resolved:
+def located(path: str, places: Iterable[Path]) -> str:
+    """What a study names, in the first of the places that has it, relative to the working folder unless it is absolute."""
+    found = next((place / path for place in places if (place / path).exists()), Path(path))
+    return str(found) if Path(path).is_absolute() else os.path.relpath(found)
+
+
+def with_plugins_located(config: dict[str, Any], places: Sequence[Path]) -> dict[str, Any]:
+    """The config with its plug-in files where they lie."""
+    plugins = config.get("plugins")
+    if not isinstance(plugins, list):
+        return config
+    return {**config, "plugins": [located(str(path), places) for path in plugins]}
+
+
+def resolve(config: dict[str, Any]) -> Resolved:
     """Check a config whole, before any work; the first fault is raised as one sentence."""
     try:
         study = Study(**config)
     except ValidationError as error:
         raise PlumblineError(sentence(error, "", Study)) from None
-    return Resolved(study, folder)
+    return Resolved(study)
 
 
 def read_config(path: Path) -> dict[str, Any]:

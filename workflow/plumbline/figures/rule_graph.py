@@ -17,6 +17,7 @@ from matplotlib.path import Path
 
 from plumbline.errors import PlumblineError
 from plumbline.figures import style
+from plumbline.job import unnumbered
 
 NODE = re.compile(r'^\s*(\w+)\s*\[\s*label\s*=\s*"((?:[^"\\]|\\.)*)"')
 EDGE = re.compile(r"^\s*(\w+)\s*->\s*(\w+)")
@@ -47,9 +48,8 @@ def parse_dot(text: str) -> nx.DiGraph:
     edges: list[tuple[str, str]] = []
     for line in text.splitlines():
         if node := NODE.match(line):
-            # Snakemake writes a rule's wildcards after its name, on lines of their own. Rules that differ by a number
-            # do the same work for different models.
-            names[node[1]] = re.sub(r"_\d+$", "", node[2].split("\\n")[0].replace('\\"', '"'))
+            # Snakemake writes a rule's wildcards after its name, on lines of their own.
+            names[node[1]] = unnumbered(node[2].split("\\n")[0].replace('\\"', '"'))
         elif edge := EDGE.match(line):
             edges.append((edge[1], edge[2]))
     if not names or any(end not in names for edge in edges for end in edge):

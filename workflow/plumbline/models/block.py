@@ -32,7 +32,7 @@ def trained_models(
     device: torch.device | str = "cpu",
 ) -> Iterator[Evaluator]:
     """The models of a block, one at a time, ready to be asked, with one budget for all."""
-    budget = budget if isinstance(budget, Budget) else Budget(budget)
+    budget = Budget.of(budget)
     for seed in seeds:
         state = read_tensors(weights, prefix=f"{seed}/")
         model = build(pointer, options, state["embedding.weight"], classes)

@@ -1,6 +1,7 @@
 """How many tokens one forward pass may hold, so that memory stays bounded whatever is computed."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import psutil
@@ -72,10 +73,15 @@ class Budget:
         self.tokens = tokens or 0
         self.events: list[str] = []
 
-    def settle(self, model: Any, example: Batch) -> int:
-        """The budget for rows of up to the length of the example's, which holds ROWS of them."""
-        longest = tokens_of(example) // ROWS
+    @classmethod
+    def of(cls, budget: "Budget | int | None") -> "Budget":
+        """A budget as it is, or one of so many tokens."""
+        return budget if isinstance(budget, Budget) else cls(budget)
+
+    def settle(self, model: Any, longest: int, make_example: Callable[[], Batch]) -> int:
+        """The budget for rows of up to `longest` tokens; the example, made if it must be tried, holds ROWS of them."""
         if self._asked is None and longest > self.tokens:
+            example = make_example()
             device = example.ids.device
             fitting = int(SHARE * free_bytes(device, self._memory_mb) / (COPIES * bytes_per_token(model, example)))
             wanted = USEFUL_TOKENS[device.type] if not self.events else self.tokens

@@ -27,7 +27,7 @@ class Evaluator:
         # Any model that keeps the interface of docs/extending.md; its parts are found by name.
         self.model: Any = model.to(device).eval()
         self.seed = seed
-        self.budget = budget if isinstance(budget, Budget) else Budget(budget)
+        self.budget = Budget.of(budget)
         self.device = device
 
     def token_budget(self, instances: Instances) -> int:
@@ -36,8 +36,10 @@ class Evaluator:
 
     def _settled(self, ids: Texts, attendable: Texts, pair: Texts | None, left: np.ndarray) -> int:
         tokens = [len(ids[i]) + (len(pair[i]) if pair is not None else 0) for i in left]
-        longest = [int(left[np.argmax(tokens)])] * ROWS
-        return self.budget.settle(self.model, self._batch(ids, attendable, pair, longest))
+        longest = int(np.argmax(tokens))
+        return self.budget.settle(
+            self.model, tokens[longest], lambda: self._batch(ids, attendable, pair, [int(left[longest])] * ROWS)
+        )
 
     def _batch(self, ids: Texts, attendable: Texts, pair: Texts | None, index: Iterable[int]) -> Batch:
         seconds = None if pair is None else [pair[i] for i in index]

@@ -89,9 +89,13 @@ class Rows:
     def planned(self, model: Any, budget: Budget) -> list[Piece]:
         """Batches of all rows within the budget of a model."""
         pair = self.pair.lengths if self.pair else None
-        longest = np.array([(self.lengths + (0 if pair is None else pair)).argmax()])
-        example = self.batch(torch.from_numpy(longest.repeat(ROWS)).to(self.device), *self.widths(longest))[0]
-        tokens = budget.settle(model, example)
+        whole = self.lengths + (0 if pair is None else pair)
+        longest = np.full(ROWS, whole.argmax())
+
+        def example() -> Batch:
+            return self.batch(torch.from_numpy(longest).to(self.device), *self.widths(longest))[0]
+
+        tokens = budget.settle(model, int(whole.max()), example)
         return [
             Piece(torch.from_numpy(index).to(self.device), self.widths(index))
             for index in plan(self.lengths, tokens, self.device, pair)

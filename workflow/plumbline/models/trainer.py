@@ -140,7 +140,7 @@ def train_block(
     predictions: dict[str, list[Any]] = {key: [] for key in ("seed", "split", "instance", "label", "probabilities")}
     rows = split_rows(splits, classes, training, device)
     record = torch.device(device).type == "cuda"
-    budget = budget if isinstance(budget, Budget) else Budget(budget)
+    budget = Budget.of(budget)
     blueprint = lambda: build(pointer, options, embedding, classes, trainable)  # noqa: E731
     for seed, trained in zip(seeds, train_seeds(blueprint, rows, training, seeds, budget, record), strict=True):
         weights |= {f"{seed}/{name}": tensor for name, tensor in trained.state.items()}
