@@ -108,8 +108,15 @@ def test_a_chosen_budget_grows_with_longer_rows_only_if_it_must(monkeypatch):
     model = example_model(MODEL)
     monkeypatch.setattr(budgets, "free_bytes", lambda device, memory: 10)
     budget = Budget()
-    assert [budget.settle(model, longest, lambda longest=longest: example(longest)) for longest in (15, 8, 20)] == [
-        15,
-        15,
-        20,
-    ]
+    chosen = [budget.settle(model, longest, lambda longest=longest: example(longest)) for longest in (15, 8, 20)]
+    assert chosen == [15, 15, 20]
+
+
+def test_nothing_is_tried_where_the_budget_is_known():
+    def never():
+        raise AssertionError("an example was made")
+
+    assert Budget(100).settle(None, 15, never) == 100
+    settled = Budget()
+    settled.tokens = 50
+    assert settled.settle(None, 15, never) == 50

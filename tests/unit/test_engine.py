@@ -347,7 +347,7 @@ def test_progress_is_shown_in_a_terminal_and_logs_stay_quiet():
         while part := os.read(reader, 4096):
             told += part
     assert shown.wait() == 0
-    last = told.decode().split("\r")[-1]
+    last = told.decode().strip().split("\r")[-1]
     assert re.search(r"seed 0, epoch 2 of 2: 100%.*128/128 \[.*<.*row/s, loss=0\.\d+, roc_auc=", last), last
     quiet = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")

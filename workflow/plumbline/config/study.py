@@ -273,7 +273,7 @@ def sentence(error: ValidationError, prefix: str, known: type[BaseModel] | list[
 
 
 def located(path: str, places: Iterable[Path]) -> str:
-    """What a study names, in the first of the places that has it, relative to the working folder unless it is absolute."""
+    """What a study names, in the first of the places that has it; relative to the working folder unless absolute."""
     found = next((place / path for place in places if (place / path).exists()), Path(path))
     return str(found) if Path(path).is_absolute() else os.path.relpath(found)
 
