@@ -8,7 +8,7 @@ from timing import Row, compare
 
 from plumbline.attribution.gradient import gradient, gradients
 from plumbline.attribution.leave_one_out import leave_one_out
-from plumbline.data.instances import Instances
+from plumbline.data.instances import Instances, Texts
 from plumbline.models.budget import USEFUL_TOKENS
 from plumbline.models.evaluator import Evaluator
 
@@ -24,8 +24,8 @@ def one_pass_per_position(asked: Evaluator, instances: Instances) -> list[np.nda
     """Leave-one-out as it is written down: delete a word, run the model, repeat."""
     scores = []
     for ids, free in zip(instances.ids, instances.maskable, strict=True):
-        before = asked.probabilities([ids], [free])[0]
-        after = [asked.probabilities([np.delete(ids, t)], [np.delete(free, t)])[0] for t in np.flatnonzero(free)]
+        before = asked.probabilities(Texts([ids], [free]))[0]
+        after = [asked.probabilities(Texts([np.delete(ids, t)], [np.delete(free, t)]))[0] for t in np.flatnonzero(free)]
         scores.append(np.abs(np.array(after) - before).sum(1))
     return scores
 

@@ -30,7 +30,7 @@ for name, measures, models in ATTRIBUTION:
             runtime=doubling(240),
         params:
             model=pointer("model"),
-            model_options=options("model"),
+            model_options=model_options,
             measures=asked(measures),
             seeds=seeds,
             splits=STUDY.explain,

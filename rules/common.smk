@@ -13,7 +13,7 @@ os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(LIBRARY), os.envi
 
 from plumbline.config.runs import list_runs
 from plumbline.config.study import located, parse_seeds, resolve, with_plugins_located
-from plumbline.data.raw import FETCHED, check_raw, raw_files, vectors_of
+from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vectors_of
 from plumbline.errors import PlumblineError
 from plumbline.provenance import code_hash, text_hash
 
@@ -27,6 +27,7 @@ try:
     STUDY = RESOLVED.study
     RAW = Path(os.environ.get("PLUMBLINE_DATA") or located(STUDY.raw, PLACES))
     check_raw(RESOLVED, RAW)
+    DOWNLOADS = downloads(RESOLVED, RAW)
 except PlumblineError as error:
     raise WorkflowError(str(error)) from None
 
@@ -81,7 +82,11 @@ def trainable(wildcards):
 
 
 def training(wildcards):
-    return RESOLVED.trainings[wildcards.model].model_dump()
+    return RESOLVED.trainings[wildcards.dataset, wildcards.model].model_dump()
+
+
+def model_options(wildcards):
+    return RESOLVED.model_options[wildcards.dataset, wildcards.model]
 
 
 def seeds(wildcards):
@@ -173,9 +178,16 @@ def scores(wildcards):
     return cells(f"results/scores/{wildcards.protocol}/{{cell}}.parquet", RUNS.scored[wildcards.protocol])
 
 
-def importances(cell):
-    """Files of all measures that explain a cell's model."""
-    return [f"results/attributions/{folder(cell)}/{measure}.parquet" for measure in RUNS.measures[cell.model]]
+def importances(cell, measures=None):
+    """Files of measures that explain a cell's model, by default of all."""
+    named = RUNS.measures[cell.model] if measures is None else measures
+    return [f"results/attributions/{folder(cell)}/{measure}.parquet" for measure in named]
+
+
+def compared(wildcards):
+    """The measures that a protocol reads: all of a model, or none if it asks the model alone."""
+    asks = RESOLVED.declarations["protocol", wildcards.protocol].least_measures
+    return RUNS.measures[wildcards.model] if asks else []
 
 
 def manifests():

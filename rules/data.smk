@@ -9,6 +9,27 @@ rule fetch_vader:
         "../workflow/scripts/fetch_vader.py"
 
 
+# Only for what a study needs and does not have: an output would be removed before it is made, so no file that is there
+# may be one. They run where Snakemake does, as compute nodes often have no network.
+for archive, absent in DOWNLOADS:
+
+    rule:
+        name:
+            f"download_{archive.name}"
+        output:
+            [directory(str(RAW / path)) if archive.is_folder(path) else str(RAW / path) for path in absent],
+        log:
+            f"results/logs/download_{archive.name}.log",
+        localrule: True
+        conda:
+            ENVIRONMENT
+        params:
+            raw=lambda wildcards: str(RAW),
+            archive=archive.name,
+        script:
+            "../workflow/scripts/download.py"
+
+
 rule prepare:
     input:
         raw=lambda wildcards: raw_files(RESOLVED, wildcards.dataset, RAW),
@@ -32,6 +53,7 @@ rule prepare:
         object=pointer("dataset"),
         options=options("dataset"),
         preparation=preparation,
+        counts=lambda wildcards: RESOLVED.declarations["dataset", wildcards.dataset].counts,
         code=code("prepare", "dataset"),
     script:
         "../workflow/scripts/prepare.py"
@@ -41,6 +63,7 @@ rule embed:
     input:
         instances="results/data/{dataset}/plain/instances.parquet",
         vocabulary="results/data/{dataset}/vocabulary.parquet",
+        summary="results/data/{dataset}/dataset.json",
         vectors=lambda wildcards: vectors_of(RESOLVED, wildcards.dataset, RAW),
     output:
         embedding="results/data/{dataset}/embedding.safetensors",

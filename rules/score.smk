@@ -1,7 +1,8 @@
 # One rule for every protocol that reads a cell's models and importances; protocols of another shape have their own file.
 rule score:
     input:
-        importances=importances,
+        importances=lambda wildcards: importances(wildcards, compared(wildcards)),
+        instances="results/data/{dataset}/{variant}/instances.parquet",
         summary="results/data/{dataset}/dataset.json",
         predictions=f"results/models/{CELL}/predictions.parquet",
         weights=f"results/models/{CELL}/weights.safetensors",
@@ -23,10 +24,10 @@ rule score:
         runtime=doubling(120),
     params:
         model=pointer("model"),
-        model_options=options("model"),
+        model_options=model_options,
         object=pointer("protocol"),
         options=options("protocol"),
-        measures=lambda wildcards: RUNS.measures[wildcards.model],
+        measures=compared,
         seeds=seeds,
         splits=STUDY.explain,
         code=code("score", "model", "protocol"),

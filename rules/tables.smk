@@ -53,7 +53,10 @@ rule reproduction:
         datasets=kinds("dataset"),
         models=kinds("model"),
         measures=kinds("measure"),
-        trainings={name: training.select_on for name, training in RESOLVED.trainings.items()},
+        select_on={
+            dataset: {model: RESOLVED.trainings[dataset, model].select_on for model in STUDY.models}
+            for dataset in STUDY.datasets
+        },
         code=code("reproduction"),
     script:
         "../workflow/scripts/reproduction.py"

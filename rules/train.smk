@@ -24,7 +24,7 @@ rule train:
         runtime=doubling(240),
     params:
         object=pointer("model"),
-        options=options("model"),
+        options=model_options,
         trainable=trainable,
         training=training,
         seeds=seeds,

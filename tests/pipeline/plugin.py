@@ -37,7 +37,7 @@ def position(evaluator, instances):
         for i in index:
             scores[i] = np.linspace(0, 1, instances.maskable[i].sum(), dtype=np.float32)
 
-    evaluator.each(instances.ids, instances.maskable, work)
+    evaluator.each(instances, work)
     return Importances(scores)
 
 

@@ -32,8 +32,8 @@ CONFIG_FAULTS = {
         "measure 'attention' needs attention, which model 'bag-of-words' does not provide",
     ),
     "missing raw file": (
-        lambda c: c["datasets"].update({"sst": {}}),
-        "Dataset 'sst' needs the files 'sst/trees/train.txt'",
+        lambda c: c["datasets"].update({"mock-1": {"words": "opinion-lexicon"}}),
+        "Dataset 'mock-1' needs the files 'opinion_lexicon/positive-words.txt'",
     ),
 }
 

@@ -41,11 +41,11 @@ class Small(torch.nn.Module):
     "error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
 )
 def test_out_of_memory_halves_the_budget_and_goes_on(error):
-    expected = Evaluator(example_model(MODEL), 0, 10_000).predict(INSTANCES)
+    expected = Evaluator(example_model(MODEL), 0, 10_000).probabilities(INSTANCES)
     budget = Budget(400)
     model = Small(120, error)
     with pytest.warns(UserWarning, match="token budget halved to 100"):
-        found = Evaluator(model, 0, budget).predict(INSTANCES)
+        found = Evaluator(model, 0, budget).probabilities(INSTANCES)
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert budget.tokens == 100
     assert budget.events == [f"out of memory: token budget halved to {n}" for n in (200, 100)]
@@ -54,7 +54,7 @@ def test_out_of_memory_halves_the_budget_and_goes_on(error):
 
 def test_other_errors_are_not_taken_for_lack_of_memory():
     with pytest.raises(RuntimeError, match="something else"):
-        Evaluator(Small(1, RuntimeError("something else")), 0, 400).predict(INSTANCES)
+        Evaluator(Small(1, RuntimeError("something else")), 0, 400).probabilities(INSTANCES)
 
 
 def test_a_row_that_never_fits_is_one_sentence():
@@ -64,14 +64,14 @@ def test_a_row_that_never_fits_is_one_sentence():
             PlumblineError, match="A text of 15 tokens does not fit into the memory of device 'cpu', even alone"
         ),
     ):
-        Evaluator(Small(3), 0, 400).predict(INSTANCES)
+        Evaluator(Small(3), 0, 400).probabilities(INSTANCES)
 
 
 def test_a_budget_too_small_for_one_row_is_one_sentence():
     with pytest.raises(
         PlumblineError, match=r"A text of 15 tokens does not fit into `compute\.token_budget`, which is 9"
     ):
-        Evaluator(example_model(MODEL), 0, 9).predict(INSTANCES)
+        Evaluator(example_model(MODEL), 0, 9).probabilities(INSTANCES)
 
 
 def test_the_budget_is_chosen_from_free_memory(monkeypatch):

@@ -21,7 +21,7 @@ from plumbline.attribution.gradient import gradient
 from plumbline.attribution.importances import Importances
 from plumbline.attribution.run import Asked, attribute
 from plumbline.config.recipes import Training
-from plumbline.conformance import example_instances, example_model
+from plumbline.conformance import ANSWERS, example_instances, example_model
 from plumbline.errors import PlumblineError
 from plumbline.models.amsgrad import AmsGrad
 from plumbline.models.batch import collate, plan
@@ -234,17 +234,9 @@ def test_the_optimiser_is_pytorchs():
         torch.testing.assert_close(ours, other, atol=1e-6, rtol=1e-5)
 
 
-class Paired(torch.nn.Module):
-    """A question beside the text: the answer is yes if the text holds the word that the question asks for."""
-
-    def __init__(self):
-        super().__init__()
-        self.inner, self.question = make("bilstm-tanh"), make("average-tanh")
-        self.embedding = self.inner.embedding
-
-    def forward(self, batch, embedded=None):
-        output = self.inner(batch, embedded)
-        return output._replace(logits=output.logits + self.question(batch.pair).logits)
+def make_paired():
+    """A model that reads a question beside the text."""
+    return example_model(REGISTRY.get("model", "bilstm-tanh"), paired=True)
 
 
 def paired(instances, seed):
@@ -255,16 +247,16 @@ def paired(instances, seed):
 
 def test_paired_inputs_train_and_do_not_depend_on_the_batch():
     splits = {name: paired(split, seed) for seed, (name, split) in enumerate(SPLITS.items())}
-    training = Training(epochs=25, learning_rate=0.02, select_by="accuracy", weight_decay=0)
-    rows = split_rows(splits, 2, training, "cpu")
-    (trained,) = train_together(Paired, rows, training, [0], Budget(400))
+    training = Training(epochs=25, learning_rate=0.02, select_by="accuracy", weight_decay=0, class_weights="none")
+    rows = split_rows(splits, ANSWERS, training, "cpu")
+    (trained,) = train_together(make_paired, rows, training, [0], Budget(400))
     losses = [row["value"] for row in trained.history if row["metric"] == "loss"]
     assert losses[-1] < 0.1 * losses[0], "only the second text tells the label"
-    model = Paired()
+    model = make_paired()
     model.load_state_dict(trained.state)
     for tokens in (24, 100, 10_000):
         evaluator = Evaluator(model, 0, tokens)
-        np.testing.assert_allclose(evaluator.predict(splits["test"]), trained.probabilities["test"], atol=1e-6)
+        np.testing.assert_allclose(evaluator.probabilities(splits["test"]), trained.probabilities["test"], atol=1e-6)
 
 
 def test_batches_of_pairs_keep_the_budget():

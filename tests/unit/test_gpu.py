@@ -44,7 +44,7 @@ def test_importances_are_the_same_on_both_devices(measure, model):
 @pytest.mark.parametrize("model", REGISTRY.names("model"))
 def test_predictions_are_the_same_on_both_devices(model):
     told = [
-        Evaluator(example_model(REGISTRY.get("model", model)), 0, 200, d).predict(INSTANCES) for d in ("cpu", "cuda")
+        Evaluator(example_model(REGISTRY.get("model", model)), 0, 200, d).probabilities(INSTANCES) for d in ("cpu", "cuda")
     ]
     np.testing.assert_allclose(*told, atol=1e-5)
 
@@ -260,7 +260,7 @@ def test_a_block_trains_and_predicts_on_the_gpu():
     options = {key: option.default for key, option in declaration.options.items()}
     embedding = torch.randn(40, 8)
     told = [
-        train_block(declaration.pointer, options, embedding, True, SPLITS, 2, Training(epochs=2), [0, 1], 600, device)
+        train_block(declaration.pointer, options, {"embedding": embedding}, True, SPLITS, 2, Training(epochs=2), [0, 1], 600, device)
         for device in ("cpu", "cuda")
     ]
     for a, b in zip(told[0][2]["probabilities"], told[1][2]["probabilities"], strict=True):

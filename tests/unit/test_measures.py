@@ -9,7 +9,7 @@ from plumbline.attribution.gradient import gradient
 from plumbline.attribution.leave_one_out import all_but_one, leave_one_out, without_rounding
 from plumbline.attribution.random import random
 from plumbline.conformance import example_instances, example_model
-from plumbline.data.instances import Instances
+from plumbline.data.instances import Instances, Texts
 from plumbline.models.batch import collate
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import Registry
@@ -55,7 +55,7 @@ def test_detached_gradient_of_the_average_encoder_in_closed_form():
     w = {name: tensor.detach().numpy() for name, tensor in asked.model.state_dict().items()}
     found = gradient(asked, INSTANCES).scores
     weights = attention(asked, INSTANCES).scores
-    probabilities = asked.predict(INSTANCES)
+    probabilities = asked.probabilities(INSTANCES)
     for i, (ids, free) in enumerate(zip(INSTANCES.ids, INSTANCES.maskable, strict=True)):
         e = w["embedding.weight"][ids[free]]
         h = np.tanh(e @ w["encoder.linear.weight"].T + w["encoder.linear.bias"])
@@ -107,9 +107,9 @@ def test_leave_one_out_equals_one_pass_per_position(name):
     asked = evaluator(name, budget=40)
     found = leave_one_out(asked, INSTANCES).scores
     for i, (ids, free) in enumerate(zip(INSTANCES.ids, INSTANCES.maskable, strict=True)):
-        before = asked.probabilities([ids], [free])[0]
+        before = asked.probabilities(Texts([ids], [free]))[0]
         expected = [
-            np.abs(asked.probabilities([np.delete(ids, t)], [np.delete(free, t)])[0] - before).sum()
+            np.abs(asked.probabilities(Texts([np.delete(ids, t)], [np.delete(free, t)]))[0] - before).sum()
             for t in np.flatnonzero(free)
         ]
         np.testing.assert_allclose(found[i], expected, atol=1e-6)
@@ -167,19 +167,19 @@ def test_text_of_one_word_has_no_leave_one_out():
 def test_signed_leave_one_out_explains_the_class_it_names(output):
     asked = evaluator("average-tanh")
     found = leave_one_out(asked, INSTANCES, output=output, sign="signed")
-    before = asked.predict(INSTANCES)
+    before = asked.probabilities(INSTANCES)
     expected = before.argmax(1) if output == "predicted" else INSTANCES.label
     assert found.target.tolist() == expected.tolist()
     i = 5
     ids, free = INSTANCES.ids[i], INSTANCES.maskable[i]
-    after = asked.probabilities([np.delete(ids, 1)], [np.delete(free, 1)])[0]
+    after = asked.probabilities(Texts([np.delete(ids, 1)], [np.delete(free, 1)]))[0]
     assert found.scores[i][0] == pytest.approx(before[i, expected[i]] - after[expected[i]], abs=1e-6)
 
 
 def test_targets_are_explicit():
     asked = evaluator("average-dot")
     assert gradient(asked, INSTANCES, target="gold").target.tolist() == INSTANCES.label.tolist()
-    assert gradient(asked, INSTANCES, target="predicted").target.tolist() == asked.predict(INSTANCES).argmax(1).tolist()
+    assert gradient(asked, INSTANCES, target="predicted").target.tolist() == asked.probabilities(INSTANCES).argmax(1).tolist()
     one, zero = (gradient(asked, INSTANCES, target=c, sign="signed").scores for c in (1, 0))
     for a, b in zip(one, zero, strict=True):
         np.testing.assert_allclose(a, -b, atol=1e-7)

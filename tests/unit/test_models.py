@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from plumbline.conformance import CLASSES, DIMENSIONS, WORDS, example_instances, example_model
+from plumbline.data.instances import Texts
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import collate, plan
 from plumbline.models.classifier import Head, Output
@@ -108,9 +109,9 @@ def test_two_class_head_is_the_sigmoid():
 @pytest.mark.parametrize("budget", [15, 7 * 15, 10_000])
 def test_probabilities_do_not_depend_on_batch_or_order(name, budget):
     model = example_model(REGISTRY.get("model", name))
-    whole = Evaluator(model, 0, 10_000).predict(INSTANCES)
+    whole = Evaluator(model, 0, 10_000).probabilities(INSTANCES)
     order = np.random.default_rng(0).permutation(len(INSTANCES))
-    shuffled = Evaluator(model, 0, budget).predict(INSTANCES.take(order))
+    shuffled = Evaluator(model, 0, budget).probabilities(INSTANCES.take(order))
     np.testing.assert_allclose(shuffled, whole[order], atol=1e-6)
 
 
@@ -134,7 +135,7 @@ def test_identical_rows_run_once():
 
     counting = Counting()
     (one, other), (free, other_free) = INSTANCES.ids[:2], INSTANCES.maskable[:2]
-    found = Evaluator(counting, 0, 1000).probabilities([one] * 9 + [other], [free] * 9 + [other_free])
+    found = Evaluator(counting, 0, 1000).probabilities(Texts([one] * 9 + [other], [free] * 9 + [other_free]))
     assert counting.rows == 2 and found.shape == (10, CLASSES)
 
 

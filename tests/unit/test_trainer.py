@@ -31,6 +31,7 @@ def planted(split: str, count: int, seed: int) -> Instances:
 
 SPLITS = {"train": planted("train", 200, 0), "dev": planted("dev", 60, 1), "test": planted("test", 60, 2)}
 EMBEDDING = torch.randn(14, 10, generator=torch.Generator().manual_seed(0)) * (torch.arange(14) > 0)[:, None]
+VECTORS = {"embedding": EMBEDDING}
 
 
 def pointer(name):
@@ -40,7 +41,7 @@ def pointer(name):
 
 def train(name="average-tanh", seeds=(0, 1), **changes):
     training = Training(**{"epochs": 4, "learning_rate": 0.01, **changes})
-    return train_block(*pointer(name), EMBEDDING, True, SPLITS, 2, training, list(seeds), 4096)
+    return train_block(*pointer(name), VECTORS, True, SPLITS, 2, training, list(seeds), 4096)
 
 
 @pytest.mark.parametrize("name", REGISTRY.names("model"))
@@ -67,14 +68,14 @@ def test_stored_block_predicts_as_it_did(tmp_path):
     stored = np.stack(predictions["probabilities"])
     for evaluator in trained_models(tmp_path / "w.safetensors", *pointer("average-tanh"), 2, [0, 1], 64):
         here = (np.array(predictions["seed"]) == evaluator.seed) & (np.array(predictions["split"]) == "dev")
-        np.testing.assert_allclose(evaluator.predict(SPLITS["dev"]), stored[here], atol=1e-6)
+        np.testing.assert_allclose(evaluator.probabilities(SPLITS["dev"]), stored[here], atol=1e-6)
 
 
 def test_frozen_vectors_do_not_move():
     training = Training(epochs=2)
-    weights, _, _ = train_block(*pointer("bilstm-tanh"), EMBEDDING, False, SPLITS, 2, training, [0], 4096)
+    weights, _, _ = train_block(*pointer("bilstm-tanh"), VECTORS, False, SPLITS, 2, training, [0], 4096)
     assert torch.equal(weights["0/embedding.weight"], EMBEDDING)
-    moved, _, _ = train_block(*pointer("bilstm-tanh"), EMBEDDING, True, SPLITS, 2, training, [0], 4096)
+    moved, _, _ = train_block(*pointer("bilstm-tanh"), VECTORS, True, SPLITS, 2, training, [0], 4096)
     assert not torch.equal(moved["0/embedding.weight"], EMBEDDING)
     assert moved["0/embedding.weight"][0].abs().sum() == 0
 

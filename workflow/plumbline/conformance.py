@@ -17,33 +17,46 @@ from plumbline import store
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS
 from plumbline.errors import PlumblineError
-from plumbline.models.batch import collate
+from plumbline.models.batch import Batch, collate
 from plumbline.models.block import build
 from plumbline.models.evaluator import Evaluator
-from plumbline.protocols.explained import Explained
+from plumbline.protocols.explained import Explained, scores_of
 from plumbline.registry import Declaration, Kind, Registry, load, needed
 
-WORDS, DIMENSIONS, CLASSES = 40, 8, 2
+WORDS, DIMENSIONS, CLASSES, ANSWERS = 40, 8, 2, 5
 TOLERANCE = 1e-6
+PAIRED = {"question answering", "inference"}
 
 
-def example_instances(count: int = 12, seed: int = 0) -> Instances:
-    """Texts of two to thirteen random words, as a dataset would give them."""
+def example_instances(count: int = 12, seed: int = 0, paired: bool = False) -> Instances:
+    """Texts of two to thirteen random words, as a dataset would give them; with questions, if asked for, to which the
+    answer must be the label or one other class."""
     random = np.random.default_rng(seed)
     words = [random.integers(len(SPECIALS), WORDS, size=2 + i % 12) for i in range(count)]
     ids = [np.concatenate([[SOS], text, [EOS]]).astype(np.int32) for text in words]
     maskable = [np.concatenate([[False], np.ones(len(text), dtype=bool), [False]]) for text in words]
     split, instance = np.array(["test"] * count), np.arange(count, dtype=np.int32)
-    return Instances(split, instance, np.arange(count, dtype=np.int32) % CLASSES, ids, maskable)
+    label = np.arange(count, dtype=np.int32) % CLASSES
+    if not paired:
+        return Instances(split, instance, label, ids, maskable)
+    questions = [random.integers(len(SPECIALS), WORDS, size=2 + i % 5).astype(np.int32) for i in range(count)]
+    answers = [np.array([i % CLASSES, (i + 1 + i % 2) % ANSWERS], dtype=np.int32) for i in range(count)]
+    return Instances(split, instance, label, ids, maskable, questions, answers)
 
 
-def example_model(declaration: Declaration, seed: int = 0) -> Any:
-    """The declared model with random weights."""
+def example_model(declaration: Declaration, seed: int = 0, paired: bool = False) -> Any:
+    """The declared model with random weights; one for questions has ANSWERS classes."""
     torch.manual_seed(seed)
     options = {name: option.default for name, option in declaration.options.items()}
     embedding = torch.randn(WORDS, DIMENSIONS)
     embedding[0] = 0
-    return build(declaration.pointer, options, embedding, CLASSES)
+    pair = torch.randn(WORDS, DIMENSIONS) if paired else None
+    return build(declaration.pointer, options, embedding, ANSWERS if paired else CLASSES, pair)
+
+
+def whole_batch(instances: Instances) -> Batch:
+    """All instances in one batch."""
+    return collate(instances.ids, instances.maskable, "cpu", instances.pair, instances.answers)
 
 
 def _documented(declaration: Declaration, *facts: str) -> Iterator[str]:
@@ -71,26 +84,36 @@ def check_dataset(declaration: Declaration) -> Iterator[str]:
 def check_model(declaration: Declaration) -> Iterator[str]:
     """A model gives finite logits that do not depend on padding, and keeps what it says it provides."""
     yield from _documented(declaration, "provides")
-    instances = example_instances()
-    model = example_model(declaration).eval()
-    batch = collate(instances.ids, instances.maskable)
+    if "classification" in declaration.tasks:
+        yield from _check_model(declaration, False)
+    if PAIRED & set(declaration.tasks):
+        yield from (f"with questions, {fault}" for fault in _check_model(declaration, True))
+
+
+def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:
+    instances = example_instances(paired=paired)
+    model = example_model(declaration, paired=paired).eval()
+    batch = whole_batch(instances)
     with torch.no_grad():
         together = model(batch)
-        alone = [
-            model(collate([ids], [free])).logits[0] for ids, free in zip(instances.ids, instances.maskable, strict=True)
-        ]
-    if together.logits.shape != (len(instances), CLASSES):
+        alone = [model(whole_batch(instances.take([i]))).logits[0] for i in range(len(instances))]
+    if together.logits.shape != (len(instances), ANSWERS if paired else CLASSES):
         yield f"its logits have shape {tuple(together.logits.shape)}, not [instances, classes]."
         return
-    if not together.logits.isfinite().all():
+    allowed = torch.ones_like(together.logits, dtype=torch.bool)
+    if instances.answers is not None:
+        allowed = torch.stack([torch.isin(torch.arange(ANSWERS), torch.from_numpy(a)) for a in instances.answers])
+    if not together.logits[allowed].isfinite().all():
         yield "its logits are not finite."
-    if not torch.allclose(together.logits, torch.stack(alone), atol=TOLERANCE):
+    if (together.logits.softmax(-1)[~allowed] > 0).any():
+        yield "it gives probability to classes that cannot be the answer."
+    if not torch.allclose(together.logits.softmax(-1), torch.stack(alone).softmax(-1), atol=TOLERANCE):
         yield "its logits depend on the padding or on the other texts of the batch."
     if "attention" in declaration.provides:
         yield from _check_attention(model, batch, together)
     if "gradient" in declaration.provides:
         embedded = model.embedding(batch.ids).detach().requires_grad_()
-        (slope,) = torch.autograd.grad(model(batch, embedded).logits[:, 1].sum(), embedded)
+        (slope,) = torch.autograd.grad(model(batch, embedded).logits.softmax(-1)[:, 1].sum(), embedded)
         if not slope.isfinite().all() or not slope.abs().sum() > 0:
             yield "it provides 'gradient', but the gradient to the word vectors is zero or not finite."
 
@@ -104,10 +127,13 @@ def _check_attention(model: Any, batch: Any, output: Any) -> Iterator[str]:
     if output.attention[~batch.attendable].abs().max() > 0:
         yield "its attention falls on special tokens or padding."
     with torch.no_grad():
-        hidden = model.encode(model.embedding(batch.ids), batch)
-        again = model.decode(hidden, model.attend(hidden, batch))
+        encoded = model.encode(model.embedding(batch.ids), batch)
+        again = model.decode(encoded, model.attend(encoded, batch))
+        twice = model.decode(encoded, torch.stack([output.attention, output.attention.flip(0)]))
     if not torch.allclose(again, output.logits, atol=TOLERANCE):
         yield "its parts encode, attend and decode do not give what the whole gives."
+    if twice.shape != (2, *output.logits.shape) or not torch.allclose(twice[0], output.logits, atol=TOLERANCE):
+        yield "its decode does not take several attentions at once, [..., B, L]."
 
 
 def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]:
@@ -182,15 +208,15 @@ def check_protocol(declaration: Declaration) -> Iterator[str]:
     with TemporaryDirectory() as folder:
         explained = example_explained(Path(folder))
         scores = protocol.score(explained)
-        path = Path(folder, "scores.parquet")
+        path, kind = Path(folder, "scores.parquet"), scores_of(protocol)
         try:
-            store.write_table(path, "scores", scores)
+            store.write_table(path, kind, scores)
         except PlumblineError as error:
             yield f"its scores cannot be stored: {error}"
             return
-        table = store.read_table(path, "scores")
-        store.write_table(path, "scores", protocol.score(explained))
-        if not table.equals(store.read_table(path, "scores")):
+        table = store.read_table(path, kind)
+        store.write_table(path, kind, protocol.score(explained))
+        if not table.equals(store.read_table(path, kind)):
             yield "its scores differ when it is run again."
         if protocol.table not in store.ARTEFACTS:
             yield f"its table '{protocol.table}' is not declared; call plumbline.store.declare in its file."
@@ -225,7 +251,24 @@ def example_explained(folder: Path) -> Explained:
         scores = [random.random(n).astype(np.float32) for n in words]
         target = pa.nulls(rows, pa.int32())
         store.write_table(importances[measure], "attributions", {**keys, "target": target, "scores": scores})
-    return Explained(predictions, importances, seeds, ["test"])
+    texts = folder / "instances.parquet"
+    store.write_table(texts, "instances", _instances_table(instances))
+    models = partial(_example_evaluators, seeds)
+    return Explained(predictions, importances, seeds, ["test"], texts, models)
+
+
+def _instances_table(instances: Instances) -> dict[str, Any]:
+    columns = {name: getattr(instances, name) for name in ("split", "instance", "label", "ids", "maskable")}
+    tokens = [[f"w{id_}" for id_ in ids] for ids in instances.ids]
+    optional = dict.fromkeys(("tokens_b", "ids_b", "answers", "evidence"), [None] * len(instances))
+    return columns | {"tokens": tokens} | optional
+
+
+def _example_evaluators(seeds: list[int]) -> Iterator[Evaluator]:
+    """A model with attention for each seed."""
+    declaration = Registry().get("model", "average-tanh")
+    for seed in seeds:
+        yield Evaluator(example_model(declaration, seed).requires_grad_(False), seed, 10_000)
 
 
 def check(kind: Kind, name: str, registry: Registry) -> list[str]:

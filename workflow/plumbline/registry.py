@@ -30,10 +30,19 @@ ROOMS = ("data", "models", "attribution", "protocols", "tables")
 
 # What a declaration states about its object. Any other keyword of the decorator presets an option.
 FACTS: dict[str, dict[str, Any]] = {
-    "dataset": {"files": {}, "source": "", "licence": "", "task": "classification", "preparation": {}},
+    "dataset": {
+        "files": {},
+        "source": "",
+        "licence": "",
+        "task": "classification",
+        "counts": {},
+        "preparation": {},
+        "training": {},
+        "model_options": {},
+    },
     "model": {"provides": [], "tasks": ["classification"], "training": {}},
     "measure": {"needs": [], "cheap": False, "direction": "higher", "range": None, "equation": ""},
-    "protocol": {"least_measures": 1, "gpu": False, "equation": ""},
+    "protocol": {"needs": [], "least_measures": 1, "gpu": False, "equation": ""},
     "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
 }
 OPTION_TYPES = {"Literal": Literal, "int": int, "float": float, "bool": bool, "str": str, "list": list, "dict": dict}
@@ -79,7 +88,7 @@ class Declaration:
 def holds(entry: str, options: Mapping[str, Any]) -> bool:
     """Whether an entry counts with these options: one such as ``words=vader:lexicon`` only if `words` is `vader`."""
     option, condition, value = entry.partition(":")[0].partition("=")
-    return not condition or str(options[option]) == value
+    return not condition or str(options.get(option)) == value
 
 
 def needed(declaration: Declaration, options: Mapping[str, Any]) -> set[str]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 INTEGERS = pa.list_(pa.int32())
 NUMBERS = pa.list_(pa.float32())
+FLAGS = pa.list_(pa.bool_())
 WORD = pa.dictionary(pa.int32(), pa.string())
 AGAIN = "Delete it and run again; Snakemake makes it anew."
 
@@ -52,13 +53,17 @@ CELL = {"dataset": WORD, "variant": WORD, "model": WORD}
 
 declare(
     "instances",
-    1,
+    2,
     {
         **INSTANCE_KEY,
         "label": pa.int32(),
         "tokens": pa.list_(pa.string()),
         "ids": INTEGERS,
-        "maskable": pa.list_(pa.bool_()),
+        "maskable": FLAGS,
+        "tokens_b": pa.list_(pa.string()),
+        "ids_b": INTEGERS,
+        "answers": INTEGERS,
+        "evidence": FLAGS,
     },
     required=["split", "instance", "label", "tokens", "ids", "maskable"],
 )
@@ -146,6 +151,64 @@ declare(
         "predicted_class",
         "status",
     ],
+)
+PREDICTED = {"seed": pa.int64(), **INSTANCE_KEY, "predicted_class": pa.int32(), "length": pa.int32()}
+QUARTILES = ("q25", "q50", "q75")
+
+declare(
+    "permutation_scores",
+    1,
+    {**PREDICTED, "max_attention": pa.float64(), "median_change": pa.float64()},
+    required=["seed", "split", "instance", "predicted_class", "max_attention", "median_change"],
+)
+declare(
+    "permutation",
+    1,
+    {
+        **CELL,
+        "seed": pa.int64(),
+        "predicted_class": WORD,
+        "max_attention_bin": WORD,
+        "n": pa.int32(),
+        "median_change_mean": pa.float64(),
+        **{f"median_change_{quartile}": pa.float64() for quartile in QUARTILES},
+    },
+    required=["dataset", "variant", "model", "seed", "predicted_class", "max_attention_bin", "n"],
+)
+# One row per epsilon: the adversary that differs most from the attention, which stands for itself where none was found.
+declare(
+    "adversaries",
+    1,
+    {
+        **PREDICTED,
+        "epsilon": pa.float64(),
+        "max_attention": pa.float64(),
+        "feasible": pa.int32(),
+        "jsd": pa.float64(),
+        "change": pa.float64(),
+        "attention": NUMBERS,
+        "adversary": NUMBERS,
+        "probabilities": NUMBERS,
+        "adversary_probabilities": NUMBERS,
+    },
+    required=["seed", "split", "instance", "predicted_class", "epsilon", "feasible", "jsd", "change", "adversary"],
+)
+declare(
+    "adversarial_attention",
+    1,
+    {
+        **CELL,
+        "seed": pa.int64(),
+        "predicted_class": WORD,
+        "epsilon": pa.float64(),
+        "max_attention_bin": WORD,
+        "n": pa.int32(),
+        "feasible_fraction": pa.float64(),
+        "jsd_mean": pa.float64(),
+        "jsd_std": pa.float64(),
+        **{f"jsd_{quartile}": pa.float64() for quartile in QUARTILES},
+    },
+    required=["dataset", "variant", "model", "seed", "predicted_class", "epsilon", "max_attention_bin", "n"],
 )
 declare(
     "reproduction",

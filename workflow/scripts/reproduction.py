@@ -12,6 +12,6 @@ with job(snakemake):
         read_table(snakemake.input.performance, "performance").to_pandas(),
         read_table(agreement, "agreement").to_pandas() if agreement else None,
         Names(snakemake.params.datasets, snakemake.params.models, snakemake.params.measures),
-        snakemake.params.trainings,
+        snakemake.params.select_on,
     )
     write_everywhere(snakemake.output, "reproduction", table)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.job import job
-from plumbline.protocols.explained import Explained
+from plumbline.protocols.explained import Explained, scores_of
 from plumbline.registry import load
 from plumbline.store import read_json, write_table
 
@@ -16,8 +16,12 @@ def models() -> Iterable[Any]:
 
     model, options, seeds = snakemake.params.model, snakemake.params.model_options, snakemake.params.seeds
     classes = len(read_json(snakemake.input.summary)["classes"])
+    global device
     device = running.device()
     return trained_models(snakemake.input.weights, model, options, classes, seeds, running.budget(), device)
+
+
+device: Any = None
 
 
 with job(snakemake) as running:
@@ -26,8 +30,10 @@ with job(snakemake) as running:
         importances=dict(zip(snakemake.params.measures, map(Path, snakemake.input.importances), strict=True)),
         seeds=snakemake.params.seeds,
         splits=snakemake.params.splits,
+        texts=Path(snakemake.input.instances),
         models=models,
     )
-    scores = load(snakemake.params.object)(**snakemake.params.options).score(explained)
-    write_table(snakemake.output.scores, "scores", scores)
-    running.manifest(rows=len(scores["seed"]))
+    protocol = load(snakemake.params.object)(**snakemake.params.options)
+    scores = protocol.score(explained)
+    write_table(snakemake.output.scores, scores_of(protocol), scores)
+    running.manifest(rows=len(scores["seed"]), device=device)

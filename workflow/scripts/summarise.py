@@ -3,6 +3,7 @@
 import pandas as pd
 
 from plumbline.job import job
+from plumbline.protocols.explained import scores_of
 from plumbline.registry import load
 from plumbline.store import read_table
 from plumbline.tables.export import write_everywhere
@@ -11,6 +12,6 @@ with job(snakemake):
     protocol = load(snakemake.params.object)(**snakemake.params.options)
     frames = []
     for cell, path in zip(snakemake.params.cells, snakemake.input.scores, strict=True):
-        summary = protocol.summarise(read_table(path, "scores"))
+        summary = protocol.summarise(read_table(path, scores_of(protocol)))
         frames.append(summary.assign(**{key: cell[key] for key in ("dataset", "variant", "model")}))
     write_everywhere(snakemake.output, protocol.table, pd.concat(frames, ignore_index=True))

@@ -13,7 +13,7 @@ with job(snakemake) as running:
     weights, history, predictions = train_block(
         snakemake.params.object,
         snakemake.params.options,
-        read_tensors(snakemake.input.embedding)["embedding"],
+        read_tensors(snakemake.input.embedding),
         snakemake.params.trainable,
         splits,
         len(read_json(snakemake.input.summary)["classes"]),

@@ -14,9 +14,6 @@ def attention(evaluator: Evaluator, instances: Instances) -> Importances:
     """The weight that the model's own attention gives each word."""
     scores = empty_scores(instances)
     evaluator.each(
-        instances.ids,
-        instances.maskable,
-        lambda index, batch: per_word(evaluator.model(batch).attention, instances, index, scores),
-        instances.pair,
+        instances, lambda index, batch: per_word(evaluator.model(batch).attention, instances, index, scores)
     )
     return Importances(scores)

@@ -43,10 +43,10 @@ def _logits(model: Any, batch: Batch, embedded: torch.Tensor, modes: set[str]) -
     """Logits [B, C] with the attention attached, or held constant, from one pass through the encoder."""
     if modes == {"attached"}:
         return {"attached": model(batch, embedded).logits}
-    hidden = model.encode(embedded, batch)
-    attention = model.attend(hidden, batch)
-    found = {"detached": model.decode(hidden, attention.detach())}
-    return found | {"attached": model.decode(hidden, attention)} if "attached" in modes else found
+    encoded = model.encode(embedded, batch)
+    attention = model.attend(encoded, batch)
+    found = {"detached": model.decode(encoded, attention.detach())}
+    return found | {"attached": model.decode(encoded, attention)} if "attached" in modes else found
 
 
 def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Mapping[str, Any]]) -> list[Importances]:
@@ -79,7 +79,7 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
                     per_word(values, instances, index, scores[number])
                     targets[number][index] = classes.cpu().numpy()
 
-    evaluator.each(instances.ids, instances.maskable, work, instances.pair)
+    evaluator.each(instances, work)
     return [Importances(*pair) for pair in zip(scores, targets, strict=True)]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from tqdm import tqdm
 
 from plumbline.attribution.importances import Importances
-from plumbline.data.instances import Instances
+from plumbline.data.instances import Instances, Texts, taken
 from plumbline.models.block import predicted_classes
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
@@ -68,7 +68,7 @@ def leave_one_out(
     `distribution` sums the absolute change over classes; `predicted` and `gold` take the fall of one class's
     probability, which may be `signed`. Scores that differ by rounding alone are made equal.
     """
-    before = evaluator.predict(instances)
+    before = evaluator.probabilities(instances)
     targets = instances.label.astype(np.int32) if output == "gold" else predicted_classes(before)
     scores: list[np.ndarray] = [np.empty(0, dtype=np.float32)] * len(instances)
     progress = tqdm(total=len(instances), desc=f"leave-one-out, seed {evaluator.seed}", unit="text", disable=None)
@@ -85,11 +85,13 @@ def leave_one_out(
         fall = np.full((len(ids), before.shape[1]), np.nan, dtype=np.float32)
         if defined.any():
             rows = np.flatnonzero(defined)
-            fall[rows] = before[owners[rows]] - evaluator.probabilities(
+            texts = Texts(
                 [ids[r] for r in rows],
                 [maskable[r] for r in rows],
-                None if instances.pair is None else [instances.pair[owners[r]] for r in rows],
+                taken(instances.pair, owners[rows]),
+                taken(instances.answers, owners[rows]),
             )
+            fall[rows] = before[owners[rows]] - evaluator.probabilities(texts)
         change = np.abs(fall).sum(1) if output == "distribution" else fall[np.arange(len(ids)), targets[owners]]
         change = np.abs(change) if sign == "absolute" else change
         for i, values in zip(chunk, np.split(change, np.flatnonzero(np.diff(owners)) + 1), strict=True):

@@ -64,6 +64,11 @@ class Training(Recipe):
     class_weights: Literal["balanced", "none"] = Field(
         "balanced", description="`balanced` weighs a class by the size of class 0 over its own (Jain & Wallace's code)."
     )
+    reduction: Literal["sum", "mean"] = Field(
+        "sum",
+        description="How a batch's losses are joined. Jain & Wallace sum for classification and take the mean for "
+        "questions and inference; under Adam a sum makes the weight decay that much weaker.",
+    )
     batching: Literal["length-noise", "shuffle"] = Field(
         "length-noise", description="Sort by length with 10% noise and cut, or shuffle; batches come in random order."
     )

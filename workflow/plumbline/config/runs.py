@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from plumbline.config.study import Resolved
 from plumbline.errors import PlumblineError
-from plumbline.registry import needed
+from plumbline.registry import Kind, needed
 
 
 @dataclass(frozen=True, order=True)
@@ -38,12 +38,11 @@ class Runs:
     excluded: list[Excluded]
 
 
-def _missing(resolved: Resolved, measure: str, model: str) -> str:
-    needs = needed(resolved.declarations["measure", measure], resolved.options["measure", measure])
+def _missing(resolved: Resolved, kind: Kind, name: str, model: str) -> str:
+    """Why a measure or protocol cannot have a model, if so."""
+    needs = needed(resolved.declarations[kind, name], resolved.options[kind, name])
     lacking = sorted(needs - set(resolved.declarations["model", model].provides))
-    return (
-        f"measure '{measure}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""
-    )
+    return f"{kind} '{name}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""
 
 
 def _unreadable(resolved: Resolved, dataset: str, model: str) -> str:
@@ -60,7 +59,7 @@ def list_runs(resolved: Resolved) -> Runs:
     for model, entry in study.models.items():
         measures[model] = []
         for measure in entry.measures if entry.measures is not None else study.measures:
-            reason = _missing(resolved, measure, model)
+            reason = _missing(resolved, "measure", measure, model)
             if reason and entry.measures is not None:
                 raise PlumblineError(f"`models.{model}.measures`: {reason}; take it off the list.")
             if reason:
@@ -83,17 +82,20 @@ def list_runs(resolved: Resolved) -> Runs:
         if not any(cell.dataset == dataset for cell in cells):
             reasons = [e.reason for e in excluded if e.dataset == dataset] or ["no model's list of datasets names it"]
             raise PlumblineError(f"`datasets.{dataset}` can train no model of this study: {'; '.join(reasons)}.")
-    return Runs(sorted(cells), measures, _scored(resolved, sorted(cells), measures), excluded)
-
-
-def _scored(resolved: Resolved, cells: list[Cell], measures: dict[str, list[str]]) -> dict[str, list[Cell]]:
-    """The cells of each protocol: those whose model has as many measures as the protocol compares."""
     scored = {}
-    for protocol in resolved.study.protocols:
-        least = resolved.declarations["protocol", protocol].least_measures
-        scored[protocol] = [cell for cell in cells if len(measures[cell.model]) >= least]
+    for protocol in study.protocols:
+        reasons = {model: _unscored(resolved, protocol, model, measures[model]) for model in study.models}
+        scored[protocol] = [cell for cell in sorted(cells) if not reasons[cell.model]]
         if not scored[protocol]:
-            raise PlumblineError(
-                f"`protocols.{protocol}` compares at least {least} measures, and no model of this study has as many."
-            )
-    return scored
+            told = "; ".join(reason for reason in reasons.values() if reason)
+            raise PlumblineError(f"`protocols.{protocol}` can score no model of this study: {told}.")
+        excluded += [Excluded("", model, "", reason) for model, reason in reasons.items() if reason]
+    return Runs(sorted(cells), measures, scored, excluded)
+
+
+def _unscored(resolved: Resolved, protocol: str, model: str, measures: list[str]) -> str:
+    """Why a protocol cannot score a model, if so."""
+    least = resolved.declarations["protocol", protocol].least_measures
+    if len(measures) < least:
+        return f"protocol '{protocol}' compares at least {least} measures, and model '{model}' has {len(measures)}"
+    return _missing(resolved, "protocol", protocol, model)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from plumbline.config.recipes import Preparation, Recipe, Training
 from plumbline.errors import PlumblineError, nearest
-from plumbline.registry import Declaration, Kind, Registry
+from plumbline.registry import Declaration, Kind, Registry, holds
 
 Split = Literal["train", "dev", "test"]
 TABLES = ("performance", "reproduction", "timings")
@@ -33,6 +33,9 @@ class DatasetEntry(Entry):
     """A dataset: its options and what to change in its preparation."""
 
     preparation: dict[str, Any] = Field({}, description="Overrides of the dataset's preparation recipe.")
+    training: dict[str, Any] = Field(
+        {}, description="Overrides of the training of every model on this dataset; they win over the model's own."
+    )
 
 
 class ModelEntry(Entry):
@@ -163,7 +166,8 @@ class Resolved:
         self.declarations: dict[tuple[Kind, str], Declaration] = {}
         self.options: dict[tuple[Kind, str], dict[str, Any]] = {}
         self.preparations: dict[str, Preparation] = {}
-        self.trainings: dict[str, Training] = {}
+        self.trainings: dict[tuple[str, str], Training] = {}
+        self.model_options: dict[tuple[str, str], dict[str, Any]] = {}
         kinds: list[tuple[Kind, dict[str, Any]]] = [
             ("dataset", study.datasets),
             ("model", study.models),
@@ -180,15 +184,33 @@ class Resolved:
                 self.declarations[kind, name] = declaration
                 self.options[kind, name] = _check_options(declaration, entry, where)
                 if kind == "dataset":
-                    self.preparations[name] = _merged(
-                        Preparation, declaration.preparation, entry.preparation, where, "preparation"
-                    )
+                    recipes = [declaration.preparation, entry.preparation]
+                    self.preparations[name] = _merged(Preparation, recipes, f"{where}.preparation")
                 if kind == "model":
-                    self.trainings[name] = _merged(Training, declaration.training, entry.training, where, "training")
                     for key, known in (("measures", study.measures), ("datasets", study.datasets)):
                         for word in getattr(entry, key) or []:
                             if word not in known:
                                 raise PlumblineError(f"`{where}.{key}` names '{word}'; {nearest(word, known)}")
+
+        for dataset in study.datasets:
+            for model in study.models:
+                self._fit(dataset, model)
+
+    def _fit(self, dataset: str, model: str) -> None:
+        """The training and the options of a model on a dataset: what the two declare, then what the config sets."""
+        data, of_data = self.declarations["dataset", dataset], self.study.datasets[dataset]
+        net, of_net = self.declarations["model", model], self.study.models[model]
+        recipes = [net.training, data.training, of_net.training]
+        self.trainings[dataset, model] = _merged(Training, recipes, f"models.{model}.training")
+        if of_data.training:
+            recipes.append(of_data.training)
+            self.trainings[dataset, model] = _merged(Training, recipes, f"datasets.{dataset}.training")
+        options = dict(self.options["model", model])
+        for key, value in data.model_options.items():
+            name = key.rpartition(":")[2]
+            if name in options and name not in of_net.options and holds(key, options):
+                options[name] = value
+        self.model_options[dataset, model] = options
 
     def _declared(self, kind: Kind, name: str, entry: Entry, where: str) -> Declaration:
         try:
@@ -214,15 +236,17 @@ def _check_options(declaration: Declaration, entry: Entry, where: str) -> dict[s
     return {name: getattr(typed, name) for name in sorted(fields)}
 
 
-def _merged(recipe: type[BaseModel], declared: dict[str, Any], override: dict[str, Any], where: str, key: str) -> Any:
-    merged = dict(declared)
-    for name, value in override.items():
-        nested = isinstance(value, dict) and isinstance(merged.get(name), dict)
-        merged[name] = {**merged[name], **value} if nested else value
+def _merged(recipe: type[BaseModel], layers: Iterable[dict[str, Any]], where: str) -> Any:
+    """A recipe from layers of values, of which later ones win."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            nested = isinstance(value, dict) and isinstance(merged.get(name), dict)
+            merged[name] = {**merged[name], **value} if nested else value
     try:
         return recipe(**merged)
     except ValidationError as error:
-        raise PlumblineError(sentence(error, f"{where}.{key}", recipe)) from None
+        raise PlumblineError(sentence(error, where, recipe)) from None
 
 
 def _known_keys(model: type[BaseModel], path: Iterable[Any]) -> list[str]:

@@ -10,11 +10,18 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One text of a dataset. `label` is an index into the classes of its corpus."""
+    """One text of a dataset. `label` is an index into the classes of its corpus.
+
+    `pair` is a second text, such as a question. `answers` are the classes that may be the answer, if not all may.
+    `evidence` says of each word whether it stands in the part that holds the answer, where that is known.
+    """
 
     split: str
     label: int
     tokens: list[str]
+    pair: list[str] | None = None
+    answers: list[int] | None = None
+    evidence: list[bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -22,13 +29,15 @@ class Corpus:
     """A dataset as its reader gives it, before vocabulary, filters and word vectors.
 
     `vocabulary` holds words that are in the vocabulary however rare they are. `dropped` counts the texts that the
-    reader left out, by reason and split (`all` where texts had no split yet).
+    reader left out, by reason and split (`all` where texts had no split yet). `every_class` says that each split must
+    hold every class; answers to questions need not.
     """
 
     examples: list[Example]
     classes: list[str]
     vocabulary: list[str] | None = None
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
+    every_class: bool = True
 
 
 def split_by_seed(n: int, shares: Mapping[str, float], seed: int) -> list[str]:

@@ -41,6 +41,16 @@ def embed(
     return matrix, _coverage(words, training_tokens, found, recipe)
 
 
+def second_vectors(vectors: NDArray[np.float32], recipe: Embedding) -> NDArray[np.float32]:
+    """The vectors with which second texts begin: the same, but another draw where all are drawn."""
+    if recipe.kind != "random":
+        return vectors
+    # The second stream of the seed, whose first drew the others.
+    again = np.random.default_rng([recipe.seed, 1]).standard_normal(vectors.shape).astype(np.float32)
+    again[PAD] = 0
+    return again
+
+
 def _filled(size: int, recipe: Embedding, generator: np.random.Generator) -> NDArray[np.float32]:
     """What words without a vector get."""
     shape = (size, recipe.dimensions)

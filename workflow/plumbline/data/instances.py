@@ -1,8 +1,10 @@
 """Instances in memory: ragged columns as lists of arrays."""
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +21,32 @@ def ragged(column: pa.ChunkedArray) -> list[np.ndarray]:
     return [values[start:end] for start, end in pairwise(offsets)]
 
 
+class Texts(NamedTuple):
+    """What a model reads, text by text, such as texts with words left out.
+
+    ids and maskable have one entry per token, specials included; pair holds the ids of second texts, such as questions,
+    which are never masked; answers the classes that may be the answer. Instances are texts too.
+    """
+
+    ids: list[np.ndarray]
+    maskable: list[np.ndarray]
+    pair: list[np.ndarray] | None = None
+    answers: list[np.ndarray] | None = None
+
+
+def taken(column: Sequence[np.ndarray] | None, index: Iterable[int]) -> list[np.ndarray] | None:
+    """The entries of a column at these positions; None where there is no column."""
+    return None if column is None else [column[i] for i in index]
+
+
+def _optional(column: pa.ChunkedArray) -> list[np.ndarray] | None:
+    """A list column that only some datasets have."""
+    return None if column.null_count == len(column) else ragged(column)
+
+
 @dataclass(frozen=True)
 class Instances:
-    """Instances of some splits; `ids[i]` and `maskable[i]` have one entry per token, specials included.
-
-    `pair[i]` are the ids of the second text of a paired input, such as a question; it is never masked.
-    """
+    """Instances of some splits: what a model reads, as in `Texts`, with split, number and label."""
 
     split: np.ndarray
     instance: np.ndarray
@@ -32,6 +54,7 @@ class Instances:
     ids: list[np.ndarray]
     maskable: list[np.ndarray]
     pair: list[np.ndarray] | None = None
+    answers: list[np.ndarray] | None = None
 
     @classmethod
     def from_table(cls, table: pa.Table, splits: Sequence[str]) -> "Instances":
@@ -46,6 +69,8 @@ class Instances:
             label=table["label"].to_numpy(),
             ids=ragged(table["ids"]),
             maskable=ragged(table["maskable"]),
+            pair=_optional(table["ids_b"]),
+            answers=_optional(table["answers"]),
         )
 
     def __len__(self) -> int:
@@ -59,8 +84,14 @@ class Instances:
             self.label[index],
             [self.ids[i] for i in index],
             [self.maskable[i] for i in index],
-            None if self.pair is None else [self.pair[i] for i in index],
+            taken(self.pair, index),
+            taken(self.answers, index),
         )
+
+    def generator(self, place: int, seed: int) -> np.random.Generator:
+        """A stream of random numbers of one instance and seed, whatever the order and the batch it is met in."""
+        split, number = str(self.split[place]), int(self.instance[place])
+        return np.random.default_rng([seed, zlib.crc32(split.encode()), number])
 
     @property
     def lengths(self) -> np.ndarray:

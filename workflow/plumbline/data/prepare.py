@@ -1,6 +1,7 @@
 """From a corpus to instances and a vocabulary: length filter, sample, ids, and a record of what was dropped."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -35,13 +36,17 @@ class Prepared:
         return [tokens[1:-1] for split, tokens in rows if split == "train"]
 
 
-def prepare(corpus: Corpus, recipe: Preparation, name: str) -> Prepared:
-    """Filter, sample and encode a corpus. `instance` counts inside the split before filtering, so filters keep it."""
+def prepare(corpus: Corpus, recipe: Preparation, name: str, published: Mapping[str, int] | None = None) -> Prepared:
+    """Filter, sample and encode a corpus. `instance` counts inside the split before filtering, so filters keep it.
+
+    `published` says how many texts the publisher's splits hold.
+    """
     _check_corpus(corpus, name)
     texts = {split: list(enumerate(e for e in corpus.examples if e.split == split)) for split in SPLITS}
+    partial = _partial({split: len(texts[split]) for split in SPLITS}, published or {}, name)
     dropped = {reason: dict(counts) for reason, counts in corpus.dropped.items()}
     kept = {split: _keep(texts[split], corpus, recipe, name, split, dropped) for split in SPLITS}
-    training = [example.tokens for _, example in kept["train"]]
+    training = [text for _, example in kept["train"] for text in (example.tokens, example.pair) if text]
     vocabulary = build_vocabulary(training, recipe.minimum_document_frequency, corpus.vocabulary or ())
     size = len(vocabulary.words)
     summary = {
@@ -49,6 +54,8 @@ def prepare(corpus: Corpus, recipe: Preparation, name: str) -> Prepared:
         "classes": list(corpus.classes),
         "splits": {split: _count(corpus, texts[split], kept[split], vocabulary) for split in SPLITS},
         "dropped": dropped,
+        "partial": partial,
+        "paired": any(example.pair for example in corpus.examples),
         "vocabulary_size": size,
         "seed": recipe.seed,
     }
@@ -60,6 +67,21 @@ def prepare(corpus: Corpus, recipe: Preparation, name: str) -> Prepared:
     return Prepared(_columns(kept, vocabulary), table, summary)
 
 
+def _partial(found: Mapping[str, int], published: Mapping[str, int], name: str) -> dict[str, dict[str, int]]:
+    """The splits that hold fewer texts than were published; more cannot be."""
+    for split, count in published.items():
+        if found[split] > count:
+            raise PlumblineError(
+                f"Dataset '{name}', split '{split}' holds {found[split]} texts, but only {count} were published: its "
+                "files are not the publisher's, or some are there twice."
+            )
+    return {
+        split: {"texts": found[split], "published": count}
+        for split, count in published.items()
+        if found[split] < count
+    }
+
+
 def _keep(
     texts: list[Numbered],
     corpus: Corpus,
@@ -69,7 +91,7 @@ def _keep(
     dropped: dict[str, dict[str, int]],
 ) -> list[Numbered]:
     """The texts of a split that stay; what each step drops is added to `dropped`."""
-    worded = [text for text in texts if text[1].tokens]
+    worded = [text for text in texts if text[1].tokens and text[1].pair != []]
     fitting = _length_filter(worded, recipe)
     kept = _sample(fitting, recipe, SPLITS.index(split))
     described = f" after {_describe_filter(recipe)}", "widen `longer_than`, `shorter_than` or `open_bound`."
@@ -81,8 +103,9 @@ def _keep(
     before = len(texts)
     for reason, left, after, advice in steps:
         present = {example.label for _, example in left}
-        absent = [f"of class '{class_}'" for label, class_ in enumerate(corpus.classes) if label not in present]
-        if absent:
+        classes = enumerate(corpus.classes) if corpus.every_class else ()
+        absent = [f"of class '{class_}'" for label, class_ in classes if label not in present]
+        if absent or not left:
             what = absent[0] if left else "with words"
             raise PlumblineError(f"Dataset '{name}', split '{split}' holds no text {what}{after}: {advice}")
         if len(left) < before:
@@ -101,8 +124,18 @@ def _check_corpus(corpus: Corpus, name: str) -> None:
             raise PlumblineError(
                 f"{where}: label {example.label} is none of the {len(corpus.classes)} classes ({classes})."
             )
-        if "" in example.tokens:
+        if "" in example.tokens or "" in (example.pair or ()):
             raise PlumblineError(f"{where}: a word is the empty string; the dataset's reader must leave it out.")
+        for column in ("pair", "answers", "evidence"):
+            if (getattr(example, column) is None) != (getattr(corpus.examples[0], column) is None):
+                raise PlumblineError(f"{where}: some texts have `{column}` and some do not; give it to all or none.")
+        if example.answers is not None and example.label not in example.answers:
+            raise PlumblineError(
+                f"{where}: its answer '{corpus.classes[example.label]}' is not among those that may be; "
+                "the dataset's reader must leave it out."
+            )
+        if example.evidence is not None and len(example.evidence) != len(example.tokens):
+            raise PlumblineError(f"{where}: `evidence` must say of each word whether it belongs to it.")
 
 
 def _length_filter(texts: list[Numbered], recipe: Preparation) -> list[Numbered]:
@@ -149,13 +182,21 @@ def _count(corpus: Corpus, texts: list[Numbered], kept: list[Numbered], vocabula
     }
 
 
+def _specials(words: list[str]) -> list[str]:
+    return [SPECIALS[SOS], *words, SPECIALS[EOS]]
+
+
 def _columns(kept: dict[str, list[Numbered]], vocabulary: Vocabulary) -> dict[str, list[Any]]:
     rows = [(split, number, example) for split in SPLITS for number, example in kept[split]]
     return {
         "split": [split for split, _, _ in rows],
         "instance": [number for _, number, _ in rows],
         "label": [example.label for _, _, example in rows],
-        "tokens": [[SPECIALS[SOS], *example.tokens, SPECIALS[EOS]] for _, _, example in rows],
+        "tokens": [_specials(example.tokens) for _, _, example in rows],
         "ids": [encode(example.tokens, vocabulary.ids) for _, _, example in rows],
         "maskable": [[False, *[True] * len(example.tokens), False] for _, _, example in rows],
+        "tokens_b": [example.pair and _specials(example.pair) for _, _, example in rows],
+        "ids_b": [example.pair and encode(example.pair, vocabulary.ids) for _, _, example in rows],
+        "answers": [example.answers for _, _, example in rows],
+        "evidence": [example.evidence and [False, *example.evidence, False] for _, _, example in rows],
     }

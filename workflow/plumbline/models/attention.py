@@ -1,33 +1,43 @@
-"""Attention over hidden states: one score per token, softmax over the tokens that may be attended."""
+"""Attention over hidden states: one score per token, softmax over the tokens that may be attended.
+
+`query` is the summary [B, H] of a second text, such as a question; None where there is one text only.
+"""
 
 import torch
 from torch import nn
 
 
 class TanhAttention(nn.Module):
-    """Additive attention: s_t = v · tanh(W h_t + b), W: H → H/2, v without bias."""
+    """Additive attention: s_t = v · tanh(W h_t + b), W: H → H/2, v without bias; with a query q, + W₂ q + b₂ inside."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, queried: bool = False) -> None:
         super().__init__()
         self.project = nn.Linear(size, size // 2)
+        self.query = nn.Linear(size, size // 2) if queried else None
         self.score = nn.Linear(size // 2, 1, bias=False)
 
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        return self.score(torch.tanh(self.project(hidden))).squeeze(-1)
+    def forward(self, hidden: torch.Tensor, query: torch.Tensor | None = None) -> torch.Tensor:
+        projected = self.project(hidden)
+        if self.query is not None and query is not None:
+            projected = projected + self.query(query)[:, None]
+        return self.score(torch.tanh(projected)).squeeze(-1)
 
 
 class DotAttention(nn.Module):
-    """Scaled dot product with a learned vector: s_t = u · h_t / √H."""
+    """Scaled dot product: s_t = u · h_t / √H with a learned vector u, or with the query, and then nothing to learn."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, queried: bool = False) -> None:
         super().__init__()
-        self.score = nn.Linear(size, 1, bias=False)
+        self.score = None if queried else nn.Linear(size, 1, bias=False)
         self.scale = size**-0.5
 
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        return self.score(hidden).squeeze(-1) * self.scale
+    def forward(self, hidden: torch.Tensor, query: torch.Tensor | None = None) -> torch.Tensor:
+        if self.score is not None:
+            return self.score(hidden).squeeze(-1) * self.scale
+        assert query is not None
+        return torch.einsum("blh,bh->bl", hidden, query) * self.scale
 
 
 def masked_softmax(scores: torch.Tensor, attendable: torch.Tensor) -> torch.Tensor:
-    """Softmax over the attendable positions of each row; exactly 0 elsewhere. scores, attendable: [B, L]."""
+    """Softmax over the attendable positions of each row; exactly 0 elsewhere. scores: [..., B, L]; attendable: [B, L]."""
     return scores.masked_fill(~attendable, float("-inf")).softmax(dim=-1)

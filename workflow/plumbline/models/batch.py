@@ -15,13 +15,15 @@ class Batch:
     """Padded rows.
 
     ids: [B, L] token ids; present: [B, L] what is no padding; attendable: [B, L] where attention may fall, which leaves
-    out specials and padding; pair: the second texts of paired inputs, such as questions, as a batch of their own.
+    out specials and padding; pair: the second texts of paired inputs, such as questions, as a batch of their own;
+    answers: [B, K] the classes that may be the answer, counted from 1 and filled up with 0, where not all may.
     """
 
     ids: torch.Tensor
     present: torch.Tensor
     attendable: torch.Tensor
     pair: "Batch | None" = None
+    answers: torch.Tensor | None = None
 
     @property
     def turned(self) -> torch.Tensor:
@@ -35,17 +37,36 @@ def collate(
     attendable: Sequence[np.ndarray] | None,
     device: torch.device | str = "cpu",
     pair: Sequence[np.ndarray] | None = None,
+    answers: Sequence[np.ndarray] | None = None,
 ) -> Batch:
     """Pad rows to the longest of them. Second texts can be attended throughout."""
-    lengths = np.array([len(row) for row in ids])
-    present = np.arange(lengths.max()) < lengths[:, None]
-    padded = np.full(present.shape, PAD, dtype=np.int64)
-    padded[present] = np.concatenate([*ids])
+    padded, present = padded_rows(ids)
     attended = present.copy()
     if attendable is not None:
         attended[present] = np.concatenate([*attendable])
     tokens, there, free = (torch.from_numpy(array).to(device) for array in (padded, present, attended))
-    return Batch(tokens, there, free, None if pair is None else collate(pair, None, device))
+    return Batch(
+        tokens,
+        there,
+        free,
+        None if pair is None else collate(pair, None, device),
+        None if answers is None else torch.from_numpy(padded_answers(answers)).to(device),
+    )
+
+
+def padded_rows(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of whole numbers filled up with PAD, which is 0, to [B, longest], and what is no padding."""
+    lengths = np.array([len(row) for row in rows])
+    present = np.arange(lengths.max()) < lengths[:, None]
+    padded = np.full(present.shape, PAD, dtype=np.int64)
+    padded[present] = np.concatenate([*rows])
+    return padded, present
+
+
+def padded_answers(answers: Sequence[np.ndarray]) -> np.ndarray:
+    """The classes that may be the answer, [B, K]; counted from 1, so that 0 is none."""
+    classes, present = padded_rows(answers)
+    return (classes + 1) * present
 
 
 # Padding costs as much as words do, so a batch is cut before padding is more than a tenth of its tokens, once it has

@@ -14,11 +14,19 @@ from plumbline.store import read_tensors
 
 
 def build(
-    pointer: str, options: Mapping[str, Any], embedding: torch.Tensor, classes: int, trainable: bool = True
+    pointer: str,
+    options: Mapping[str, Any],
+    embedding: torch.Tensor,
+    classes: int,
+    pair: torch.Tensor | None = None,
+    trainable: bool = True,
 ) -> Any:
-    """A fresh model. Its class takes the word vectors [V, d], the number of classes and its options."""
-    model = load(pointer)(embedding, classes, **options)
-    model.embedding.weight.requires_grad_(trainable)
+    """A fresh model. Its class takes the word vectors [V, d], the number of classes, the vectors of second texts where
+    there are any, and its options."""
+    model = load(pointer)(embedding, classes, *([] if pair is None else [pair]), **options)
+    for table in (model.embedding, getattr(model, "pair_embedding", None)):
+        if table is not None:
+            table.weight.requires_grad_(trainable)
     return model
 
 
@@ -35,7 +43,7 @@ def trained_models(
     budget = Budget.of(budget)
     for seed in seeds:
         state = read_tensors(weights, prefix=f"{seed}/")
-        model = build(pointer, options, state["embedding.weight"], classes)
+        model = build(pointer, options, state["embedding.weight"], classes, state.get("pair_embedding.weight"))
         model.load_state_dict(state)
         yield Evaluator(model.requires_grad_(False), seed, budget, device)
 

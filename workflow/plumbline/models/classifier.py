@@ -1,4 +1,4 @@
-"""Text classifiers whose parts can be called one by one: encode, attend, decode."""
+"""Classifiers of one text, or of a text and a question, whose parts can be called one by one: encode, attend, decode."""
 
 from typing import Literal, NamedTuple
 
@@ -18,6 +18,14 @@ class Output(NamedTuple):
     attention: torch.Tensor | None = None
 
 
+class Encoded(NamedTuple):
+    """hidden: [B, L, H]; query: [B, H] of the second text; barred: [B, C] the classes that cannot be the answer."""
+
+    hidden: torch.Tensor
+    query: torch.Tensor | None = None
+    barred: torch.Tensor | None = None
+
+
 class Head(nn.Module):
     """A linear layer to C class logits.
 
@@ -34,19 +42,44 @@ class Head(nn.Module):
         return torch.cat([-logits / 2, logits / 2], dim=-1) if logits.shape[-1] == 1 else logits
 
 
+class MixedHead(nn.Module):
+    """The output for two texts: a linear layer over tanh(A c + B q), of context c and query q; A and B: H → H/2."""
+
+    def __init__(self, size: int, classes: int) -> None:
+        super().__init__()
+        self.context = nn.Linear(size, size // 2)
+        self.query = nn.Linear(size, size // 2)
+        self.linear = nn.Linear(size // 2, classes)
+
+    def forward(self, context: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+        return self.linear(torch.tanh(self.context(context) + self.query(query)))
+
+
 @model("average-dot", encoder="average", attention="dot", hidden=128)
 @model("average-tanh", encoder="average", attention="tanh", hidden=128)
 @model("cnn-dot", encoder="cnn", attention="dot", hidden=64)
 @model("cnn-tanh", encoder="cnn", attention="tanh", hidden=64)
 @model("bilstm-dot", encoder="bilstm", attention="dot", hidden=128)
-@model("bilstm-tanh", provides=["attention", "gradient"], encoder="bilstm", attention="tanh", hidden=128)
+@model(
+    "bilstm-tanh",
+    provides=["attention", "gradient"],
+    tasks=["classification", "question answering", "inference"],
+    encoder="bilstm",
+    attention="tanh",
+    hidden=128,
+)
 class AttentionClassifier(nn.Module):
-    """Embedding, encoder, attention and a linear output, as in Jain & Wallace 2019 (spec of their code, not paper)."""
+    """Embedding, encoder, attention and output, as in Jain & Wallace 2019 (spec of their code, not paper).
+
+    With `pair`, the initial vectors [V, d] of second texts, it reads a question or hypothesis by an encoder and vectors
+    of their own, and its summary takes part in the attention and in the output.
+    """
 
     def __init__(
         self,
         embedding: torch.Tensor,
         classes: int,
+        pair: torch.Tensor | None = None,
         *,
         encoder: Literal["bilstm", "cnn", "average"] = "bilstm",
         attention: Literal["tanh", "dot"] = "tanh",
@@ -54,29 +87,44 @@ class AttentionClassifier(nn.Module):
         activation: Literal["tanh", "relu"] = "tanh",
     ) -> None:
         super().__init__()
+
+        def made() -> BiLSTM | CNN | Average:
+            if encoder == "average":
+                return Average(embedding.shape[1], hidden, activation)
+            return {"bilstm": BiLSTM, "cnn": CNN}[encoder](embedding.shape[1], hidden)
+
         self.embedding = nn.Embedding.from_pretrained(embedding.clone(), freeze=False, padding_idx=0)
-        dimensions = embedding.shape[1]
-        if encoder == "average":
-            self.encoder: nn.Module = Average(dimensions, hidden, activation)
-        else:
-            self.encoder = {"bilstm": BiLSTM, "cnn": CNN}[encoder](dimensions, hidden)
-        size = int(self.encoder.size)  # type: ignore[arg-type]
-        self.attention = {"tanh": TanhAttention, "dot": DotAttention}[attention](size)
-        self.head = Head(size, classes)
+        self.encoder = made()
+        size, queried = self.encoder.size, pair is not None
+        self.attention = {"tanh": TanhAttention, "dot": DotAttention}[attention](size, queried)
+        self.head: Head | MixedHead = MixedHead(size, classes) if queried else Head(size, classes)
+        self.classes = classes
+        if pair is not None:
+            self.pair_embedding = nn.Embedding.from_pretrained(pair.clone(), freeze=False, padding_idx=0)
+            self.pair_encoder = made()
 
-    def encode(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Hidden states [B, L, H] of embedded tokens [B, L, d]."""
-        return self.encoder(embedded, batch)
+    def encode(self, embedded: torch.Tensor, batch: Batch) -> Encoded:
+        """Hidden states of embedded tokens [B, L, d], and what the second text and the answers contribute."""
+        query = barred = None
+        if batch.pair is not None:
+            seconds = self.pair_encoder(self.pair_embedding(batch.pair.ids), batch.pair)
+            query = self.pair_encoder.summary(seconds, batch.pair)
+        if batch.answers is not None:
+            none = torch.zeros(len(batch.answers), self.classes + 1, dtype=torch.bool, device=embedded.device)
+            barred = ~none.scatter(1, batch.answers, True)[:, 1:]
+        return Encoded(self.encoder(embedded, batch), query, barred)
 
-    def attend(self, hidden: torch.Tensor, batch: Batch) -> torch.Tensor:
+    def attend(self, encoded: Encoded, batch: Batch) -> torch.Tensor:
         """Attention weights [B, L] over hidden states."""
-        return masked_softmax(self.attention(hidden), batch.attendable)
+        return masked_softmax(self.attention(encoded.hidden, encoded.query), batch.attendable)
 
-    def decode(self, hidden: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
-        """Logits [B, C] from hidden states and any attention weights [B, L]."""
-        return self.head(torch.einsum("bl,blh->bh", attention, hidden))
+    def decode(self, encoded: Encoded, attention: torch.Tensor) -> torch.Tensor:
+        """Logits [..., B, C] from hidden states and any attention weights [..., B, L], one set of them or many."""
+        context = torch.einsum("...bl,blh->...bh", attention, encoded.hidden)
+        logits = self.head(context) if encoded.query is None else self.head(context, encoded.query)
+        return logits if encoded.barred is None else logits.masked_fill(encoded.barred, float("-inf"))
 
     def forward(self, batch: Batch, embedded: torch.Tensor | None = None) -> Output:
-        hidden = self.encode(self.embedding(batch.ids) if embedded is None else embedded, batch)
-        attention = self.attend(hidden, batch)
-        return Output(self.decode(hidden, attention), attention)
+        encoded = self.encode(self.embedding(batch.ids) if embedded is None else embedded, batch)
+        attention = self.attend(encoded, batch)
+        return Output(self.decode(encoded, attention), attention)

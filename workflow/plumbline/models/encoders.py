@@ -1,4 +1,7 @@
-"""Encoders of Jain & Wallace 2019: from embedded tokens [B, L, d] to hidden states [B, L, H]."""
+"""Encoders of Jain & Wallace 2019: from embedded tokens [B, L, d] to hidden states [B, L, H].
+
+`summary` is a whole text as one vector [B, H], which is how a question or hypothesis enters attention and output.
+"""
 
 from typing import Literal
 
@@ -28,6 +31,12 @@ class BiLSTM(nn.Module):
         back, _ = self.backwards(embedded.gather(1, turned.expand(-1, -1, embedded.shape[-1])))
         return torch.cat([ahead, back.gather(1, turned.expand(-1, -1, back.shape[-1]))], dim=-1)
 
+    def summary(self, hidden: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """The last state of each direction, [B, H]."""
+        ahead, back = hidden.chunk(2, dim=-1)
+        last = batch.present.sum(1)[:, None, None] - 1
+        return torch.cat([ahead.gather(1, last.expand(-1, 1, ahead.shape[-1])).squeeze(1), back[:, 0]], dim=-1)
+
 
 class CNN(nn.Module):
     """Parallel convolutions of widths 1, 3, 5 and 7 with `hidden` filters each, ReLU; H = 4 * hidden."""
@@ -46,6 +55,10 @@ class CNN(nn.Module):
         hidden = torch.cat([convolution(signal) for convolution in self.convolutions], dim=1).relu()
         return (hidden * present).transpose(1, 2)
 
+    def summary(self, hidden: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """The largest value of each filter, [B, H]; padding is 0, which no filter goes below."""
+        return hidden.amax(1)
+
 
 class Average(nn.Module):
     """Each token by itself: a linear map and a nonlinearity; H = hidden. tanh and 128 as in the study's code."""
@@ -58,3 +71,8 @@ class Average(nn.Module):
 
     def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:
         return self.activation(self.linear(embedded))
+
+    def summary(self, hidden: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """The mean over tokens, [B, H]. The study's code counts padding among them, so that it depends on the batch."""
+        present = batch.present[:, :, None].to(hidden.dtype)
+        return (hidden * present).sum(1) / present.sum(1)

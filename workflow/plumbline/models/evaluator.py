@@ -3,19 +3,17 @@
 Rows are sorted by length, identical rows run once, and what comes back does not depend on the budget or the order.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from plumbline.data.instances import Instances
+from plumbline.data.instances import Instances, Texts, taken
 from plumbline.models.batch import Batch, collate, plan
 from plumbline.models.budget import ROWS, Budget, out_of_memory
 from plumbline.models.devices import arithmetic
-
-Texts = Sequence[np.ndarray]
 
 
 class Evaluator:
@@ -32,37 +30,37 @@ class Evaluator:
 
     def token_budget(self, instances: Instances) -> int:
         """Tokens, padding included, that a pass over these instances may hold."""
-        return self._settled(instances.ids, instances.maskable, instances.pair, np.arange(len(instances)))
+        return self._settled(instances, np.arange(len(instances)))
 
-    def _settled(self, ids: Texts, attendable: Texts, pair: Texts | None, left: np.ndarray) -> int:
-        tokens = [len(ids[i]) + (len(pair[i]) if pair is not None else 0) for i in left]
+    def _settled(self, texts: Texts | Instances, left: np.ndarray) -> int:
+        tokens = [len(texts.ids[i]) + (len(texts.pair[i]) if texts.pair is not None else 0) for i in left]
         longest = int(np.argmax(tokens))
         return self.budget.settle(
-            self.model, tokens[longest], lambda: self._batch(ids, attendable, pair, [int(left[longest])] * ROWS)
+            self.model, tokens[longest], lambda: self._batch(texts, [int(left[longest])] * ROWS)
         )
 
-    def _batch(self, ids: Texts, attendable: Texts, pair: Texts | None, index: Iterable[int]) -> Batch:
-        seconds = None if pair is None else [pair[i] for i in index]
-        return collate([ids[i] for i in index], [attendable[i] for i in index], self.device, seconds)
+    def _batch(self, texts: Texts | Instances, index: Sequence[int] | np.ndarray) -> Batch:
+        ids, free = [texts.ids[i] for i in index], [texts.maskable[i] for i in index]
+        return collate(ids, free, self.device, taken(texts.pair, index), taken(texts.answers, index))
 
-    def each(
-        self, ids: Texts, attendable: Texts, work: Callable[[np.ndarray, Batch], None], pair: Texts | None = None
-    ) -> None:
+    def each(self, texts: Texts | Instances, work: Callable[[np.ndarray, Batch], None]) -> None:
         """Call `work` with padded batches of all rows, each with the positions of its rows.
 
         If it runs out of memory, the budget is halved and it goes on with what is left, so `work` must only store what
         it found.
         """
-        lengths = np.array([len(row) for row in ids], dtype=np.int64)
-        seconds = np.array([len(row) for row in pair], dtype=np.int64) if pair is not None else np.zeros_like(lengths)
+        lengths = np.array([len(row) for row in texts.ids], dtype=np.int64)
+        seconds = np.zeros_like(lengths)
+        if texts.pair is not None:
+            seconds = np.array([len(row) for row in texts.pair], dtype=np.int64)
         left = np.arange(len(lengths))
         while len(left):
-            tokens = self._settled(ids, attendable, pair, left)
+            tokens = self._settled(texts, left)
             batches = [left[index] for index in plan(lengths[left], tokens, self.device, seconds[left])]
             try:
                 while batches:
                     with arithmetic():
-                        work(batches[0], self._batch(ids, attendable, pair, batches[0]))
+                        work(batches[0], self._batch(texts, batches[0]))
                     del batches[0]
             except RuntimeError as error:
                 if not out_of_memory(error):
@@ -74,12 +72,12 @@ class Evaluator:
             self.budget.halve(int((lengths + seconds)[left].max()), self.device)
 
     @torch.no_grad()
-    def probabilities(self, ids: Texts, attendable: Texts, pair: Texts | None = None) -> np.ndarray:
-        """Class probabilities [rows, C]."""
+    def probabilities(self, texts: Texts | Instances) -> np.ndarray:
+        """Class probabilities [texts, C]."""
         first: dict[tuple[bytes, ...], int] = {}
         distinct: list[int] = []
-        source = np.empty(len(ids), dtype=np.int64)
-        columns = (ids, attendable) if pair is None else (ids, attendable, pair)
+        source = np.empty(len(texts.ids), dtype=np.int64)
+        columns = [c for c in (texts.ids, texts.maskable, texts.pair, texts.answers) if c is not None]
         for i, row in enumerate(zip(*columns, strict=True)):
             key = tuple(part.tobytes() for part in row)
             if key not in first:
@@ -93,10 +91,6 @@ class Evaluator:
             rows = found.setdefault("rows", np.empty((len(distinct), told.shape[1]), dtype=np.float32))
             rows[index] = told
 
-        only = [[column[i] for i in distinct] for column in columns]
-        self.each(only[0], only[1], work, *only[2:])
+        ids, maskable = [texts.ids[i] for i in distinct], [texts.maskable[i] for i in distinct]
+        self.each(Texts(ids, maskable, taken(texts.pair, distinct), taken(texts.answers, distinct)), work)
         return found["rows"][source]
-
-    def predict(self, instances: Instances) -> np.ndarray:
-        """Class probabilities [N, C] of instances."""
-        return self.probabilities(instances.ids, instances.maskable, instances.pair)

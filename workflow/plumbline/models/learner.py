@@ -174,9 +174,9 @@ class Learner:
             with torch.autocast(index.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
                 losses = self.objective(self.model, *self.train.batch(index, *widths))
             self._optimiser.zero_grad()
-            # The studies sum the loss over the batch; under Adam this only weakens the decay relative to a mean.
+            # Under Adam the two differ by the weight of the decay alone.
             loss = losses.sum()
-            loss.backward()
+            (loss if self.training.reduction == "sum" else loss / count).backward()
             self._optimiser.step()
         self._loss += loss.detach()
         self._position += 1

@@ -8,7 +8,7 @@ import torch
 
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import PAD
-from plumbline.models.batch import Batch, plan
+from plumbline.models.batch import Batch, padded_answers, plan
 from plumbline.models.budget import ROWS, Budget
 
 Column = np.ndarray | Sequence[np.ndarray]
@@ -62,6 +62,9 @@ class Rows:
                 tokens[name] = column
         self.text = Ragged(tokens, device)
         self.pair = None if instances.pair is None else Ragged({"ids": instances.pair}, device)
+        self.answers = None
+        if instances.answers is not None:
+            self.answers = torch.from_numpy(padded_answers(instances.answers)).to(device)
         self.device = device
 
     def __len__(self) -> int:
@@ -83,7 +86,8 @@ class Rows:
         if self.pair:
             seconds, there = self.pair.padded(index, pair_width)
             pair = Batch(seconds["ids"].long(), there, there)
-        batch = Batch(columns.pop("ids").long(), present, columns.pop("attendable"), pair)
+        answers = None if self.answers is None else self.answers[index]
+        batch = Batch(columns.pop("ids").long(), present, columns.pop("attendable"), pair, answers)
         return batch, {name: column[index] for name, column in self.columns.items()} | columns
 
     def planned(self, model: Any, budget: Budget) -> list[Piece]:

@@ -125,7 +125,7 @@ def train_seeds(
 def train_block(
     pointer: str,
     options: Mapping[str, Any],
-    embedding: torch.Tensor,
+    vectors: Mapping[str, torch.Tensor],
     trainable: bool,
     splits: Mapping[str, Instances],
     classes: int,
@@ -134,14 +134,17 @@ def train_block(
     budget: Budget | int,
     device: torch.device | str = "cpu",
 ) -> tuple[dict[str, torch.Tensor], dict[str, list[Any]], dict[str, list[Any]]]:
-    """Train every seed. Returns the weights, named ``seed/parameter``, and the columns of history and predictions."""
+    """Train every seed. Returns the weights, named ``seed/parameter``, and the columns of history and predictions.
+
+    `vectors` holds the word vectors as `embedding` and, where instances have a second text, those of it as `pair`.
+    """
     weights: dict[str, torch.Tensor] = {}
     history: dict[str, list[Any]] = {key: [] for key in ("seed", "epoch", "split", "metric", "value", "seconds")}
     predictions: dict[str, list[Any]] = {key: [] for key in ("seed", "split", "instance", "label", "probabilities")}
     rows = split_rows(splits, classes, training, device)
     record = torch.device(device).type == "cuda"
     budget = Budget.of(budget)
-    blueprint = lambda: build(pointer, options, embedding, classes, trainable)  # noqa: E731
+    blueprint = lambda: build(pointer, options, vectors["embedding"], classes, vectors.get("pair"), trainable)  # noqa: E731
     for seed, trained in zip(seeds, train_seeds(blueprint, rows, training, seeds, budget, record), strict=True):
         weights |= {f"{seed}/{name}": tensor for name, tensor in trained.state.items()}
         chosen = {"seed": seed, "epoch": trained.chosen_epoch, "split": training.select_on, "metric": "chosen_epoch"}

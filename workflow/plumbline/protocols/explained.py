@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.data.instances import ragged
+from plumbline.data.instances import Instances, ragged
 from plumbline.errors import PlumblineError
 from plumbline.store import read_table
 
@@ -32,13 +32,19 @@ class Explanations:
 
 @dataclass(frozen=True)
 class Explained:
-    """A cell with its predictions and importances; `models` loads the block's models for protocols that ask them."""
+    """A cell with its predictions and importances; `texts` and `models` are for protocols that ask the block's models."""
 
     predictions: Path
     importances: Mapping[str, Path]
     seeds: list[int]
     splits: list[str]
+    texts: Path | None = None
     models: Callable[[], Iterable["Evaluator"]] = field(default=lambda: ())
+
+    def instances(self) -> Instances:
+        """The instances that are explained, for protocols that ask the models."""
+        assert self.texts
+        return Instances.from_table(read_table(self.texts, "instances"), self.splits)
 
     def by_seed(self) -> Iterator[Explanations]:
         """The explanations of each seed, all measures in the order of the predictions."""
@@ -55,6 +61,22 @@ class Explained:
                 probabilities.argmax(1).astype(np.int32),
                 {name: _aligned(_rows(table, seed, self.splits), keys, name, seed) for name, table in tables.items()},
             )
+
+
+def scores_of(protocol: Any) -> str:
+    """The kind of table that holds a protocol's scores."""
+    return getattr(protocol, "scores", "scores")
+
+
+def instance_columns(seed: int, instances: Instances, predicted_class: np.ndarray) -> dict[str, np.ndarray]:
+    """The columns that say which instance a row of scores is about."""
+    return {
+        "seed": np.full(len(instances), seed),
+        "split": instances.split,
+        "instance": instances.instance,
+        "predicted_class": predicted_class,
+        "length": np.array([int(maskable.sum()) for maskable in instances.maskable], dtype=np.int32),
+    }
 
 
 def _rows(table: pa.Table, seed: int, splits: list[str]) -> pa.Table:

@@ -57,7 +57,7 @@ def reproduction(
     performance: pd.DataFrame,
     agreement: pd.DataFrame | None,
     names: Names,
-    select_on: Mapping[str, str],
+    select_on: Mapping[str, Mapping[str, str]],
 ) -> pd.DataFrame:
     """Rows of the table `reproduction`: every published number that this study has a counterpart for."""
     rows = []
@@ -72,7 +72,7 @@ def reproduction(
                 values, tolerance, note = found
                 ours = float(np.mean(values)) if len(values) else np.nan
                 notes = [note, "" if pd.isna(line["note"]) else line["note"]]
-                if model and select_on.get(model) == "dev":
+                if model and select_on[dataset][model] == "dev":
                     notes.append("the published runs chose their epoch on test data, ours on dev")
                 rows.append(
                     {
