@@ -12,6 +12,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
+import counterfactual
 import kendall
 import measures
 import memory
@@ -24,6 +25,7 @@ from timing import Row
 GROUPS = {
     "kendall": "kendall: rank correlations, half a minute",
     "measures": "measures: leave-one-out and gradients, a minute or two",
+    "counterfactual": "counterfactual: permuted and adversarial attention, two minutes",
     "training": "training: a block of five seeds, a minute or two",
     "memory": "memory: peaks at two token budgets, a minute",
     "precision": "precision: F1 and tau by arithmetic of training, on a GPU and with --data only",
@@ -46,6 +48,8 @@ def rows(groups: list[str], devices: list[str], prepared: list[Path], epochs: in
     for device in devices:
         if "measures" in groups:
             yield from measures.rows(device)
+        if "counterfactual" in groups:
+            yield from counterfactual.rows(device, prepared)
         if "training" in groups:
             yield from training.rows(device, prepared, epochs)
 

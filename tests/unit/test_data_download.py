@@ -152,10 +152,10 @@ def test_checksums_of_several_kinds(server: Server, tmp_path: Path, algorithm: s
 
 def test_a_dropped_connection_is_taken_up_where_it_broke(server: Server, tmp_path: Path) -> None:
     archive = server.archive("x.zip", FILES, packed("zip", TEXTS))
-    server.drops = [30_000, 20_000]
+    server.drops = [10_000] * (len(module.PAUSES) + 2)
     download(archive, tmp_path)
     assert below(tmp_path) == placed()
-    assert [asked for _, asked in server.asked] == [None, "bytes=30000-", "bytes=50000-"]
+    assert [asked for _, asked in server.asked] == [None, *(f"bytes={tens}0000-" for tens in range(1, 6))]
 
 
 def test_a_later_run_takes_up_what_an_earlier_one_left(server: Server, tmp_path: Path) -> None:
@@ -204,17 +204,16 @@ def test_a_partial_file_of_something_else_is_given_up(server: Server, tmp_path: 
     assert [asked for _, asked in server.asked] == ["bytes=14-", None]
 
 
-def test_a_partial_file_that_is_whole_or_too_long(server: Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("more", "again"), [(b"", []), (b"x", [None])])
+def test_a_partial_file_that_is_whole_or_too_long(
+    server: Server, tmp_path: Path, more: bytes, again: list[None]
+) -> None:
     content = packed("zip", TEXTS)
-    archive = server.archive("x.zip", FILES, content)
-    for left, asked in ((content, [f"bytes={len(content)}-"]), (content + b"x", [f"bytes={len(content) + 1}-", None])):
-        raw = tmp_path / str(len(left))
-        raw.mkdir()
-        (raw / "x.part").write_bytes(left)
-        server.asked.clear()
-        download(archive, raw)
-        assert below(raw) == placed()
-        assert [range_ for _, range_ in server.asked] == asked
+    (tmp_path / "x.part").write_bytes(content + more)
+    download(server.archive("x.zip", FILES, content, checksum=""), tmp_path)
+    record = f"{hashlib.sha256(content).hexdigest()}  x.zip\n".encode()
+    assert below(tmp_path) == {**placed(), "x/x.sha256": record}
+    assert [asked for _, asked in server.asked] == [f"bytes={len(content + more)}-", *again]
 
 
 def test_a_wrong_checksum_falls_to_the_mirror(server: Server, tmp_path: Path) -> None:
@@ -232,7 +231,11 @@ def test_another_archive_stands_in(server: Server, tmp_path: Path) -> None:
     assert below(tmp_path) == placed()
 
 
-def test_if_nothing_works_one_sentence_says_why_and_what_to_do(server: Server, tmp_path: Path) -> None:
+def test_if_nothing_works_one_sentence_says_why_and_what_to_do(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(module.time, "sleep", pauses.append)
     content = packed("zip", TEXTS)
     closed = "http://127.0.0.1:9/x.zip"
     urls = (server.url("none.zip"), server.url("x.zip"), closed)
@@ -245,6 +248,7 @@ def test_if_nothing_works_one_sentence_says_why_and_what_to_do(server: Server, t
         f"and 'x/dev.txt' into the folder '{tmp_path}'."
     )
     assert below(tmp_path) == {}
+    assert pauses == []
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(server: Server, tmp_path: Path) -> None:

@@ -84,12 +84,12 @@ def list_runs(resolved: Resolved) -> Runs:
             raise PlumblineError(f"`datasets.{dataset}` can train no model of this study: {'; '.join(reasons)}.")
     scored = {}
     for protocol in study.protocols:
-        reasons = {model: _unscored(resolved, protocol, model, measures[model]) for model in study.models}
-        scored[protocol] = [cell for cell in sorted(cells) if not reasons[cell.model]]
+        unscored = {model: _unscored(resolved, protocol, model, measures[model]) for model in study.models}
+        scored[protocol] = [cell for cell in sorted(cells) if not unscored[cell.model]]
         if not scored[protocol]:
-            told = "; ".join(reason for reason in reasons.values() if reason)
+            told = "; ".join(reason for reason in unscored.values() if reason)
             raise PlumblineError(f"`protocols.{protocol}` can score no model of this study: {told}.")
-        excluded += [Excluded("", model, "", reason) for model, reason in reasons.items() if reason]
+        excluded += [Excluded("", model, "", reason) for model, reason in unscored.items() if reason]
     return Runs(sorted(cells), measures, scored, excluded)
 
 

@@ -91,7 +91,7 @@ class AttentionClassifier(nn.Module):
         def made() -> BiLSTM | CNN | Average:
             if encoder == "average":
                 return Average(embedding.shape[1], hidden, activation)
-            return {"bilstm": BiLSTM, "cnn": CNN}[encoder](embedding.shape[1], hidden)
+            return (BiLSTM if encoder == "bilstm" else CNN)(embedding.shape[1], hidden)
 
         self.embedding = nn.Embedding.from_pretrained(embedding.clone(), freeze=False, padding_idx=0)
         self.encoder = made()

@@ -1,6 +1,5 @@
 """Adversarial attention: how different can attention be with the same output? (Jain & Wallace 2019, section 4.2.2)"""
 
-from itertools import combinations
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -18,8 +17,8 @@ from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.counterfactual import (
     by_class_and_bin,
+    entropy_slope,
     jensen_shannon,
-    negative_entropy,
     quartiles,
     total_variation,
 )
@@ -206,26 +205,40 @@ def search(
 ) -> torch.Tensor:
     """Adversarial weights [G, K, B, L] of all texts of a batch, a group of K for each slack.
 
-    attention: [B, L]; before: [B, C] its output; starts: [G, K, B, L] logits. Rows do not touch each other: the gradient
-    of the summed loss holds each row's own.
+    attention: [B, L]; before: [B, C] its output; starts: [G, K, B, L] logits. Minimised is, for each text and slack s,
+    Σ_k [penalty · max(0, TVD_k - s) - JSD(α_k, α)] - (1/K²) Σ_ij JSD(α_i, α_j). Rows do not touch each other, so that
+    the gradient of the sum over texts holds each text's own.
     """
     logits = nn.Parameter(starts)
     optimiser = AmsGrad([([logits], 0.0)], how.learning_rate)
     room = torch.tensor(slack, device=starts.device)[:, None, None]
-    of_attention = negative_entropy(attention)
-    first, second = (list(places) for places in zip(*combinations(range(how.adversaries), 2), strict=True)) or ([], [])
     for _ in range(how.steps):
+        weights = masked_softmax(logits.detach(), attendable)
         with torch.enable_grad():
-            weights = masked_softmax(logits, attendable)
+            weights.requires_grad_()
             moved = total_variation(model.decode(encoded, weights).softmax(-1), before)
-            entropy = negative_entropy(weights)
-            away = (entropy + of_attention) / 2 - negative_entropy((weights + attention) / 2)
-            loss = how.penalty * (moved - room).clamp(min=0).sum() - away.sum()
-            if first:
-                apart = (entropy[:, first] + entropy[:, second]) / 2
-                apart = apart - negative_entropy((weights[:, first] + weights[:, second]) / 2)
-                # Each pair stands twice in the study's double sum.
-                loss = loss - 2 / how.adversaries**2 * apart.sum()
-            (logits.grad,) = torch.autograd.grad(loss, logits)
+            (slope,) = torch.autograd.grad(how.penalty * (moved - room).clamp(min=0).sum(), weights)
+        with torch.no_grad():
+            slope -= divergence_slope(weights, attention)
+            # Through the softmax: logits that may not be attended have weight 0, and stay.
+            logits.grad = weights * (slope - (weights * slope).sum(-1, keepdim=True))
         optimiser.step()
     return masked_softmax(logits.detach(), attendable)
+
+
+def divergence_slope(weights: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+    """The derivative of Σ_k JSD(α_k, α) + (1/K²) Σ_ij JSD(α_i, α_j) by the weights α_k [G, K, B, L].
+
+    Written down, because automatic differentiation would keep and visit every intermediate of the K² divergences.
+    """
+    count = weights.shape[1]
+    own = entropy_slope(weights)
+    slope = (own - entropy_slope((weights + attention) / 2)) / 2
+    pairs = torch.combinations(torch.arange(count, device=weights.device), 2).T
+    if len(pairs):
+        first, second = pairs
+        shared = entropy_slope((weights.index_select(1, first) + weights.index_select(1, second)) / 2)
+        apart = (count - 1) * own
+        apart.index_add_(1, first, shared, alpha=-1).index_add_(1, second, shared, alpha=-1)
+        slope += apart / count**2
+    return slope

@@ -31,6 +31,12 @@ def negative_entropy(weights: torch.Tensor) -> torch.Tensor:
     return (weights * (weights + TINY).log()).sum(-1)
 
 
+def entropy_slope(weights: torch.Tensor) -> torch.Tensor:
+    """The derivative of the negative entropy by each weight."""
+    above = weights + TINY
+    return above.log() + weights / above
+
+
 def jensen_shannon(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Jensen-Shannon divergence of weights [..., L], natural logarithm, from 0 to ln 2.
 

@@ -1,0 +1,95 @@
+"""Permuted and adversarial attention over many texts together against one text at a time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from data import Task, evaluator, texts
+from timing import Row, seconds
+
+from plumbline.data.instances import Instances
+from plumbline.models.attention import masked_softmax
+from plumbline.models.batch import collate
+from plumbline.models.budget import USEFUL_TOKENS
+from plumbline.models.evaluator import Evaluator
+from plumbline.protocols.adversarial_attention import AdversarialAttention
+from plumbline.protocols.counterfactual import jensen_shannon
+from plumbline.protocols.permutation import permuted
+
+PERMUTATIONS = 100
+# The plain way takes seconds for a text, so that a few stand for all.
+FEW, MANY = 8, 1000
+
+
+def one_permutation_at_a_time(asked: Evaluator, instances: Instances) -> np.ndarray:
+    """Permutation as it is written down: shuffle, run the output layer, repeat."""
+    model, change = asked.model, np.empty((len(instances), PERMUTATIONS))
+    with torch.no_grad():
+        for i in range(len(instances)):
+            batch = collate(instances.ids[i : i + 1], instances.maskable[i : i + 1], asked.device)
+            encoded = model.encode(model.embedding(batch.ids), batch)
+            attention = model.attend(encoded, batch)
+            before = model.decode(encoded, attention).softmax(-1)
+            words = np.tile(np.flatnonzero(instances.maskable[i]), (PERMUTATIONS, 1))
+            for k, order in enumerate(instances.generator(i, asked.seed).permuted(words, axis=1)):
+                shuffled = attention.clone()
+                shuffled[0, words[0]] = attention[0, order]
+                after = model.decode(encoded, shuffled).softmax(-1)
+                change[i, k] = float((after - before).abs().sum()) / 2
+    return change
+
+
+def one_text_at_a_time(asked: Evaluator, instances: Instances, protocol: AdversarialAttention) -> None:
+    """The adversarial search as it is written down, by automatic differentiation, for one text and epsilon at a time."""
+    model, how = asked.model, protocol.search
+    for i in range(len(instances)):
+        batch = collate(instances.ids[i : i + 1], instances.maskable[i : i + 1], asked.device)
+        with torch.no_grad():
+            encoded = model.encode(model.embedding(batch.ids), batch)
+            attention = model.attend(encoded, batch)
+            before = model.decode(encoded, attention).softmax(-1)
+        for epsilon in protocol.epsilon:
+            logits = how.spread * torch.randn(how.adversaries, *batch.ids.shape, device=asked.device)
+            logits.requires_grad_()
+            adam = torch.optim.Adam([logits], lr=how.learning_rate, amsgrad=True)
+            for _ in range(how.steps):
+                adversaries = masked_softmax(logits, batch.attendable)
+                moved = (model.decode(encoded, adversaries).softmax(-1) - before).abs().sum(-1) / 2
+                loss = how.penalty * (moved - epsilon).clamp(min=0).sum()
+                loss = loss - jensen_shannon(adversaries, attention).sum()
+                loss = loss - jensen_shannon(adversaries[:, None], adversaries[None]).sum() / how.adversaries**2
+                adam.zero_grad()
+                loss.backward()
+                adam.step()
+
+
+def rows(device: str, prepared: list[Path]) -> Iterator[Row]:
+    """Both experiments, per text: at SST's sizes, or on the test texts of prepared datasets."""
+    for name, instances in _texts(prepared):
+        asked = evaluator("bilstm-tanh", USEFUL_TOKENS[device], device)
+        few = instances.take(np.random.default_rng(0).choice(len(instances), FEW, replace=False))
+        slow, fast = one_permutation_at_a_time(asked, few), permuted(asked, few, PERMUTATIONS)[0]
+        assert np.allclose(slow, fast, atol=1e-5)
+        where = f"per text, bilstm-tanh, {name}, {device}"
+        plain, ours = (
+            min(seconds(work) for _ in range(3)) / count
+            for work, count in (
+                (lambda: one_permutation_at_a_time(asked, few), FEW),
+                (lambda: permuted(asked, instances, PERMUTATIONS), len(instances)),
+            )
+        )
+        yield Row(f"{PERMUTATIONS} permutations, {where}", plain, ours, f"{1 / plain:,.1f} → {1 / ours:,.0f} texts/s")
+        protocol = AdversarialAttention()
+        plain = seconds(lambda: one_text_at_a_time(asked, few, protocol)) / FEW
+        ours = seconds(lambda: protocol._seed(asked, instances)) / len(instances)
+        what = f"adversarial attention, 2 epsilons, 5 adversaries, 500 steps, {where}"
+        yield Row(what, plain, ours, f"{1 / plain:,.2f} → {1 / ours:,.0f} texts/s")
+
+
+def _texts(prepared: list[Path]) -> Iterator[tuple[str, Instances]]:
+    if not prepared:
+        yield f"{MANY} random texts of 19 words", texts(MANY, 19)
+    for folder in prepared:
+        task = Task.prepared(folder)
+        yield f"{task.name} ({len(task.splits['test'])} test texts)", task.splits["test"]
