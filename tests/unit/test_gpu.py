@@ -8,7 +8,7 @@ import torch
 
 from plumbline.attribution.gradient import differentiable, gradient
 from plumbline.config.recipes import Training
-from plumbline.conformance import example_instances, example_model
+from plumbline.conformance import ANSWERS, example_instances, example_model
 from plumbline.models.batch import collate
 from plumbline.models.budget import ROWS, Budget, bytes_per_token
 from plumbline.models.evaluator import Evaluator
@@ -16,6 +16,8 @@ from plumbline.models.learner import Learner
 from plumbline.models.recorded import Recorded
 from plumbline.models.rows import Rows
 from plumbline.models.trainer import split_rows, train_block, train_seeds, train_together
+from plumbline.protocols.adversarial_attention import AdversarialAttention
+from plumbline.protocols.permutation import permuted
 from plumbline.registry import Registry, load, needed
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
@@ -44,9 +46,27 @@ def test_importances_are_the_same_on_both_devices(measure, model):
 @pytest.mark.parametrize("model", REGISTRY.names("model"))
 def test_predictions_are_the_same_on_both_devices(model):
     told = [
-        Evaluator(example_model(REGISTRY.get("model", model)), 0, 200, d).probabilities(INSTANCES) for d in ("cpu", "cuda")
+        Evaluator(example_model(REGISTRY.get("model", model)), 0, 200, d).probabilities(INSTANCES)
+        for d in ("cpu", "cuda")
     ]
     np.testing.assert_allclose(*told, atol=1e-5)
+
+
+ATTENTIVE = [model.name for model in REGISTRY.all("model") if "attention" in model.provides]
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("model", ATTENTIVE)
+def test_counterfactual_attention_is_the_same_on_both_devices(model, paired):
+    instances = example_instances(40, paired=paired)
+    asked = [
+        Evaluator(example_model(REGISTRY.get("model", model), paired=paired).requires_grad_(False), 0, 200, device)
+        for device in ("cpu", "cuda")
+    ]
+    for a, b in zip(*(permuted(evaluator, instances, 20) for evaluator in asked), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    found = [AdversarialAttention(steps=30)._seed(evaluator, instances) for evaluator in asked]
+    np.testing.assert_allclose(found[0]["jsd"], found[1]["jsd"], atol=2e-3)
 
 
 SPLITS = {"train": example_instances(300), "dev": example_instances(60, seed=1), "test": example_instances(60, seed=2)}
@@ -248,6 +268,21 @@ def _hungry(encode):
     return greedy
 
 
+def test_pairs_train_recorded_as_on_the_cpu():
+    training = Training(epochs=3, learning_rate=0.01, class_weights="none", no_decay=[], reduction="mean")
+    splits = {
+        name: example_instances(len(split), seed, paired=True) for seed, (name, split) in enumerate(SPLITS.items())
+    }
+    found = []
+    for device in ("cpu", "cuda"):
+        rows = split_rows(splits, ANSWERS, training, device)
+        build = lambda: example_model(REGISTRY.get("model", "bilstm-tanh"), torch.initial_seed(), paired=True)  # noqa: E731
+        found.append(train_seeds(build, rows, training, [0, 1], Budget(900), device == "cuda"))
+    for one, other in zip(*found, strict=True):
+        assert values(one, "loss") == pytest.approx(values(other, "loss"), abs=1e-3)
+        np.testing.assert_allclose(one.probabilities["test"], other.probabilities["test"], atol=2e-3)
+
+
 def test_the_budget_fits_the_gpu():
     model = make(seed=0).to("cuda")
     example = collate([np.full(400, 7)] * ROWS, None, "cuda")
@@ -260,7 +295,18 @@ def test_a_block_trains_and_predicts_on_the_gpu():
     options = {key: option.default for key, option in declaration.options.items()}
     embedding = torch.randn(40, 8)
     told = [
-        train_block(declaration.pointer, options, {"embedding": embedding}, True, SPLITS, 2, Training(epochs=2), [0, 1], 600, device)
+        train_block(
+            declaration.pointer,
+            options,
+            {"embedding": embedding},
+            True,
+            SPLITS,
+            2,
+            Training(epochs=2),
+            [0, 1],
+            600,
+            device,
+        )
         for device in ("cpu", "cuda")
     ]
     for a, b in zip(told[0][2]["probabilities"], told[1][2]["probabilities"], strict=True):

@@ -86,10 +86,12 @@ def test_reproduction_puts_ours_beside_published():
            "statistic": "kendall", "predicted_class": "0", "significant_fraction": 0.2}  # fmt: skip
     agreed = pd.DataFrame([{**tau, "seed": 0, "mean": 0.30}, {**tau, "seed": 1, "mean": 0.26}])
     counts = {"instances_per_class": {"negative": 3034, "positive": 1}, "mean_length": 18.7}
-    summary = {"dataset": "mine", "classes": ["negative", "positive"], "vocabulary_size": 9,
+    summary = {"dataset": "mine", "classes": ["negative", "positive"], "vocabulary_size": 9, "partial": {},
                "splits": {"train": counts, "test": counts}}  # fmt: skip
     names = Names({"mine": "sst"}, {"net": "bilstm-tanh"}, {"att": "attention", "grad": "gradient"})
-    table = reproduction([summary], scored, agreed, names, {"mine": {"net": "dev"}}).set_index(["metric", "predicted_class"])
+    table = reproduction([summary], scored, agreed, names, {"mine": {"net": "dev"}}).set_index(
+        ["metric", "predicted_class"]
+    )
     tau_row = table.loc[("kendall_tau", "0")]
     assert (tau_row["published"], tau_row["ours"], tau_row["within"]) == (0.40, pytest.approx(0.28), False)
     assert tau_row["ours_spread"] == pytest.approx(0.02) and tau_row["n_seeds"] == 2

@@ -19,8 +19,15 @@ MODELS = {("lstm", "tanh"): "bilstm-tanh", ("average", "tanh"): "average-tanh", 
 MEASURES = {"attention": "attention", "gradient": "gradient", "leave_one_out": "leave-one-out"}
 SCORES = {"test_F1": "f1", "test_accuracy": "accuracy", "test_micro_F1": "accuracy"}
 
-# Mean τ differs by this much between two runs of the authors' own code in nine cells of ten.
-TAU_TOLERANCE = {"bilstm-tanh": 0.11, "average-tanh": 0.15, "cnn-tanh": 0.15}
+# Mean τ with attention differs by this much between two runs of the authors' own code in nine cells of ten; in one cell
+# the two are known to differ by more.
+TAU_TOLERANCE = {
+    ("bilstm-tanh", "gradient"): 0.08,
+    ("bilstm-tanh", "leave-one-out"): 0.11,
+    ("average-tanh", "gradient"): 0.15,
+    ("average-tanh", "leave-one-out"): 0.15,
+}
+WIDER = {("babi-2", "bilstm-tanh", "gradient"): 0.19}
 # The study gives no spread for its test scores and significant fractions; these are our own margins.
 SCORE_TOLERANCE = 0.03
 FRACTION_TOLERANCE = 0.2
@@ -71,7 +78,7 @@ def reproduction(
                     continue
                 values, tolerance, note = found
                 ours = float(np.mean(values)) if len(values) else np.nan
-                notes = [note, "" if pd.isna(line["note"]) else line["note"]]
+                notes = [note, "" if pd.isna(line["note"]) else line["note"], _partial_note(summaries[dataset])]
                 if model and select_on[dataset][model] == "dev":
                     notes.append("the published runs chose their epoch on test data, ours on dev")
                 rows.append(
@@ -99,6 +106,12 @@ def reproduction(
     columns = ["study", "table", "dataset", "model", "measure_a", "measure_b", "predicted_class", "metric", "published"]
     columns += ["published_spread", "ours", "ours_spread", "n_seeds", "tolerance", "within", "note"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _partial_note(summary: Mapping[str, Any]) -> str:
+    """Which splits hold fewer texts than were published."""
+    told = [f"{counts['texts']} of {counts['published']} in {split}" for split, counts in summary["partial"].items()]
+    return f"partial data: {', '.join(told)}" if told else ""
 
 
 def _or_none(value: Any) -> Any:
@@ -139,11 +152,9 @@ def _ours(
     if not here.any():
         return None
     if metric == "kendall_tau":
-        return (
-            agreement[here]["mean"].tolist(),
-            TAU_TOLERANCE[line["model"]],
-            "tolerance: the authors' run-to-run spread",
-        )
+        cell = (line["model"], line["measure_b"])
+        tolerance = WIDER.get((line["dataset"], *cell), TAU_TOLERANCE[cell])
+        return agreement[here]["mean"].tolist(), tolerance, "tolerance: the authors' run-to-run spread"
     return agreement[here]["significant_fraction"].tolist(), FRACTION_TOLERANCE, "the tolerance is ours"
 
 
