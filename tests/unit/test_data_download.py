@@ -355,7 +355,9 @@ def test_the_archive_of_a_path() -> None:
 def test_datasets_name_their_files_as_the_archives_do() -> None:
     folders = {Path(path).parts[0] for archive in ARCHIVES.values() for path in archive.files}
     for declaration in Registry().all("dataset"):
-        for path in declaration.files.values():
+        for key, path in declaration.files.items():
+            if key == "split=listed:split":
+                continue  # A list of one's own.
             assert archive_of(path) or Path(path).parts[0] not in folders, (declaration.name, path)
 
 

@@ -111,10 +111,12 @@ def test_limit_draws_by_seed_and_keeps_order() -> None:
     assert kept(prepare(fewer, Preparation(limit=20), "many"), "test") == kept(first, "test")
 
 
-def test_vocabulary_is_of_the_training_texts_that_stay() -> None:
+def test_vocabulary_is_of_the_training_texts_before_the_length_filter() -> None:
     examples = [*all_splits([6, 6]).examples, Example("train", 0, ["short"]), Example("dev", 0, text(6, "other"))]
     prepared = prepare(Corpus(examples, CLASSES), Preparation(longer_than=5), "words")
-    assert prepared.words[5:] == ["w"]
+    assert prepared.words[5:] == ["w", "short"]
+    sampled = prepare(Corpus(examples, CLASSES), Preparation(longer_than=5, limit=2), "words")
+    assert sampled.words[5:] == ["w"], "a sample brings its own words alone"
     with_list = Corpus(examples, CLASSES, vocabulary=["unseen", "w"])
     prepared = prepare(with_list, Preparation(longer_than=5, minimum_document_frequency=2), "words")
     assert prepared.vocabulary["word"][5:] == ["w", "unseen"]

@@ -1,6 +1,5 @@
 """The GPU gives what the CPU gives, within float tolerance."""
 
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -172,34 +171,6 @@ def test_a_loss_may_read_another_models_outputs():
             learner.end_epoch(epoch)
         curves.append([learner.read_epoch(epoch)["loss"] for epoch in range(1, 5)])
     assert curves[0] == pytest.approx(curves[1], abs=1e-3) and curves[0][-1] < curves[0][0]
-
-
-def test_paired_inputs_are_recorded_too():
-    random = np.random.default_rng(0)
-    splits = {
-        name: replace(split, pair=[random.integers(5, 40, size=random.integers(1, 9)) for _ in split.ids])
-        for name, split in SPLITS.items()
-    }
-    found = []
-    training = Training(epochs=3, learning_rate=0.01)
-    for device, record in [("cpu", False), ("cuda", True)]:
-        rows = split_rows(splits, 2, training, device)
-        found.append(train_seeds(Paired, rows, training, [0, 1], Budget(600), record))
-    for one, other in zip(*found, strict=True):
-        assert values(one, "loss") == pytest.approx(values(other, "loss"), abs=1e-3)
-        np.testing.assert_allclose(one.probabilities["test"], other.probabilities["test"], atol=2e-3)
-
-
-class Paired(torch.nn.Module):
-    """A question beside the text."""
-
-    def __init__(self):
-        super().__init__()
-        self.inner, self.question = make("bilstm-tanh"), make("average-tanh")
-
-    def forward(self, batch):
-        output = self.inner(batch)
-        return output._replace(logits=output.logits + self.question(batch.pair).logits)
 
 
 class Impatient(torch.nn.Module):

@@ -1,18 +1,25 @@
 """The publishers' own files, in the folder that the variable PLUMBLINE_DATA names."""
 
 import os
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from plumbline.config.recipes import Embedding, Preparation
+from plumbline.data import newsgroups as news
+from plumbline.data.babi import babi
 from plumbline.data.corpus import Corpus
 from plumbline.data.embeddings import embed
+from plumbline.data.imdb import imdb
 from plumbline.data.mock import opinion_words
 from plumbline.data.movie import movie
 from plumbline.data.prepare import prepare
+from plumbline.data.snli import snli
 from plumbline.data.sst import sst
+from plumbline.registry import Registry
 
 pytestmark = pytest.mark.realdata
 
@@ -25,6 +32,16 @@ def needed(path: str) -> Path:
     if not (Path(folder) / path).exists():
         pytest.skip(f"{path} is not in the folder that PLUMBLINE_DATA names")
     return Path(folder)
+
+
+def summary(corpus: Corpus, name: str, **changes: Any) -> dict[str, Any]:
+    """What preparing a corpus by its declared recipe records."""
+    declaration = Registry().get("dataset", name)
+    return prepare(corpus, Preparation(**declaration.preparation, **changes), name, declaration.counts).summary
+
+
+def per_class(splits: dict[str, Any], *names: str) -> Counter[str]:
+    return sum((Counter(splits[name]["instances_per_class"]) for name in names), Counter())
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +87,98 @@ def test_movie_has_the_published_counts() -> None:
     corpus = movie(needed("vader/movieReviewSnippets_GroundTruth.txt"), 0)
     assert sum(example.label for example in corpus.examples) == 5242
     assert len(corpus.examples) + corpus.dropped["rating within 0 of 0"]["all"] == 10605
+
+
+@pytest.fixture(scope="module")
+def listed_reviews() -> Corpus:
+    return imdb(needed("imdb/jain_wallace_split.tsv"), 0, split="listed")
+
+
+def test_imdb_has_the_published_counts(listed_reviews: Corpus) -> None:
+    found = summary(listed_reviews, "imdb")
+    assert [found["splits"][split]["texts"] for split in ("train", "dev", "test")] == [17212, 4304, 4363]
+    assert found["splits"]["train"]["instances_per_class"] == {"negative": 8673, "positive": 8539}
+    assert found["partial"] == {}
+
+
+def test_imdb_words_are_those_of_the_study(listed_reviews: Corpus) -> None:
+    """The statistics that its code recorded of all training reviews: 10854 + 10643, 179.65 words, 14355 words known."""
+    training = [example for example in listed_reviews.examples if example.split != "test"]
+    shorter = [example for example in training if 6 < len(example.tokens) < 399]
+    assert Counter(example.label for example in shorter) == {0: 10854, 1: 10643}
+    assert np.mean([len(example.tokens) for example in shorter]) == pytest.approx(179.650974554589, rel=1e-12)
+    frequency = Counter(word for example in training for word in set(example.tokens))
+    assert 4 + sum(count >= 10 for count in frequency.values()) == 14355
+
+
+def test_drawn_imdb_reviews_are_the_listed_ones(listed_reviews: Corpus) -> None:
+    """Where only the study's reviews are at hand, its training and dev reviews can be drawn again, not its test."""
+    drawn = imdb(needed("imdb/aclImdb/train"), 0)
+    ours, theirs = (
+        Counter((e.split, e.label, " ".join(e.tokens)) for e in corpus.examples if e.split != "test")
+        for corpus in (drawn, listed_reviews)
+    )
+    if sum(ours.values()) != sum(theirs.values()):
+        pytest.skip("other training reviews are there")
+    assert ours == theirs
+
+
+def test_newsgroups_have_the_published_counts() -> None:
+    """Jain & Wallace, Table 1, with 171 for its 151, which their files do not show; dev is part of their training."""
+    found = summary(news.newsgroups(needed("20news-bydate/20news-bydate-train"), 0), "20news-sports")
+    splits = found["splits"]
+    assert per_class(splits, "train", "dev") == {"baseball": 716, "hockey": 710}
+    assert per_class(splits, "test") == {"baseball": 171, "hockey": 183}
+    assert splits["train"]["longest"] == 496
+    assert sum(found["dropped"]["no words"].values()) == 60
+
+
+def test_newsgroups_are_cleaned_as_scikit_learn_does() -> None:
+    from sklearn.datasets import _twenty_newsgroups as theirs
+
+    raw = needed("20news-bydate/20news-bydate-train")
+    posts = [path for path in (raw / "20news-bydate").rglob("*") if path.is_file() and path.parent.name in news.SPORTS]
+    assert len(posts) == 1993
+    for path in posts:
+        text = path.read_bytes().decode("latin-1")
+        body = theirs.strip_newsgroup_header(text)
+        assert news.without_headers(text) == body
+        for part in (text, body):
+            assert news.without_footer(part) == theirs.strip_newsgroup_footer(part)
+            assert news.without_quotes(part) == theirs.strip_newsgroup_quoting(part)
+
+
+@pytest.mark.parametrize(("number", "length"), [(1, 36.1979), (2, 94.1375)])
+def test_babi_has_the_published_counts(number: Any, length: float) -> None:
+    corpus = babi(needed("babi/tasks_1-20_v1-2/en-10k"), 0, number=number)
+    found = summary(corpus, f"babi-{number}")
+    assert [found["splits"][split]["instances"] for split in ("train", "dev", "test")] == [8500, 1500, 1000]
+    assert found["partial"] == {}
+    # With PAD, UNK, SOS and EOS the study counts 40 words.
+    assert len(corpus.classes) == 36 and found["vocabulary_size"] == 36 + 5
+    training = [example for example in corpus.examples if example.split != "test"]
+    assert np.mean([len(example.tokens) for example in training]) == pytest.approx(length, abs=1e-4)
+    for example in corpus.examples:
+        assert example.evidence is not None
+        marked = [word for word, mark in zip(example.tokens, example.evidence, strict=True) if mark]
+        assert corpus.classes[example.label] in marked
+
+
+def test_babi_3_says_if_it_is_cut_short() -> None:
+    found = summary(babi(needed("babi/tasks_1-20_v1-2/en-10k"), 0, number=3), "babi-3")
+    assert found["splits"]["test"]["instances"] == 1000
+    assert set(found["partial"]) in ({"train", "dev"}, set())
+
+
+def test_snli_has_the_published_counts() -> None:
+    """Jain & Wallace, Table 1, test; the training file at hand may hold its first lines only."""
+    found = summary(snli(needed("snli/snli_1.0/snli_1.0_train.jsonl"), 0), "snli")
+    assert per_class(found["splits"], "test") == {"neutral": 3219, "contradiction": 3237, "entailment": 3368}
+    assert [found["splits"][split]["instances"] for split in ("dev", "test")] == [9842, 9824]
+    assert set(found["partial"]) <= {"train"}
+    if not found["partial"]:
+        assert per_class(found["splits"], "train") == {
+            "neutral": 182764,
+            "contradiction": 183187,
+            "entailment": 183416,
+        }

@@ -34,7 +34,10 @@ class Preparation(Recipe):
     """From a publisher's text to instances: vocabulary, length filter, size and word vectors."""
 
     minimum_document_frequency: int = Field(
-        1, ge=1, description="A word is in the vocabulary if that many training texts hold it; other words are UNK."
+        1,
+        ge=1,
+        description="A word is in the vocabulary if that many training texts hold it, counted before the length filter; "
+        "other words are UNK.",
     )
     longer_than: int | None = Field(None, ge=0, description="Keep texts with strictly more words than this.")
     shorter_than: int | None = Field(None, ge=1, description="Keep texts with strictly fewer words than this.")

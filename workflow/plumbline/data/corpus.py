@@ -1,11 +1,15 @@
 """What a dataset's reader returns: texts as words, each with its split and label."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
+from plumbline.errors import PlumblineError
+
 SPLITS = ("train", "dev", "test")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +54,24 @@ def split_by_seed(n: int, shares: Mapping[str, float], seed: int) -> list[str]:
     place_of = np.empty(n, dtype=int)
     place_of[np.random.default_rng(seed).permutation(n)] = np.arange(n)
     return [names[k] for k in np.searchsorted(edges, place_of, side="right")]
+
+
+def hold_out(
+    items: Sequence[T], share: float, seed: int, classes: Sequence[int] | None = None
+) -> tuple[list[T], list[T]]:
+    """What stays and what is held out, as scikit-learn's `train_test_split` draws it; evenly of `classes` if given."""
+    if len(items) < 2:
+        raise PlumblineError(
+            f"A split cannot be drawn of fewer than two texts, and the files hold {len(items)}: get them again."
+        )
+    from sklearn.model_selection import train_test_split
+
+    stays, held = train_test_split(list(items), test_size=share, random_state=seed, stratify=classes)
+    return stays, held
+
+
+def draw_dev(examples: Sequence[Example]) -> list[Example]:
+    """Move 15% of the training texts to dev, the ones that Jain & Wallace's code draws."""
+    training = [place for place, example in enumerate(examples) if example.split == "train"]
+    dev = set(hold_out(training, 0.15, 16377)[1])
+    return [replace(example, split="dev") if place in dev else example for place, example in enumerate(examples)]

@@ -1,7 +1,7 @@
 """The initial word vectors of a vocabulary: drawn at random, read from a file, or trained on the training texts."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def embed(
 def second_vectors(vectors: NDArray[np.float32], recipe: Embedding) -> NDArray[np.float32]:
     """The vectors with which second texts begin: the same, but another draw where all are drawn."""
     if recipe.kind != "random":
-        return vectors
+        return vectors.copy()
     # The second stream of the seed, whose first drew the others.
     again = np.random.default_rng([recipe.seed, 1]).standard_normal(vectors.shape).astype(np.float32)
     again[PAD] = 0
@@ -72,27 +72,30 @@ def passes(tokens: int) -> int:
     return min(max(5, ceil(WORDS_SEEN / tokens)), 100)
 
 
+def train_word2vec(texts: Iterable[list[str]], dimensions: int, seed: int) -> Any:
+    """gensim's CBOW vectors of all words that stand twice; none if there is none. It goes over the texts several times.
+
+    One worker, because the order in which several finish would change the numbers.
+    """
+    from gensim.models import Word2Vec  # type: ignore[import-untyped,unused-ignore]
+
+    model = Word2Vec(vector_size=dimensions, window=WINDOW, min_count=MINIMUM_COUNT, sg=0, workers=1, seed=seed % 2**32)
+    model.build_vocab(texts)
+    words = model.corpus_total_words
+    if len(model.wv):
+        model.train(texts, total_examples=model.corpus_count, total_words=words, epochs=passes(words))
+    return model.wv
+
+
 def _trained(training_tokens: Sequence[Sequence[str]], recipe: Embedding) -> dict[str, NDArray[np.float32]]:
-    """CBOW on the training texts. One worker, because the order in which several finish would change the numbers."""
     counts = Counter(word for tokens in training_tokens for word in tokens)
     if max(counts.values(), default=0) < MINIMUM_COUNT:
         raise PlumblineError(
             "Word vectors cannot be trained because no word stands twice in the training texts: "
             "set `embedding.kind` to 'random' or 'file'."
         )
-    from gensim.models import Word2Vec  # type: ignore[import-untyped,unused-ignore]
-
-    model = Word2Vec(
-        [list(tokens) for tokens in training_tokens],
-        vector_size=recipe.dimensions,
-        window=WINDOW,
-        min_count=MINIMUM_COUNT,
-        sg=0,
-        workers=1,
-        epochs=passes(counts.total()),
-        seed=recipe.seed % 2**32,
-    )
-    return {word: model.wv[word] for word in model.wv.index_to_key}
+    vectors = train_word2vec([list(tokens) for tokens in training_tokens], recipe.dimensions, recipe.seed)
+    return {word: vectors[word] for word in vectors.index_to_key}
 
 
 def _coverage(

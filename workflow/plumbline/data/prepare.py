@@ -46,7 +46,9 @@ def prepare(corpus: Corpus, recipe: Preparation, name: str, published: Mapping[s
     partial = _partial({split: len(texts[split]) for split in SPLITS}, published or {}, name)
     dropped = {reason: dict(counts) for reason, counts in corpus.dropped.items()}
     kept = {split: _keep(texts[split], corpus, recipe, name, split, dropped) for split in SPLITS}
-    training = [text for _, example in kept["train"] for text in (example.tokens, example.pair) if text]
+    # The study counts words before it filters by length. A sample is for speed, so its words alone count.
+    counted = texts["train"] if recipe.limit is None else kept["train"]
+    training = [text for _, example in counted for text in (example.tokens, example.pair) if text]
     vocabulary = build_vocabulary(training, recipe.minimum_document_frequency, corpus.vocabulary or ())
     size = len(vocabulary.words)
     summary = {

@@ -1,5 +1,6 @@
-"""The publishers' files under the raw folder: what a dataset declares, what is missing, and reading lines of text."""
+"""The publishers' files under the raw folder: what a dataset declares, what is missing, and reading their text."""
 
+import csv
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -48,3 +49,28 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
                 ) from None
             if text.strip():
                 yield number, text
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """The whole text of a file, its line ends as they are."""
+    try:
+        return path.read_bytes().decode(encoding)
+    except UnicodeDecodeError:
+        raise PlumblineError(f"'{path}' is not {encoding} text: the file is damaged, get it again.") from None
+
+
+def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a comma-separated file with the number of their last line; backslashes stay as they are."""
+    number = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal number
+        for place, line in read_lines(path):
+            number = place
+            yield f"{line}\n"
+
+    try:
+        for row in csv.reader(lines()):
+            yield number, row
+    except csv.Error as error:
+        raise PlumblineError(f"'{path}', line {number} is no row of a csv file ({error}): get it again.") from None

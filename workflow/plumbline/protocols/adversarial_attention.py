@@ -43,7 +43,7 @@ class Search(NamedTuple):
 
 
 @protocol(
-    "adversarial-attention",
+    "adversarial_attention",
     needs=["attention"],
     least_measures=0,
     gpu=True,

@@ -27,6 +27,8 @@ TAU_TOLERANCE = {
     ("average-tanh", "gradient"): 0.15,
     ("average-tanh", "leave-one-out"): 0.15,
 }
+# The study set a dev split aside only after its tables were made: their training counts hold what is dev here.
+DEV_DRAWN = ("imdb", "adr", "20news-sports", "agnews", "anemia", "babi-1", "babi-2", "babi-3")
 WIDER = {("babi-2", "bilstm-tanh", "gradient"): 0.19}
 # The study gives no spread for its test scores and significant fractions; these are our own margins.
 SCORE_TOLERANCE = 0.03
@@ -161,10 +163,13 @@ def _ours(
 def _count(line: pd.Series, summary: dict[str, Any]) -> tuple[list[float], float | None, str] | None:
     metric, splits = line["metric"], summary["splits"]
     if metric in ("train_size", "test_size"):
-        by_class = splits[metric.removesuffix("_size")]["instances_per_class"]
+        drawn = metric == "train_size" and line["dataset"] in DEV_DRAWN
+        counted = ["train", "dev"] if drawn else [metric.removesuffix("_size")]
+        note = "ours counts train and dev together: the study set dev aside only after its tables" if drawn else ""
         if line["predicted_class"] == "all":
-            return [float(sum(by_class.values()))], 0.0, ""
-        return [float(by_class[summary["classes"][int(line["predicted_class"])]])], 0.0, ""
+            return [float(sum(splits[split]["instances"] for split in counted))], 0.0, note
+        class_ = summary["classes"][int(line["predicted_class"])]
+        return [float(sum(splits[split]["instances_per_class"][class_] for split in counted))], 0.0, note
     if metric == "vocab_size":
         note = "not comparable: ours holds the words of the training split, the published one those of all splits"
         return [float(summary["vocabulary_size"])], None, note
