@@ -19,9 +19,19 @@ include: "rules/tables.smk"
 include: "rules/report.smk"
 
 
+if {"diabetes", "anemia"} & set(kinds("dataset").values()):
+
+    include: "rules/mimic.smk"
+
+
 if AGREEMENT:
 
     include: "rules/agreement.smk"
+
+
+if COUNTERFACTUAL:
+
+    include: "rules/counterfactual.smk"
 
 
 localrules:

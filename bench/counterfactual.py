@@ -41,7 +41,7 @@ def one_permutation_at_a_time(asked: Evaluator, instances: Instances) -> np.ndar
 
 
 def one_text_at_a_time(asked: Evaluator, instances: Instances, protocol: AdversarialAttention) -> None:
-    """The adversarial search as it is written down, by automatic differentiation, for one text and epsilon at a time."""
+    """The adversarial search as it is written down, by automatic differentiation, for one text at a time."""
     model, how = asked.model, protocol.search
     for i in range(len(instances)):
         batch = collate(instances.ids[i : i + 1], instances.maskable[i : i + 1], asked.device)
@@ -67,24 +67,22 @@ def one_text_at_a_time(asked: Evaluator, instances: Instances, protocol: Adversa
 def rows(device: str, prepared: list[Path]) -> Iterator[Row]:
     """Both experiments, per text: at SST's sizes, or on the test texts of prepared datasets."""
     for name, instances in _texts(prepared):
-        asked = evaluator("bilstm-tanh", USEFUL_TOKENS[device], device)
-        few = instances.take(np.random.default_rng(0).choice(len(instances), FEW, replace=False))
-        slow, fast = one_permutation_at_a_time(asked, few), permuted(asked, few, PERMUTATIONS)[0]
-        assert np.allclose(slow, fast, atol=1e-5)
-        where = f"per text, bilstm-tanh, {name}, {device}"
-        plain, ours = (
-            min(seconds(work) for _ in range(3)) / count
-            for work, count in (
-                (lambda: one_permutation_at_a_time(asked, few), FEW),
-                (lambda: permuted(asked, instances, PERMUTATIONS), len(instances)),
-            )
-        )
-        yield Row(f"{PERMUTATIONS} permutations, {where}", plain, ours, f"{1 / plain:,.1f} → {1 / ours:,.0f} texts/s")
-        protocol = AdversarialAttention()
-        plain = seconds(lambda: one_text_at_a_time(asked, few, protocol)) / FEW
-        ours = seconds(lambda: protocol._seed(asked, instances)) / len(instances)
-        what = f"adversarial attention, 2 epsilons, 5 adversaries, 500 steps, {where}"
-        yield Row(what, plain, ours, f"{1 / plain:,.2f} → {1 / ours:,.0f} texts/s")
+        yield from _rows(f"per text, bilstm-tanh, {name}, {device}", instances, device)
+
+
+def _rows(where: str, instances: Instances, device: str) -> Iterator[Row]:
+    asked = evaluator("bilstm-tanh", USEFUL_TOKENS[device], device)
+    few = instances.take(np.random.default_rng(0).choice(len(instances), FEW, replace=False))
+    slow, fast = one_permutation_at_a_time(asked, few), permuted(asked, few, PERMUTATIONS)[0]
+    assert np.allclose(slow, fast, atol=1e-5)
+    plain = min(seconds(lambda: one_permutation_at_a_time(asked, few)) for _ in range(3)) / FEW
+    ours = min(seconds(lambda: permuted(asked, instances, PERMUTATIONS)) for _ in range(3)) / len(instances)
+    yield Row(f"{PERMUTATIONS} permutations, {where}", plain, ours, f"{1 / plain:,.1f} → {1 / ours:,.0f} texts/s")
+    protocol = AdversarialAttention()
+    plain = seconds(lambda: one_text_at_a_time(asked, few, protocol)) / FEW
+    ours = seconds(lambda: protocol._seed(asked, instances)) / len(instances)
+    what = f"adversarial attention, 2 epsilons, 5 adversaries, 500 steps, {where}"
+    yield Row(what, plain, ours, f"{1 / plain:,.2f} → {1 / ours:,.0f} texts/s")
 
 
 def _texts(prepared: list[Path]) -> Iterator[tuple[str, Instances]]:

@@ -50,8 +50,8 @@ def rows(device: str) -> Iterator[Row]:
             reviews = texts(4, 180, exactly=True)
             yield compare(
                 f"leave-one-out, {name}, 4 texts of 180 words, {device}",
-                lambda asked=asked: one_pass_per_position(asked, reviews),
-                lambda asked=asked: leave_one_out(asked, reviews),
+                lambda asked=asked, reviews=reviews: one_pass_per_position(asked, reviews),
+                lambda asked=asked, reviews=reviews: leave_one_out(asked, reviews),
                 repeats=2,
                 rows=4 * 180,
             )

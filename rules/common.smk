@@ -65,8 +65,13 @@ def kinds(kind):
     return {name: declaration.name for (k, name), declaration in RESOLVED.declarations.items() if k == kind}
 
 
-# The study's name for the agreement protocol, if it has it: its figures and the published correlations hang on it.
-AGREEMENT = next((name for name, kind in kinds("protocol").items() if kind == "agreement"), None)
+# The study's name for each registered protocol that it has; if it has one twice, for the first.
+PROTOCOLS = {kind: name for name, kind in reversed(kinds("protocol").items())}
+# The figures of agreement and the published correlations hang on it.
+AGREEMENT = PROTOCOLS.get("agreement")
+# The cells whose attention is set against adversaries.
+ATTACKED = RUNS.scored.get(PROTOCOLS.get("adversarial_attention"), [])
+COUNTERFACTUAL = [kind for kind in ("permutation", "adversarial_attention") if kind in PROTOCOLS]
 
 
 def preparation(wildcards):
@@ -209,26 +214,49 @@ def tables_of_study():
     return [f"results/tables/{name}.{suffix}" for name in names for suffix in ("parquet", "csv")]
 
 
-def agreement_plots():
-    """Jain & Wallace's histograms and the matrix of all pairs per dataset and model, and their bars of differences."""
-    if not AGREEMENT:
-        return []
-    pairs = sorted({(cell.dataset, cell.model) for cell in RUNS.scored[AGREEMENT]})
-    plots = [
+# The figures of a protocol that each dataset and model has, by their kind, which is also their folder.
+KINDS_OF_PLOTS = {
+    "agreement": ["tau-histogram", "tau-matrix"],
+    "permutation": ["permutation"],
+    "adversarial_attention": ["jsd-histogram", "jsd-violins", "adversarial-texts"],
+}
+
+
+def plots(protocol):
+    """What is drawn of a registered protocol for each dataset and model that it scores."""
+    scored = RUNS.scored[PROTOCOLS[protocol]] if protocol in PROTOCOLS else []
+    pairs = sorted({(cell.dataset, cell.model) for cell in scored})
+    return [
         dict(kind=kind, dataset=dataset, model=model, stem=f"{kind}/{dataset}/{model}")
-        for kind in ("tau-histogram", "tau-matrix")
+        for kind in KINDS_OF_PLOTS[protocol]
         for dataset, model in pairs
     ]
-    return [*plots, dict(kind="mean-differences", stem="mean-differences")]
+
+
+def agreement_plots():
+    """Jain & Wallace's histograms and the matrix of all pairs per dataset and model, and their bars of differences."""
+    whole = [dict(kind="mean-differences", stem="mean-differences")] if AGREEMENT else []
+    return [*plots("agreement"), *whole]
+
+
+def files_of(plots):
+    return expand("results/figures/{stem}.{format}", stem=[plot["stem"] for plot in plots], format=FORMATS)
 
 
 def agreement_figures():
-    return expand(
-        "results/figures/{stem}.{format}",
-        stem=[plot["stem"] for plot in agreement_plots()],
-        format=FORMATS,
-    )
+    return files_of(agreement_plots())
 
 
 def figures_of_study():
-    return [*agreement_figures(), "results/figures/rule-graph.svg"]
+    others = [plot for protocol in COUNTERFACTUAL for plot in plots(protocol)]
+    return [*agreement_figures(), *files_of(others), "results/figures/rule-graph.svg"]
+
+
+def parts():
+    """Encoder and attention of each model that has these options."""
+    of = {model: RESOLVED.options["model", model] for model in STUDY.models}
+    return {model: {key: of[model][key] for key in ("encoder", "attention") if key in of[model]} for model in of}
+
+
+def tasks():
+    return {dataset: RESOLVED.declarations["dataset", dataset].task for dataset in STUDY.datasets}

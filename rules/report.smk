@@ -21,6 +21,7 @@ rule report:
         instances=expand("results/data/{dataset}/plain/instances.parquet", dataset=STUDY.datasets),
         predictions=cells("results/models/{cell}/predictions.parquet"),
         importances=[path for cell in RUNS.cells for path in importances(cell)],
+        adversaries=cells(f"results/scores/{PROTOCOLS.get('adversarial_attention')}/{{cell}}.parquet", ATTACKED),
     output:
         report="results/report/index.html",
         manifest="results/manifest.json",
@@ -30,7 +31,11 @@ rule report:
         ENVIRONMENT
     params:
         study=STUDY.model_dump(),
-        cells=[{**vars(cell), "measures": RUNS.measures[cell.model]} for cell in RUNS.cells],
+        cells=[
+            {**vars(cell), "measures": RUNS.measures[cell.model], "attacked": cell in ATTACKED} for cell in RUNS.cells
+        ],
+        parts=parts(),
+        tasks=tasks(),
         excluded=[vars(excluded) for excluded in RUNS.excluded],
         page=text_hash(LIBRARY, "plumbline/report/page.*"),
         code=code("report"),

@@ -105,7 +105,9 @@ def test_an_option_may_bring_a_need():
 
 
 def test_protocol_needs_enough_measures():
-    with pytest.raises(PlumblineError, match=r"protocol .agreement. compares at least 2 measures, and model .bilstm-tanh. has 1"):
+    with pytest.raises(
+        PlumblineError, match=r"protocol .agreement. compares at least 2 measures, and model .bilstm-tanh. has 1"
+    ):
         list_runs(resolve(study(measures=["attention"])))
     runs = list_runs(resolve(study(models=["bilstm-tanh", "bag-of-words"])))
     assert [cell.model for cell in runs.scored["agreement"]] == ["bilstm-tanh"]

@@ -1,6 +1,5 @@
 """The GPU gives what the CPU gives, within float tolerance."""
 
-
 import numpy as np
 import pytest
 import torch

@@ -179,7 +179,10 @@ def test_signed_leave_one_out_explains_the_class_it_names(output):
 def test_targets_are_explicit():
     asked = evaluator("average-dot")
     assert gradient(asked, INSTANCES, target="gold").target.tolist() == INSTANCES.label.tolist()
-    assert gradient(asked, INSTANCES, target="predicted").target.tolist() == asked.probabilities(INSTANCES).argmax(1).tolist()
+    assert (
+        gradient(asked, INSTANCES, target="predicted").target.tolist()
+        == asked.probabilities(INSTANCES).argmax(1).tolist()
+    )
     one, zero = (gradient(asked, INSTANCES, target=c, sign="signed").scores for c in (1, 0))
     for a, b in zip(one, zero, strict=True):
         np.testing.assert_allclose(a, -b, atol=1e-7)

@@ -4,22 +4,27 @@ import base64
 import hashlib
 import json
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
+from plumbline.protocols.counterfactual import BINS
 from plumbline.registry import Registry
-from plumbline.report import about, agreement, published, tables
-from plumbline.report.build import Content, embedded, page, picture
-from plumbline.report.examples import Block, choose_texts, collect, taus
-from plumbline.report.inputs import read_figures, read_tables
+from plumbline.report import about, agreement, counterfactual, published, tables
+from plumbline.report.build import Content, embedded, page
+from plumbline.report.examples import Block, choose_texts, collect, most_probable, taus
+from plumbline.report.inputs import read_blocks, read_figures, read_tables
 from plumbline.report.manifest import manifest
+from plumbline.report.pictures import KINDS, order, picture, slim
 from plumbline.store import ARTEFACTS, write_table
 
 HOSTILE = [
@@ -34,6 +39,7 @@ HOSTILE = [
 ]
 CLASSES = ["negative", "<b>positive</b>"]
 MEASURES = ["attention", "gradient"]
+BY_CELL = [kind for kind in KINDS if kind not in ("mean-differences", "rule-graph")]
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><circle id="a" r="4"/></svg>'
 
 
@@ -67,7 +73,8 @@ def table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def block(model: str = "bilstm-tanh", seeds: tuple[int, ...] = (0, 1), texts: int = 6) -> Block:
-    """Texts of eight words; the even ones are negative, and texts 4 and 5 are predicted wrongly."""
+    """Texts of eight words; the even ones are negative, and texts 4 and 5 are predicted wrongly. Only the odd ones have
+    an adversary at the smaller epsilon."""
     rng = np.random.default_rng(0)
     keys = [{"seed": seed, "split": "test", "instance": i} for seed in seeds for i in range(texts)]
     told = [[0.9, 0.1] if (key["instance"] % 2 == 0) == (key["instance"] < 4) else [0.2, 0.8] for key in keys]
@@ -76,13 +83,21 @@ def block(model: str = "bilstm-tanh", seeds: tuple[int, ...] = (0, 1), texts: in
         (measure, table("attributions", [key | {"scores": rng.normal(size=len(HOSTILE)).tolist()} for key in keys]))
         for measure in MEASURES
     ]
-    return Block("sst", model, table("predictions", predictions), importances)
+    adversaries = [
+        key
+        | {"predicted_class": 0, "length": 8, "epsilon": epsilon, "feasible": int(epsilon > 0.01) + key["instance"] % 2}
+        | {"jsd": 0.51234, "change": 0.012345, "adversary": [0.125] * 8}
+        for key in keys
+        for epsilon in (0.05, 0.01)
+    ]
+    return Block("sst", model, table("predictions", predictions), importances, table("adversaries", adversaries))
 
 
 def instances(texts: int = 6) -> pa.Table:
     rows = [
         {"split": "test", "instance": i, "label": i % 2, "tokens": ["<sos>", *HOSTILE], "ids": list(range(9))}
-        | {"maskable": [False] + [True] * 8}
+        | {"maskable": [False] + [True] * 8, "tokens_b": ["<sos>", "who", "<is>", "?", "<eos>"]}
+        | {"evidence": [False] * 7 + [True] * 2}
         for i in range(texts)
     ]
     return table("instances", rows)
@@ -106,6 +121,33 @@ def agreement_frame() -> pd.DataFrame:
     return table("agreement", rows).to_pandas()
 
 
+CELL = {"dataset": "sst", "variant": "plain", "model": "bilstm-tanh"}
+
+
+def permutation_frame() -> pd.DataFrame:
+    """Two seeds; the second has three texts of four in the first bin, the first seed one of four."""
+    rows = [
+        CELL | {"seed": seed, "predicted_class": label, "max_attention_bin": bin_, "n": n, "median_change_mean": mean}
+        for label in ("0", "all")
+        for seed, one in enumerate((1, 3))
+        for bin_, n, mean in (("all", 4, 0.3 + 0.2 * seed), (BINS[0], one, 0.1 + 0.4 * seed), (BINS[3], 4 - one, 0.9))
+    ]
+    return table("permutation", rows).to_pandas()
+
+
+def adversarial_frame() -> pd.DataFrame:
+    rows = [
+        CELL
+        | {"seed": seed, "predicted_class": label, "max_attention_bin": bin_, "n": 4, "epsilon": epsilon}
+        | {"feasible_fraction": 0.5 + 5 * epsilon, "jsd_mean": 0.3 + 0.1 * seed}
+        for label in ("0", "all")
+        for seed in range(2)
+        for bin_ in ("all", BINS[0])
+        for epsilon in (0.05, 0.01)
+    ]
+    return table("adversarial_attention", rows).to_pandas()
+
+
 def reproduction_frame() -> pd.DataFrame:
     line = {"study": "J&W", "table": "T2", "dataset": "sst", "model": "bilstm-tanh", "measure_a": "attention"}
     line |= {"measure_b": "gradient", "predicted_class": "1", "metric": "kendall_tau", "published": 0.40, "n_seeds": 2}
@@ -127,6 +169,7 @@ def content() -> Content:
         "explain": ["test"],
     }
     study |= {"models": {"bilstm-tanh": {"kind": "", "training": {"epochs": 6}, "measures": None, "datasets": None}}}
+    study["models"]["bag-of-words"] = {"kind": ""}
     study |= {"measures": {measure: {"kind": ""} for measure in MEASURES}, "protocols": {"agreement": {}}}
     performance = [
         {"dataset": "sst", "variant": "plain", "model": "bilstm-tanh", "seed": seed, "split": split, "metric": "f1"}
@@ -154,8 +197,12 @@ def content() -> Content:
         reproduction=reproduction_frame(),
         timings=table("timings", timings).to_pandas(),
         agreement=agreement_frame(),
-        figures={"tau-matrix/sst/bilstm-tanh": SVG, "mean-differences": SVG, "rule-graph": SVG},
-        examples=collect([block()], [summary()], {"sst": instances()}, "test", 4),
+        permutation=permutation_frame(),
+        adversarial_attention=adversarial_frame(),
+        figures={f"{kind}/sst/{model}": SVG for kind in BY_CELL for model in ("bilstm-tanh", "bag-of-words")}
+        | {"mean-differences": SVG, "rule-graph": SVG},
+        parts={"bilstm-tanh": {"encoder": "bilstm", "attention": "tanh"}, "bag-of-words": {}},
+        examples=collect([block()], [summary()], {"sst": instances()}, "test", 4, {"sst": "question"}),
         versions={"python": "3.11"},
     )
 
@@ -167,7 +214,8 @@ def html(content: Content) -> str:
 
 def test_the_page_has_all_its_sections(html: str) -> None:
     found = [attributes["id"] for tag, attributes in Elements(html).tags if tag == "section"]
-    wanted = ["what-ran", "published", "performance", "agreement", "figures", "examples", "timings", "about"]
+    wanted = ["what-ran", "published", "performance", "agreement", "permutation", "adversarial-attention"]
+    wanted += ["figures", "examples", "timings", "about"]
     assert found == wanted
     assert all(f'href="#{name}"' in html for name in wanted)
 
@@ -178,7 +226,7 @@ def test_text_of_datasets_is_never_markup(html: str) -> None:
     assert "alert(1)" not in elements.scripts[1]
     # Every image is a figure of ours, so the hostile one is none; and no element reacts to an event by an attribute.
     assert all(
-        attributes["src"].startswith("data:image/svg+xml;base64,") for tag, attributes in elements.tags if tag == "img"
+        attributes["src"].startswith("data:image/svg+xml,%3Csvg") for tag, attributes in elements.tags if tag == "img"
     )
     assert not [name for _, attributes in elements.tags for name in attributes if name.startswith("on")]
     for text in ("<b>positive</b>", "<i>fine</i>", "no <attention> there", "A <study>"):
@@ -199,7 +247,9 @@ def test_nothing_is_loaded_from_elsewhere(html: str) -> None:
     for tag, attributes in Elements(html).tags:
         for name in ("src", "href", "action", "data", "srcset"):
             assert (attributes.get(name) or "#").startswith(("#", "data:")), (tag, attributes)
-    assert not re.search(r"url\(|@import|https?://|fetch\(|XMLHttpRequest|innerHTML|eval\(", html)
+    # An image names the language it is written in, and cannot load anything.
+    rest = re.sub(r' src="data:image/[^"]*"', "", html)
+    assert not re.search(r"url\(|@import|https?://|fetch\(|XMLHttpRequest|innerHTML|eval\(", rest)
 
 
 def test_only_the_pages_own_script_may_run(html: str) -> None:
@@ -236,6 +286,7 @@ def test_a_study_with_nothing_to_compare_or_to_show(content: Content) -> None:
     )
     html = page(bare)
     assert "there is nothing to compare" in html and "had to be left out" in html
+    assert 'id="permutation"' not in html and 'id="adversarial-attention"' not in html
     assert "has no agreement protocol" in html and "draws no figures" in html and "No example texts" in html
 
 
@@ -306,10 +357,144 @@ def test_a_table_of_an_unknown_kind_is_shown_as_it_stands(content: Content) -> N
 
 
 def test_figures_carry_their_place() -> None:
-    one = picture("tau-matrix/sst/cnn", SVG)
+    one = picture("tau-matrix/sst/cnn", SVG, {"cnn": {"encoder": "convolution", "attention": "dot"}})
     assert (one.kind, one.dataset, one.model) == ("tau-matrix", "sst", "cnn")
-    assert base64.b64decode(one.source.split(",")[1]).decode() == SVG
-    assert picture("new-kind", SVG).caption == "new kind"
+    assert (one.encoder, one.attention, one.experiment) == ("convolution", "dot", "correlation")
+    assert unquote(one.source) == "data:image/svg+xml," + SVG.replace('"', "'")
+    # A model without these parts stands for its own encoder.
+    other = picture("permutation/sst/mine", SVG, {"mine": {}})
+    assert (other.encoder, other.attention, other.experiment) == ("mine", "none", "permutation")
+    new = picture("new-kind", SVG)
+    assert (new.caption, new.experiment, new.encoder) == ("new kind", "other", "")
+    assert sorted(["new-kind", "permutation", "tau-matrix"], key=order) == ["tau-matrix", "permutation", "new-kind"]
+
+
+def test_every_figure_of_a_model_can_be_chosen(html: str) -> None:
+    figures = [attributes for tag, attributes in Elements(html).tags if tag == "figure"]
+    keys = ("dataset", "encoder", "attention", "experiment")
+    found = [tuple(figure[f"data-{key}"] for key in keys) for figure in figures if "data-dataset" in figure]
+    assert len(found) == 2 * len(BY_CELL)
+    assert found.count(("sst", "bilstm", "tanh", "correlation")) == 2
+    assert found.count(("sst", "bag-of-words", "none", "adversarial attention")) == 3
+    assert all(all(choice) for choice in found)
+    # Without scripts all of them are shown.
+    assert not any("hidden" in figure for figure in figures)
+
+
+def opened(html: str, folder: Path, link: str) -> Elements:
+    """The page as a browser has it after its script ran."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        pytest.skip("no Chromium")
+    (folder / "index.html").write_text(html, encoding="utf-8")
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000", "--dump-dom"]
+    address = (folder / "index.html").as_uri() + link
+    return Elements(subprocess.run([*command, address], capture_output=True, text=True, timeout=60).stdout)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        (
+            "",
+            {("bilstm", "tanh", experiment) for experiment in ("correlation", "permutation", "adversarial attention")},
+        ),
+        ("#figures/sst/bilstm/tanh/permutation", {("bilstm", "tanh", "permutation")}),
+        ("#figures/*/bag-of-words/none/adversarial%20attention", {("bag-of-words", "none", "adversarial attention")}),
+        ("#figures/*/*/*/correlation", {("bilstm", "tanh", "correlation"), ("bag-of-words", "none", "correlation")}),
+        # What leads to nothing is passed over.
+        ("#figures/sst/bag-of-words/tanh/permutation", {("bag-of-words", "none", "permutation")}),
+    ],
+)
+def test_a_link_opens_the_figures_it_names(html: str, tmp_path: Path, link: str, shown: set[tuple[str, ...]]) -> None:
+    figures = [attributes for tag, attributes in opened(html, tmp_path, link).tags if tag == "figure"]
+    keys = ("encoder", "attention", "experiment")
+    seen = [f for f in figures if "data-dataset" in f and "hidden" not in f]
+    assert {tuple(figure[f"data-{key}"] for key in keys) for figure in seen} == shown
+
+
+@pytest.mark.browser
+def test_examples_are_drawn_from_text_alone(html: str, tmp_path: Path) -> None:
+    tags = opened(html, tmp_path, "#example/sst/bilstm-tanh/1").tags
+    drawn = [attributes.get("class") or "" for tag, attributes in tags if tag == "span"]
+    # Eight words of two measures and of two adversaries, the last two of each being evidence.
+    assert sum("word" in classes.split() and "special" not in classes for classes in drawn) in (24, 32)
+    assert sum("evidence" in classes for classes in drawn) in (6, 8)
+    assert [tag for tag, _ in tags].count("img") == 2 * len(BY_CELL) + 2
+
+
+def test_figures_are_made_smaller_but_not_others() -> None:
+    svg = """<?xml version="1.0"?>
+<svg width="9pt" height="9pt" viewBox="0 0 9 9">
+ <metadata><date>today</date></metadata>
+ <g id="text_1">
+  <!-- a & b -->
+  <g style="fill: #22262b" transform="translate(7.123456 8) scale(0.075 -0.075)">
+   <path id="DejaVuSans-41" d="M 10.123456 20
+L 2.5 -3
+z
+" transform="scale(0.015625)"/>
+   <use xlink:href="#DejaVuSans-41" transform="translate(61.279297 0)"/>
+  </g>
+ </g>
+</svg>"""
+    assert slim(svg) == (
+        '<svg width="9pt" height="9pt" viewBox="0 0 9 9"><g>'
+        '<g style="fill: #22262b" transform="translate(7.12 8) scale(0.075 -0.075)">'
+        '<path id="41" d="M10.12 20L2.5 -3z" transform="scale(0.015625)"/>'
+        '<use href="#41" x="61.27"/></g></g></svg>'
+    )
+
+
+def test_replaced_attention_is_summed_up() -> None:
+    (row,) = counterfactual.permutation_overview(permutation_frame()).rows
+    # Seeds count by their texts: one of .1 and three of .5.
+    assert [cell.text for cell in row[2:]] == ["4", "0.400 ± 0.100", "0.400", "–", "–", "0.900"]
+    assert (row[3].at, row[3].half) == pytest.approx((0.4, 0.1))
+    rows = counterfactual.adversarial_overview(adversarial_frame()).rows
+    assert [[cell.text for cell in row[2:]] for row in rows] == [
+        ["0.01", "4", "55.0 %", "0.350 ± 0.050", "50 %"],
+        ["0.05", "4", "75.0 %", "0.350 ± 0.050", "50 %"],
+    ]
+    assert rows[0][5].at == pytest.approx(0.35 / np.log(2))
+
+
+def test_examples_show_adversaries_second_texts_and_evidence(content: Content) -> None:
+    (example,) = content.examples
+    assert example["second"] == "question"
+    assert all(text["second"] == ["who", "<is>", "?"] and text["evidence"] == [7, 8] for text in example["texts"])
+    explained = example["models"]["bilstm-tanh"]["seeds"]["1"]
+    for text, told in zip(example["texts"], explained, strict=True):
+        small, large = told["adversaries"]
+        assert large == {"epsilon": 0.05, "jsd": 0.512, "change": 0.0123, "scores": [0.125] * 8}
+        assert small == (large | {"epsilon": 0.01} if text["number"] % 2 else {"epsilon": 0.01})
+    bare = replace(block(), adversaries=None)
+    plain = instances().drop_columns(["tokens_b", "evidence"])
+    plain = plain.append_column("tokens_b", pa.nulls(6, pa.list_(pa.string())))
+    plain = plain.append_column("evidence", pa.nulls(6, pa.list_(pa.bool_())))
+    (example,) = collect([bare], [summary()], {"sst": plain}, "test", 4)
+    assert "second" not in example["texts"][0] and "evidence" not in example["texts"][0]
+    assert "adversaries" not in example["models"]["bilstm-tanh"]["seeds"]["0"][0]
+
+
+def test_of_many_classes_only_some_are_named() -> None:
+    assert most_probable([0.1, 0.2, 0.3, 0.3, 0.1]) == [[2, 0.3], [3, 0.3], [1, 0.2]]
+    assert most_probable([0.25, 0.75]) == [[1, 0.75], [0, 0.25]]
+    answers = {f"answer {i}": 1 for i in range(40)}
+    many = summary()
+    many["splits"] = {"test": many["splits"]["test"] | {"instances_per_class": answers}}
+    assert about.datasets_table([many]).rows[0][3].text == "40 classes"
+    assert about.datasets_table([many | {"paired": True}]).rows[0][3].text == "40 answers"
+
+
+def test_partial_data_are_marked_and_told(content: Content) -> None:
+    some = summary() | {"partial": {"test": {"texts": 6, "published": 1821}}}
+    sentence = "All numbers about sst rest on partial data: 6 of the 1\u202f821 published test texts were there."
+    assert about.partial([some, summary()]) == [sentence]
+    marks = {row[1].text: row[1].mark for row in about.datasets_table([some]).rows}
+    assert marks == {"train": "", "test, partial": "bad"}
+    assert sentence in page(replace(content, summaries=[some])) and "partial data" not in page(content)
 
 
 def test_files_are_read_by_what_they_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,6 +505,17 @@ def test_files_are_read_by_what_they_hold(tmp_path: Path, monkeypatch: pytest.Mo
     figure.parent.mkdir(parents=True)
     figure.write_text(SVG)
     assert read_figures(["results/figures/tau-matrix/sst/v1.5.svg"]) == {"tau-matrix/sst/v1.5": SVG}
+
+
+def test_blocks_have_adversaries_where_a_cell_is_attacked(tmp_path: Path) -> None:
+    told = block(seeds=(0,))
+    write_table(tmp_path / "predictions.parquet", "predictions", told.predictions)
+    assert told.adversaries is not None
+    write_table(tmp_path / "adversaries.parquet", "adversaries", told.adversaries)
+    cells = [{"dataset": "sst", "model": model, "measures": [], "attacked": model == "b"} for model in "ab"]
+    predictions = [str(tmp_path / "predictions.parquet")] * 2
+    plain, attacked = read_blocks(cells, predictions, [], [str(tmp_path / "adversaries.parquet")])
+    assert plain.adversaries is None and attacked.adversaries is not None and len(attacked.adversaries) == 12
 
 
 def test_the_manifest_adds_up_the_jobs(content: Content) -> None:

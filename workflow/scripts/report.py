@@ -1,5 +1,6 @@
 """Build the report and the study's manifest."""
 
+from plumbline.figures.adversarial_texts import SECONDS
 from plumbline.job import job, versions
 from plumbline.report.build import Content, page
 from plumbline.report.examples import collect
@@ -15,11 +16,13 @@ with job(snakemake):
     instances = {
         name: read_table(path, "instances") for name, path in zip(names, snakemake.input.instances, strict=True)
     }
-    blocks = read_blocks(cells, snakemake.input.predictions, snakemake.input.importances)
+    blocks = read_blocks(cells, snakemake.input.predictions, snakemake.input.importances, snakemake.input.adversaries)
+    seconds = {name: SECONDS.get(task, "second text") for name, task in snakemake.params.tasks.items()}
     split = "test" if "test" in study["explain"] else study["explain"][0]
-    examples = collect(blocks, summaries, instances, split, study["report"]["examples"])
+    examples = collect(blocks, summaries, instances, split, study["report"]["examples"], seconds)
     figures = read_figures(snakemake.input.figures)
-    shown = {name: tables.get(name) for name in ("performance", "reproduction", "timings", "agreement")}
+    kinds = ("performance", "reproduction", "timings", "agreement", "permutation", "adversarial_attention")
+    shown = {name: tables.get(name) for name in kinds}
     others = {kind: table for kind, table in tables.items() if kind not in shown}
     content = Content(
         study,
@@ -28,6 +31,7 @@ with job(snakemake):
         summaries,
         others=others,
         figures=figures,
+        parts=snakemake.params.parts,
         examples=examples,
         versions=versions(),
         **shown,

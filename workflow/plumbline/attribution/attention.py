@@ -13,7 +13,5 @@ from plumbline.registry import measure
 def attention(evaluator: Evaluator, instances: Instances) -> Importances:
     """The weight that the model's own attention gives each word."""
     scores = empty_scores(instances)
-    evaluator.each(
-        instances, lambda index, batch: per_word(evaluator.model(batch).attention, instances, index, scores)
-    )
+    evaluator.each(instances, lambda index, batch: per_word(evaluator.model(batch).attention, instances, index, scores))
     return Importances(scores)

@@ -36,8 +36,8 @@ class Preparation(Recipe):
     minimum_document_frequency: int = Field(
         1,
         ge=1,
-        description="A word is in the vocabulary if that many training texts hold it, counted before the length filter; "
-        "other words are UNK.",
+        description="A word is in the vocabulary if that many training texts hold it, counted before the length "
+        "filter; other words are UNK.",
     )
     longer_than: int | None = Field(None, ge=0, description="Keep texts with strictly more words than this.")
     shorter_than: int | None = Field(None, ge=1, description="Keep texts with strictly fewer words than this.")

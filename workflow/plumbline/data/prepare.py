@@ -78,9 +78,7 @@ def _partial(found: Mapping[str, int], published: Mapping[str, int], name: str) 
                 "files are not the publisher's, or some are there twice."
             )
     return {
-        split: {"texts": found[split], "published": count}
-        for split, count in published.items()
-        if found[split] < count
+        split: {"texts": found[split], "published": count} for split, count in published.items() if found[split] < count
     }
 
 

@@ -39,5 +39,8 @@ class DotAttention(nn.Module):
 
 
 def masked_softmax(scores: torch.Tensor, attendable: torch.Tensor) -> torch.Tensor:
-    """Softmax over the attendable positions of each row; exactly 0 elsewhere. scores: [..., B, L]; attendable: [B, L]."""
+    """Softmax over the attendable positions of each row; exactly 0 elsewhere.
+
+    scores: [..., B, L]; attendable: [B, L].
+    """
     return scores.masked_fill(~attendable, float("-inf")).softmax(dim=-1)

@@ -1,4 +1,4 @@
-"""Classifiers of one text, or of a text and a question, whose parts can be called one by one: encode, attend, decode."""
+"""Classifiers of a text, or of a text and a question, whose parts can be called one by one: encode, attend, decode."""
 
 from typing import Literal, NamedTuple
 

@@ -35,9 +35,7 @@ class Evaluator:
     def _settled(self, texts: Texts | Instances, left: np.ndarray) -> int:
         tokens = [len(texts.ids[i]) + (len(texts.pair[i]) if texts.pair is not None else 0) for i in left]
         longest = int(np.argmax(tokens))
-        return self.budget.settle(
-            self.model, tokens[longest], lambda: self._batch(texts, [int(left[longest])] * ROWS)
-        )
+        return self.budget.settle(self.model, tokens[longest], lambda: self._batch(texts, [int(left[longest])] * ROWS))
 
     def _batch(self, texts: Texts | Instances, index: Sequence[int] | np.ndarray) -> Batch:
         ids, free = [texts.ids[i] for i in index], [texts.maskable[i] for i in index]

@@ -181,9 +181,7 @@ class AdversarialAttention:
         return by_class_and_bin(scores.select(columns).to_pandas(), ["seed", "epsilon"], summary)
 
 
-def _starts(
-    instances: Instances, index: np.ndarray, width: int, groups: int, search: Search, seed: int
-) -> np.ndarray:
+def _starts(instances: Instances, index: np.ndarray, width: int, groups: int, search: Search, seed: int) -> np.ndarray:
     """Random logits [groups, adversaries, B, width]; a common shift such as the study's log(1/L) changes nothing."""
     starts = np.zeros((groups, search.adversaries, len(index), width), dtype=np.float32)
     for row, i in enumerate(index):

@@ -32,7 +32,7 @@ class Explanations:
 
 @dataclass(frozen=True)
 class Explained:
-    """A cell with its predictions and importances; `texts` and `models` are for protocols that ask the block's models."""
+    """A cell with its predictions and importances; `texts` and `models` are for protocols that ask the models."""
 
     predictions: Path
     importances: Mapping[str, Path]

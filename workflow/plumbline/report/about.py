@@ -6,6 +6,9 @@ from plumbline.config.study import parse_seeds
 from plumbline.registry import Declaration, Registry
 from plumbline.report.tables import DASH, Cell, Table, number, numeric
 
+# Above so many classes the page gives their number instead of their names.
+MANY_CLASSES = 10
+
 
 def datasets_table(summaries: list[dict[str, Any]]) -> Table:
     """Counts, classes and lengths of every split."""
@@ -13,13 +16,13 @@ def datasets_table(summaries: list[dict[str, Any]]) -> Table:
     for summary in summaries:
         for split in sorted(summary["splits"], key=["train", "dev", "test"].index):
             of = summary["splits"][split]
-            classes = ", ".join(f"{name} {number(count, 0)}" for name, count in of["instances_per_class"].items())
+            lacking = summary.get("partial", {}).get(split)
             rows.append(
                 [
                     Cell(summary["dataset"]),
-                    Cell(split),
+                    Cell(f"{split}, partial", split, "bad") if lacking else Cell(split),
                     numeric(of["instances"], 0),
-                    Cell(classes),
+                    _classes(summary, of["instances_per_class"]),
                     numeric(of["mean_length"], 1),
                     Cell(f"{of['shortest']}–{of['longest']}", of["longest"]),
                     Cell(f"{number(100 * of['unknown_share'], 1)} %", of["unknown_share"]),
@@ -29,6 +32,29 @@ def datasets_table(summaries: list[dict[str, Any]]) -> Table:
     return Table(
         "Datasets as they were used, after filtering; lengths in tokens.", columns, rows, frozenset((2, 4, 5, 6))
     )
+
+
+def _classes(summary: dict[str, Any], counts: dict[str, int]) -> Cell:
+    """How many texts each class has or, of many classes, how many there are."""
+    if len(counts) > MANY_CLASSES:
+        return Cell(f"{number(len(counts), 0)} {'answers' if summary.get('paired') else 'classes'}", len(counts))
+    return Cell(", ".join(f"{name} {number(count, 0)}" for name, count in counts.items()))
+
+
+def partial(summaries: list[dict[str, Any]]) -> list[str]:
+    """What is known to be missing of the publishers' splits, a sentence for each dataset."""
+    sentences = []
+    for summary in summaries:
+        splits = summary.get("partial", {}).items()
+        if splits:
+            counts = [
+                f"{number(of['texts'], 0)} of the {number(of['published'], 0)} published {split} texts"
+                for split, of in splits
+            ]
+            sentences.append(
+                f"All numbers about {summary['dataset']} rest on partial data: {' and '.join(counts)} were there."
+            )
+    return sentences
 
 
 def left_out(summaries: list[dict[str, Any]]) -> list[str]:

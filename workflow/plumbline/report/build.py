@@ -8,7 +8,6 @@ own script, by its hash, is the second lock on the same door.
 import base64
 import hashlib
 import json
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,38 +16,20 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from plumbline.figures.adversarial_texts import ADVERSARY
 from plumbline.figures.style import measure_colour, ordered
 from plumbline.registry import Registry
-from plumbline.report import about, agreement, published, tables
+from plumbline.report import about, agreement, counterfactual, published, tables
+from plumbline.report.pictures import order, picture
 
 PAGE = Path(__file__).parent
-
-# Kinds of figures: a caption, and what a person who cannot see the figure should know.
-CAPTIONS = {
-    "tau-histogram": "Kendall τ between attention and each other measure, text by text, by predicted class.",
-    "tau-matrix": "Mean Kendall τ of every pair of measures.",
-    "mean-differences": "Whose ranking agrees more with leave-one-out, and where (Jain & Wallace's Figures 3 to 5).",
-    "rule-graph": "The rules of the workflow. An arrow runs from a rule to one that needs its files.",
-}
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure as the page shows it; `dataset` and `model` are empty where it is about the whole study."""
-
-    kind: str
-    dataset: str
-    model: str
-    caption: str
-    source: str
-    width: int
-    height: int
 
 
 @dataclass(frozen=True)
 class Content:
-    """All that the page is made of. `figures` maps paths such as `tau-matrix/movie/cnn-tanh` to SVG text; `others` are
-    the tables of protocols that the page has no section for, such as a user's own."""
+    """All that the page is made of. `figures` maps paths such as `tau-matrix/movie/cnn-tanh` to SVG text; `parts` has
+    the encoder and attention of each model that has them; `others` are the tables of protocols that the page has no
+    section for, such as a user's own."""
 
     study: dict[str, Any]
     cells: list[dict[str, Any]]
@@ -58,8 +39,11 @@ class Content:
     reproduction: pd.DataFrame
     timings: pd.DataFrame
     agreement: pd.DataFrame | None = None
+    permutation: pd.DataFrame | None = None
+    adversarial_attention: pd.DataFrame | None = None
     others: dict[str, pd.DataFrame] = field(default_factory=dict)
     figures: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
     examples: list[dict[str, Any]] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
 
@@ -68,12 +52,13 @@ def page(content: Content) -> str:
     """The whole page."""
     registry = Registry(content.study.get("plugins", []))
     classes = {summary["dataset"]: summary["classes"] for summary in content.summaries}
-    pictures = [picture(path, svg) for path, svg in sorted(content.figures.items())]
+    pictures = [picture(path, svg, content.parts) for path, svg in sorted(content.figures.items())]
     datasets, models = list(content.study["datasets"]), list(content.study["models"])
     measures = ordered(content.study["measures"])
     script = (PAGE / "page.js").read_text(encoding="utf-8")
     data = {
         "measures": {measure: measure_colour(measure) for measure in measures},
+        "adversary": ADVERSARY,
         "agreement": None if content.agreement is None else agreement.all_rows(content.agreement, classes),
         "examples": content.examples,
     }
@@ -84,6 +69,7 @@ def page(content: Content) -> str:
         measures=measures,
         colour=measure_colour,
         datasets=about.datasets_table(content.summaries),
+        partial=about.partial(content.summaries),
         left_out=about.left_out(content.summaries),
         models=about.models_table(content.study, content.cells),
         excluded=sorted({line["reason"] for line in content.excluded}),
@@ -92,10 +78,14 @@ def page(content: Content) -> str:
         performance=tables.performance_table(content.performance),
         overview=None if content.agreement is None else agreement.overview(content.agreement),
         agreement=content.agreement is not None,
+        permutation=None if content.permutation is None else counterfactual.permutation_overview(content.permutation),
+        adversarial_attention=None
+        if content.adversarial_attention is None
+        else counterfactual.adversarial_overview(content.adversarial_attention),
         others={name: tables.any_table(name, frame) for name, frame in sorted(content.others.items())},
         by_cell=sorted(
             (picture for picture in pictures if picture.model),
-            key=lambda picture: (datasets.index(picture.dataset), models.index(picture.model), picture.kind),
+            key=lambda picture: (datasets.index(picture.dataset), models.index(picture.model), order(picture.kind)),
         ),
         overall=[picture for picture in pictures if not picture.model and picture.kind != "rule-graph"],
         rule_graph=[picture for picture in pictures if picture.kind == "rule-graph"],
@@ -111,19 +101,6 @@ def page(content: Content) -> str:
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         data=embedded(data),
     )
-
-
-def picture(path: str, svg: str) -> Picture:
-    """A figure by its path below the folder of figures. As an image its ids cannot clash with another's."""
-    kind, *where = path.split("/")
-    dataset, model = where if len(where) == 2 else ("", "")
-    caption = CAPTIONS.get(kind, kind.replace("-", " "))
-    source = "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
-    # The size is known before the image is drawn, so that the page does not jump. A point is 4/3 pixels; a screen is
-    # read from further away than paper, so that figures are a quarter larger.
-    size = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', svg)
-    width, height = (round(float(points) * 4 / 3 * 1.25) for points in (size.groups() if size else ("480", "360")))
-    return Picture(kind, dataset, model, caption, source, width, height)
 
 
 def embedded(value: Any) -> Markup:

@@ -12,21 +12,34 @@ from plumbline.data.instances import ragged
 from plumbline.figures.style import ordered, reference_measure
 from plumbline.protocols.rank_statistics import kendall_tau
 
+# The columns of the table `adversaries` that are shown.
+ADVERSARIES = ["seed", "split", "instance", "epsilon", "feasible", "jsd", "change", "adversary"]
+# Of many classes so many are shown.
+MOST_PROBABLE = 3
+
 
 @dataclass(frozen=True)
 class Block:
-    """A block of seeds of one model: what it predicted, and the importances of each measure, read when asked for."""
+    """A block of seeds of one model: what it predicted, the importances of each measure, read when asked for, and the
+    adversaries of its attention, if the study has them."""
 
     dataset: str
     model: str
     predictions: pa.Table
     importances: Iterable[tuple[str, pa.Table]]
+    adversaries: pa.Table | None = None
 
 
 def collect(
-    blocks: Iterable[Block], summaries: list[dict[str, Any]], instances: Mapping[str, pa.Table], split: str, count: int
+    blocks: Iterable[Block],
+    summaries: list[dict[str, Any]],
+    instances: Mapping[str, pa.Table],
+    split: str,
+    count: int,
+    seconds: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """The examples of every dataset as plain values; `instances` holds each dataset's table.
+    """The examples of every dataset as plain values; `instances` holds each dataset's table, `seconds` what its second
+    texts are.
 
     A dataset's first block chooses the texts for all its models. Datasets come in the order of the summaries.
     """
@@ -40,6 +53,7 @@ def collect(
                 "dataset": block.dataset,
                 "classes": classes,
                 "split": split,
+                "second": (seconds or {}).get(block.dataset, "second text"),
                 "texts": texts,
                 "models": {},
             }
@@ -73,18 +87,25 @@ def choose_texts(predictions: pa.Table, split: str, count: int) -> list[int]:
 
 
 def describe_texts(instances: pa.Table, split: str, numbers: list[int]) -> list[dict[str, Any]]:
-    """The tokens of each text, which of them are words that get a score, and the label."""
-    rows = _rows(instances, split, numbers).to_pylist()
-    place = {row["instance"]: row for row in rows}
-    return [
-        {
-            "number": number,
-            "label": place[number]["label"],
-            "tokens": place[number]["tokens"],
-            "scored": [int(free) for free in place[number]["maskable"]],
-        }
-        for number in numbers
-    ]
+    """The tokens of each text, which of them are words that get a score, and the label; if it has them, also the words
+    of its second text and the places of the words that hold the answer."""
+    place = {row["instance"]: row for row in _rows(instances, split, numbers).to_pylist()}
+    return [_describe(number, place[number]) for number in numbers]
+
+
+def _describe(number: int, row: dict[str, Any]) -> dict[str, Any]:
+    text = {
+        "number": number,
+        "label": row["label"],
+        "tokens": row["tokens"],
+        "scored": [int(free) for free in row["maskable"]],
+    }
+    if row["tokens_b"]:
+        # Without the tokens that open and close it.
+        text["second"] = row["tokens_b"][1:-1]
+    if row["evidence"]:
+        text["evidence"] = [place for place, holds in enumerate(row["evidence"]) if holds]
+    return text
 
 
 def explain(block: Block, split: str, numbers: list[int]) -> dict[str, Any]:
@@ -97,17 +118,41 @@ def explain(block: Block, split: str, numbers: list[int]) -> dict[str, Any]:
     measures = ordered(scores)
     predicted = _rows(block.predictions, split, numbers)
     told = {(row["seed"], row["instance"]): row["probabilities"] for row in predicted.to_pylist()}
+    attacks = _attacks(block.adversaries, split, numbers)
     seeds: dict[str, list[dict[str, Any]]] = {}
     for seed in sorted({seed for seed, _ in told}):
         seeds[str(seed)] = [
             {
-                "probabilities": [_short(p) for p in told[seed, number]],
+                "probable": most_probable(told[seed, number]),
                 "scores": {measure: [_short(s) for s in scores[measure][seed, number]] for measure in measures},
                 "tau": taus([scores[measure][seed, number] for measure in measures], measures),
+                **({"adversaries": attacks[seed, number]} if (seed, number) in attacks else {}),
             }
             for number in numbers
         ]
     return {"measures": measures, "reference": reference_measure(measures) if measures else None, "seeds": seeds}
+
+
+def most_probable(probabilities: list[float]) -> list[list[float | None]]:
+    """The most probable classes, by their number, each with its probability."""
+    best = np.argsort(-np.asarray(probabilities), kind="stable")[:MOST_PROBABLE]
+    return [[int(label), _short(probabilities[label])] for label in best]
+
+
+def _attacks(
+    adversaries: pa.Table | None, split: str, numbers: list[int]
+) -> dict[tuple[int, int], list[dict[str, Any]]]:
+    """The best adversary of each seed and text for each epsilon; where none was found only the epsilon."""
+    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    rows = [] if adversaries is None else _rows(adversaries, split, numbers).to_pylist()
+    for row in sorted(rows, key=lambda row: row["epsilon"]):
+        attack = {"epsilon": row["epsilon"]}
+        if row["feasible"]:
+            attack |= {"jsd": _short(row["jsd"]), "change": _short(row["change"])}
+            # Most words of an adversary have next to no weight, and need no digits.
+            attack["scores"] = [round(weight, 4) or 0 for weight in row["adversary"]]
+        found.setdefault((row["seed"], row["instance"]), []).append(attack)
+    return found
 
 
 def taus(scores: list[np.ndarray], measures: list[str]) -> dict[str, float | None]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline.report.examples import Block
+from plumbline.report.examples import ADVERSARIES, Block
 from plumbline.store import read_stamped, read_table
 
 FIGURES = Path("results", "figures")
@@ -25,10 +25,14 @@ def read_figures(paths: Sequence[str]) -> dict[str, str]:
     }
 
 
-def read_blocks(cells: list[dict[str, Any]], predictions: Sequence[str], importances: Sequence[str]) -> Iterator[Block]:
-    """One block per cell, read one at a time. `importances` lists the files of the first cell's measures, then on."""
-    files = iter(importances)
+def read_blocks(
+    cells: list[dict[str, Any]], predictions: Sequence[str], importances: Sequence[str], adversaries: Sequence[str] = ()
+) -> Iterator[Block]:
+    """One block per cell, read one at a time. `importances` lists the files of the first cell's measures, then on;
+    `adversaries` one file of each cell that has them."""
+    files, attacked = iter(importances), iter(adversaries)
     for cell, path in zip(cells, predictions, strict=True):
         named = [(measure, next(files)) for measure in cell["measures"]]
         tables = ((measure, read_table(file, "attributions")) for measure, file in named)
-        yield Block(cell["dataset"], cell["model"], read_table(path, "predictions"), tables)
+        found = read_table(next(attacked), "adversaries", ADVERSARIES) if cell.get("attacked") else None
+        yield Block(cell["dataset"], cell["model"], read_table(path, "predictions"), tables, found)

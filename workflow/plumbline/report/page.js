@@ -156,22 +156,63 @@
     draw();
   }
 
-  // The figures of one dataset and model at a time.
+  // What stands after the hash in a link such as #figures/movie/bilstm, if it is one of this kind.
+
+  function linked(kind) {
+    const [found, ...parts] = location.hash.slice(1).split("/");
+    if (found !== kind || !parts.length) return null;
+    return parts.map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
+  }
+
+  function link(kind, choices) {
+    const parts = choices.map(({ select }) => encodeURIComponent(select.value));
+    try { history.replaceState(null, "", `#${kind}/${parts.join("/")}`); } catch { /* Some browsers forbid it for files. */ }
+  }
+
+  const offers = (select, value) => [...select.options].some((option) => option.value === value);
+
+  // The figures of a dataset, encoder, attention and experiment, or of any. Each choice offers what those before it leave.
 
   function figures(place) {
-    const all = [...place.querySelectorAll("figure[data-model]")];
-    const datasets = [...new Set(all.map((figure) => figure.dataset.dataset))];
-    const models = (dataset) => [...new Set(all.filter((f) => f.dataset.dataset === dataset).map((f) => f.dataset.model))];
-    const dataset = choice("Dataset", datasets, show);
-    const model = choice("Model", models(datasets[0]), show);
-    place.prepend(make("div", { class: "controls" }, dataset.field, model.field));
-    function show() {
-      fill(model.select, models(dataset.select.value));
-      for (const figure of all) {
-        figure.hidden = figure.dataset.dataset !== dataset.select.value || figure.dataset.model !== model.select.value;
-      }
+    // No name holds this sign.
+    const ANY = "*";
+    const keys = ["dataset", "encoder", "attention", "experiment"];
+    const all = [...place.querySelectorAll("figure[data-dataset]")];
+    const choices = keys.map((key) => choice(key[0].toUpperCase() + key.slice(1), [], change));
+    const count = make("p", { class: "count", role: "status" });
+    place.prepend(make("div", { class: "controls" }, ...choices.map(({ field }) => field)), count);
+
+    // `wanted` sets what it offers of each choice, one after the other.
+    function offer(wanted = []) {
+      let found = all;
+      choices.forEach(({ select }, i) => {
+        const words = [...new Set(found.map((figure) => figure.dataset[keys[i]]))];
+        fill(select, [[ANY, "any"], ...words]);
+        const value = typeof wanted[i] === "function" ? wanted[i](words) : wanted[i];
+        if (offers(select, value)) select.value = value;
+        if (select.value !== ANY) found = found.filter((figure) => figure.dataset[keys[i]] === select.value);
+      });
+      return found;
     }
-    show();
+    function draw(found) {
+      const shown = new Set(found);
+      for (const figure of all) figure.hidden = !shown.has(figure);
+      count.textContent = `${found.length} of ${all.length} figures.`;
+    }
+    function change() {
+      draw(offer());
+      link("figures", choices);
+    }
+    function open() {
+      const wanted = linked("figures");
+      if (!wanted) return;
+      draw(offer(wanted));
+      document.getElementById("figures").scrollIntoView();
+    }
+    const first = (words) => words[0];
+    draw(offer([first, first, first]));
+    open();
+    addEventListener("hashchange", open);
   }
 
   // Token heatmaps.
@@ -223,7 +264,8 @@
       make("div", { class: "controls" }, text.field, back, next), stage);
 
     const here = () => byName.get(dataset.select.value);
-    const predicted = (probabilities) => probabilities.indexOf(Math.max(...probabilities));
+    // The most probable class comes first.
+    const predicted = (told) => told.probable[0][0];
 
     function options() {
       const chosen = here();
@@ -231,7 +273,7 @@
       const seeds = chosen.models[model.select.value].seeds;
       fill(seed.select, Object.keys(seeds));
       fill(text.select, chosen.texts.map((each, i) => {
-        const told = predicted(seeds[seed.select.value][i].probabilities);
+        const told = predicted(seeds[seed.select.value][i]);
         const words = each.tokens.filter((_, k) => each.scored[k]).slice(0, 9).join(" ");
         return [String(each.number), `${chosen.split} ${each.number}, ${told === each.label ? "right" : "wrong"}: ${words} …`];
       }));
@@ -243,8 +285,7 @@
     function change() {
       options();
       draw();
-      const parts = [dataset, model, seed, text].map(({ select }) => encodeURIComponent(select.value));
-      try { history.replaceState(null, "", `#example/${parts.join("/")}`); } catch { /* Some browsers forbid it for files. */ }
+      link("example", [dataset, model, seed, text]);
     }
 
     function draw() {
@@ -255,29 +296,43 @@
       const told = explained.seeds[seed.select.value][position];
       back.disabled = position <= 0;
       next.disabled = position >= chosen.texts.length - 1;
-      const guess = predicted(told.probabilities);
+      const guess = predicted(told);
       const right = guess === shown.label;
       const name = (label) => chosen.classes[label] ?? `class ${label}`;
       const paper = channels(getComputedStyle(document.body).backgroundColor);
       const summary = make("p", { class: "told" }, "Predicted ", make("b", { text: name(guess) }),
-        ` with probability ${fixed(told.probabilities[guess])}; labelled `, make("b", { text: name(shown.label) }), ". ",
+        ` with probability ${fixed(told.probable[0][1])}`,
+        chosen.classes.length > 2 ? `, then ${told.probable.slice(1).map(([label, p]) => `${name(label)} ${fixed(p)}`).join(" and ")}` : "",
+        "; labelled ", make("b", { text: name(shown.label) }), ". ",
         make("span", { class: right ? "right" : "wrong", text: right ? "✓ right" : "✗ wrong" }));
       const least = by.select.value === "rank" ? "lowest rank" : "0";
       const most = by.select.value === "rank" ? "highest rank in the text" : "highest of the measure in the text";
       const scale = make("p", { class: "scale" }, least, make("i", { "aria-hidden": "true" }), most);
       const negative = explained.measures.some((measure) => told.scores[measure].some((score) => score < 0));
       if (negative) scale.append("; a wavy line marks negative scores");
-      stage.replaceChildren(summary, scale,
-        ...explained.measures.map((measure) => row(measure, shown, told, explained.reference, paper)),
-        values(shown, told, explained.measures));
+      if (shown.evidence) scale.append("; a straight line marks the words that hold the answer");
+      const second = shown.second ? [make("p", { class: "second" }, make("span", { text: `${chosen.second}: ` }),
+        make("bdi", { text: shown.second.join(" ") }))] : [];
+      const lines = [...explained.measures.map((measure) => ({
+        name: measure,
+        colour: data.measures[measure],
+        note: measure === explained.reference ? "reference" : `τ with ${explained.reference}: ${fixed(told.tau[measure])}`,
+        scores: told.scores[measure],
+      })), ...(told.adversaries ?? []).map((attack) => ({
+        name: `adversarial attention, ε = ${attack.epsilon}`,
+        colour: data.adversary,
+        note: attack.scores ? `JSD ${fixed(attack.jsd)}, output changed by ${fixed(attack.change, 3)}` : "none found",
+        scores: attack.scores,
+      }))];
+      stage.replaceChildren(summary, ...second, scale, ...lines.map((line) => row(line, shown, paper)),
+        values(shown, lines.filter(({ scores }) => scores)));
     }
 
-    function row(measure, shown, told, reference, paper) {
-      const colour = data.measures[measure];
+    function row({ name, colour, note, scores }, shown, paper) {
       const swatch = make("i", { "aria-hidden": "true" });
       swatch.style.background = colour;
-      const tau = measure === reference ? "reference" : `τ with ${reference}: ${fixed(told.tau[measure])}`;
-      const scores = told.scores[measure];
+      const head = make("h3", {}, make("span", { class: "chip" }, swatch, name), make("small", { text: note }));
+      if (!scores) return make("div", { class: "measure" }, head, make("p", { class: "words count", text: "No attention that differs keeps the output within ε, as far as was searched." }));
       const share = shares(scores, by.select.value);
       const words = make("p", { class: "words" });
       let scored = 0;
@@ -291,10 +346,10 @@
           word.dataset.position = position;
           scored += 1;
         } else word.classList.add("special");
+        if (shown.evidence?.includes(position)) word.classList.add("evidence");
         words.append(word, " ");
       });
-      return make("div", { class: "measure" },
-        make("h3", {}, make("span", { class: "chip" }, swatch, measure), make("small", { text: tau })), words);
+      return make("div", { class: "measure" }, head, words);
     }
 
     // The word under the pointer is marked in every measure.
@@ -307,14 +362,14 @@
     stage.addEventListener("mouseleave", mark);
 
     // The same numbers as a table, for those who cannot use colours; made when it is opened.
-    function values(shown, told, measures) {
+    function values(shown, lines) {
       const details = make("details", {}, make("summary", { text: "The same as a table of numbers" }));
       details.addEventListener("toggle", () => {
         if (!details.open || details.querySelector("table")) return;
         const words = shown.tokens.filter((_, position) => shown.scored[position]);
-        const head = ["word", ...measures].map((title, i) => make("th", { scope: "col", text: title, class: i ? "number" : "" }));
+        const head = ["word", ...lines.map(({ name }) => name)].map((title, i) => make("th", { scope: "col", text: title, class: i ? "number" : "" }));
         const body = words.map((word, i) => make("tr", {}, make("th", { scope: "row", dir: "auto", text: word }),
-          ...measures.map((measure) => make("td", { class: "number", text: exact(told.scores[measure][i]) }))));
+          ...lines.map(({ scores }) => make("td", { class: "number", text: exact(scores[i]) }))));
         details.append(make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Importances of every word" },
           make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body))));
       });
@@ -323,16 +378,14 @@
 
     // A link such as #example/movie/bilstm-tanh/0/12 opens that example; what is unknown in it is passed over.
     function open() {
-      const [kind, ...wanted] = location.hash.slice(1).split("/");
-      if (kind !== "example") return false;
-      const parts = wanted.map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
+      const wanted = linked("example");
+      if (!wanted) return;
       [dataset, model, seed, text].forEach(({ select }, i) => {
-        if ([...select.options].some((option) => option.value === parts[i])) select.value = parts[i];
+        if (offers(select, wanted[i])) select.value = wanted[i];
         options();
       });
       draw();
       document.getElementById("examples").scrollIntoView();
-      return true;
     }
     options();
     draw();

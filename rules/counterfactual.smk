@@ -1,0 +1,28 @@
+# The figures of each experiment that replaces attention.
+for kind in COUNTERFACTUAL:
+
+    rule:
+        name:
+            f"{kind}_figures"
+        input:
+            scores=cells(f"results/scores/{PROTOCOLS[kind]}/{{cell}}.parquet", RUNS.scored[PROTOCOLS[kind]]),
+            summaries=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
+            # Only the adversaries are drawn word by word.
+            instances=(
+                expand("results/data/{dataset}/plain/instances.parquet", dataset=STUDY.datasets)
+                if kind == "adversarial_attention"
+                else []
+            ),
+        output:
+            files_of(plots(kind)),
+        log:
+            f"results/logs/{kind}_figures.log",
+        conda:
+            ENVIRONMENT
+        params:
+            cells=[vars(cell) for cell in RUNS.scored[PROTOCOLS[kind]]],
+            plots=plots(kind),
+            tasks=tasks(),
+            code=code("counterfactual_figures"),
+        script:
+            "../workflow/scripts/counterfactual_figures.py"

@@ -1,0 +1,119 @@
+"""Figures as the page holds them: where each belongs, what it says, and its SVG text made small."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+
+class Kind(NamedTuple):
+    """The experiment that a kind of figure belongs to, and its caption, which also tells who cannot see it."""
+
+    experiment: str
+    caption: str
+
+
+# In the order in which the page shows them.
+KINDS = {
+    "tau-histogram": Kind(
+        "correlation", "Kendall τ between attention and each other measure, text by text, by predicted class."
+    ),
+    "tau-matrix": Kind("correlation", "Mean Kendall τ of every pair of measures."),
+    "permutation": Kind(
+        "permutation",
+        "How much the output changes when attention is shuffled among the words, by the largest weight that a word had "
+        "(Jain & Wallace’s Figure 6). Near 0 the model does not care which words the attention is on.",
+    ),
+    "jsd-histogram": Kind(
+        "adversarial attention",
+        "How far attention can be moved while the output changes by no more than ε; JSD is 0 for the same weights and "
+        "ln 2 for weights on other words altogether (Figure 7). Texts without such an adversary are not feasible and "
+        "count as 0.",
+    ),
+    "jsd-violins": Kind(
+        "adversarial attention",
+        "How far attention can be moved while the output changes by no more than ε, by the largest weight that a word "
+        "had (Figure 8).",
+    ),
+    "adversarial-texts": Kind(
+        "adversarial attention",
+        "Texts whose words are shaded by the attention, and by an adversary of it that leaves the output all but the "
+        "same (appendix D).",
+    ),
+    "mean-differences": Kind(
+        "correlation", "Whose ranking agrees more with leave-one-out, and where (Jain & Wallace’s Figures 3 to 5)."
+    ),
+    "rule-graph": Kind("", "The rules of the workflow. An arrow runs from a rule to one that needs its files."),
+}
+
+
+def order(kind: str) -> tuple[int, str]:
+    """The place of a kind of figure among others; those that are not known here come last."""
+    return list(KINDS).index(kind) if kind in KINDS else len(KINDS), kind
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as the page shows it; what it is about is empty where it is about the whole study."""
+
+    kind: str
+    experiment: str
+    caption: str
+    source: str
+    width: int
+    height: int
+    dataset: str
+    model: str
+    encoder: str
+    attention: str
+
+
+def picture(path: str, svg: str, parts: Mapping[str, Mapping[str, str]] | None = None) -> Picture:
+    """A figure by its path below the folder of figures; `parts` has the encoder and attention of models that have them.
+
+    A model without an encoder counts as one. As an image the figure's ids cannot clash with another's.
+    """
+    name, *where = path.split("/")
+    kind = KINDS.get(name, Kind("other", name.replace("-", " ")))
+    # The size is known before the image is drawn, so that the page does not jump. A point is 4/3 pixels; a screen is
+    # read from further away than paper, so that figures are a quarter larger.
+    size = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', svg)
+    width, height = (round(float(points) * 4 / 3 * 1.25) for points in (size.groups() if size else ("480", "360")))
+    dataset, model = where if len(where) == 2 else ("", "")
+    of = (parts or {}).get(model, {})
+    return Picture(
+        name,
+        kind.experiment,
+        kind.caption,
+        source(svg),
+        width,
+        height,
+        dataset,
+        model,
+        encoder=of.get("encoder", model),
+        attention=of.get("attention", "none" if model else ""),
+    )
+
+
+def source(svg: str) -> Markup:
+    """An address that holds the figure itself. None of its characters means anything to HTML, so it is not escaped."""
+    return Markup("data:image/svg+xml," + quote(slim(svg).replace('"', "'"), safe=" '(),-./:;=@_"))
+
+
+def slim(svg: str) -> str:
+    """The same figure in fewer letters, as Matplotlib writes many: a page may hold hundreds of figures.
+
+    Places are cut to a hundredth of a point, and a letter's place is an attribute of its own.
+    """
+    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<!DOCTYPE[^>]*>|<\?xml[^>]*\?>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"scale\([^)]*\)|(\d+\.\d\d)\d+", lambda found: found[1] or found[0], svg)
+    svg = re.sub(r'<use xlink:href="([^"]*)" transform="translate\(([-\d.]+) 0\)"', r'<use href="\1" x="\2"', svg)
+    # Nothing refers to the parts of a figure by these names; to letters it does.
+    svg = re.sub(r' id="[a-z0-9]+_\d+"', "", svg)
+    svg = re.sub(r'(id="|href="#)DejaVuSans-', r"\1", svg)
+    svg = re.sub(r"\s*\n\s*", " ", svg.strip())
+    svg = re.sub(r" ?\b([MLQCz]) (?=[-\d\"MLQC])", r"\1", svg)
+    return svg.replace("> <", "><")

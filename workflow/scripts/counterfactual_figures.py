@@ -1,0 +1,39 @@
+"""Draw what happens when attention is permuted, or replaced by an adversary, for each dataset and model."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from plumbline.figures.adversarial_texts import SECONDS, WEIGHTS, WORDS, adversarial_texts, choose_texts, gather
+from plumbline.figures.counterfactual import CHANGES, DIVERGENCES, jsd_histogram, jsd_violins, permutation_violins
+from plumbline.figures.style import save
+from plumbline.job import job
+from plumbline.store import read_json, read_table
+
+DRAWN = {"permutation": permutation_violins, "jsd-histogram": jsd_histogram, "jsd-violins": jsd_violins}
+
+with job(snakemake):
+    classes = {summary["dataset"]: summary["classes"] for summary in map(read_json, snakemake.input.summaries)}
+    instances = dict(zip(classes, snakemake.input.instances, strict=False))
+    files: dict[tuple[str, str], list[str]] = {}
+    for cell, path in zip(snakemake.params.cells, snakemake.input.scores, strict=True):
+        files.setdefault((cell["dataset"], cell["model"]), []).append(path)
+    for (dataset, model), paths in files.items():
+        plots = [plot for plot in snakemake.params.plots if (plot["dataset"], plot["model"]) == (dataset, model)]
+        kind, columns = ("permutation_scores", CHANGES) if not instances else ("adversaries", DIVERGENCES)
+        rows = pd.concat([read_table(path, kind, columns).to_pandas() for path in paths])
+        title = f"{dataset}, {model}"
+        for plot in plots:
+            if plot["kind"] in DRAWN:
+                figure = DRAWN[plot["kind"]](rows, classes[dataset], title)
+            else:
+                # The weights of all words are many numbers: only now, and one file at a time.
+                texts = gather(
+                    choose_texts(rows),
+                    (read_table(path, "adversaries", WEIGHTS) for path in paths),
+                    read_table(instances[dataset], "instances", WORDS),
+                    classes[dataset],
+                )
+                second = SECONDS.get(snakemake.params.tasks[dataset], "second text")
+                figure = adversarial_texts(texts, title, rows["epsilon"].min(), second)
+            save(figure, Path("results", "figures", plot["stem"]))
