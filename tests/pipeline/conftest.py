@@ -23,6 +23,10 @@ CONFIG = {
             "preparation": {"embedding": {"dimensions": 12}},
         },
         "echo": {},
+        "stories": {
+            "train": 60, "dev": 20, "test": 20, "longest": 4, "training": {"epochs": 3},
+            "preparation": {"embedding": {"dimensions": 12}},
+        },
     },
     "models": {
         "average-tanh": {"hidden": 8, "training": {"epochs": 3}},
@@ -30,7 +34,8 @@ CONFIG = {
     },
     "seeds": ["0-1"],
     "measures": ["attention", "gradient", "input-x-gradient", "leave-one-out", "position"],
-    "protocols": {"agreement": {"statistics": ["kendall", "top-k-fagin"]}, "concentration": {}},
+    "protocols": {"agreement": {"statistics": ["kendall", "top-k-fagin"]}, "concentration": {},
+        "permutation": {"permutations": 5}, "adversarial_attention": {"steps": 5}},
     "report": {"examples": 4},
 }  # fmt: skip
 

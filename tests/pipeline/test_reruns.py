@@ -46,7 +46,16 @@ def test_edited_metric_reruns_scores_but_no_training(copy):
 def test_edited_figure_reruns_figures_and_report_only(copy):
     with (copy / "workflow/plumbline/figures/style.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
-    assert planned_jobs(copy) <= {"agreement_figures", "rule_graph", "report"}
+    figures = {"agreement_figures", "permutation_figures", "adversarial_attention_figures"}
+    assert planned_jobs(copy) == {*figures, "rule_graph", "report"}
+
+
+def test_edited_experiment_reruns_its_own_branch_only(copy):
+    with (copy / "workflow/plumbline/protocols/permutation.py").open("a") as file:
+        file.write("\nANOTHER_CONSTANT = 1\n")
+    assert planned_jobs(copy) == {"score", "summarise", "permutation_figures", "timings", "report"}
+    done = run_snakemake(copy, "all", "-n", "--cores", "2").stdout
+    assert "protocol=permutation" in done and "protocol=agreement" not in done
 
 
 def test_changed_option_of_one_measure_reruns_its_branch_only(copy, reconfigure):

@@ -131,6 +131,7 @@ def test_adversaries_keep_their_bound_when_computed_anew(name, paired):
     assert len(found) == 48 and found["epsilon"].tolist()[:2] == [0.01, 0.05]
     assert (found["jsd"] <= np.log(2)).all() and (found["jsd"] >= 0).all()
     assert (found["feasible"] > 0).any() and found["jsd"].max() > 0.1
+    assert (found["jsd"].to_numpy()[1::2] >= found["jsd"].to_numpy()[::2]).all(), "a wider bound allows as much"
     for row in found.to_dict("records"):
         i = row["instance"]
         before = asked.model(whole_batch(instances.take([i]))).logits.softmax(-1)[0].numpy()
@@ -159,7 +160,7 @@ def test_where_attention_cannot_matter_every_adversary_is_feasible_and_far():
         instances, ids=[np.where(free, 7, ids) for ids, free in zip(instances.ids, instances.maskable, strict=True)]
     )
     found = score(evaluator("average-tanh"), same, steps=300)
-    assert (found["feasible"] == 5).all() and found["change"].max() < 1e-5
+    assert (found["feasible"] >= 5).all() and found["change"].max() < 1e-5
     assert found["jsd"][found["length"] >= 9].min() > 0.5
 
 

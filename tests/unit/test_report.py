@@ -292,12 +292,12 @@ def test_a_study_with_nothing_to_compare_or_to_show(content: Content) -> None:
 
 def test_reproduction_marks_what_is_within_and_what_is_not() -> None:
     rows = published.reproduction_table(reproduction_frame(), {"sst": CLASSES}).rows
-    assert [row[8].mark for row in rows] == ["good", "bad", "faint"]
+    assert [row[9].mark for row in rows] == ["good", "bad", "faint"]
     assert rows[0][2].text == "mean τ, attention and gradient" and rows[0][3].text == CLASSES[1]
-    assert (rows[0][5].text, rows[0][6].text) == ("0.30 ± 0.10", "−0.100")
+    assert (rows[0][6].text, rows[0][7].text) == ("0.30 ± 0.10", "−0.100")
     # A tenth below by a tolerance of .11; far above is put at the end of the axis.
-    assert rows[0][6].at == pytest.approx(0.5 - 0.1 / 0.11 / 6) and rows[1][6].at == 1.0
-    assert rows[2][4].text == "13\u202f686" and rows[2][5].text == "–"
+    assert rows[0][7].at == pytest.approx(0.5 - 0.1 / 0.11 / 6) and rows[1][7].at == 1.0
+    assert rows[2][4].text == "13\u202f686" and rows[2][5].text == rows[2][6].text == "–"
 
 
 def test_agreement_is_gathered_over_seeds() -> None:

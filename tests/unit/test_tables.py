@@ -94,12 +94,18 @@ def test_reproduction_puts_ours_beside_published():
     )
     tau_row = table.loc[("kendall_tau", "0")]
     assert (tau_row["published"], tau_row["ours"], tau_row["within"]) == (0.40, pytest.approx(0.28), False)
+    assert (tau_row["published_later"], tau_row["tolerance"]) == (pytest.approx(0.343), 0.08)
     assert tau_row["ours_spread"] == pytest.approx(0.02) and tau_row["n_seeds"] == 2
     assert "ours on dev" in tau_row["note"]
     assert table.loc[("train_size", "0"), "within"] and not table.loc[("train_size", "1"), "within"]
     assert table.loc["avg_length"]["within"].tolist() == [True]
     f1 = table.loc["test_F1"].iloc[0]
     assert f1["within"] and f1["ours"] == pytest.approx(0.82)
+
+
+def test_every_published_tau_has_the_authors_later_one():
+    taus = published_rows().query("metric == 'kendall_tau'")
+    assert len(taus) == 63 and taus["later"].notna().all() and (taus["value"] - taus["later"]).abs().max() < 0.3
 
 
 def test_reproduction_of_a_study_without_counterpart_is_empty():

@@ -212,7 +212,7 @@ declare(
 )
 declare(
     "reproduction",
-    1,
+    2,
     {
         "study": WORD,
         "table": WORD,
@@ -224,6 +224,7 @@ declare(
         "metric": WORD,
         "published": pa.float64(),
         "published_spread": pa.float64(),
+        "published_later": pa.float64(),
         "ours": pa.float64(),
         "ours_spread": pa.float64(),
         "n_seeds": pa.int32(),

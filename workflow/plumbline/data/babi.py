@@ -86,7 +86,6 @@ def read_questions(path: Path) -> list[Question]:
         "reduction": "mean",
         "select_by": "accuracy",
     },
-    model_options={"encoder=bilstm:hidden": 32, "encoder=cnn:hidden": 8, "encoder=average:hidden": 32},
 )
 def babi(raw: Path, seed: int, *, number: Literal[1, 2, 3] = 1) -> Corpus:
     """Questions that one, two or three sentences of a story answer, which are marked.

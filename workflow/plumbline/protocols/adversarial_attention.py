@@ -128,7 +128,7 @@ class AdversarialAttention:
         told = [part.cpu().numpy() for part in parts]
         return [
             [
-                self._row(epsilon, instances.maskable[i], row, 0 if published else place, *told)
+                self._row(epsilon, instances.maskable[i], row, 1 if published else place + 1, *told)
                 for place, epsilon in enumerate(self.epsilon)
             ]
             for row, i in enumerate(index)
@@ -139,7 +139,7 @@ class AdversarialAttention:
         epsilon: float,
         maskable: np.ndarray,
         row: int,
-        group: int,
+        groups: int,
         attention: np.ndarray,
         before: np.ndarray,
         weights: np.ndarray,
@@ -147,21 +147,25 @@ class AdversarialAttention:
         change: np.ndarray,
         divergence: np.ndarray,
     ) -> dict[str, Any]:
-        """The best adversary of a row that keeps the bound, or the attention itself."""
+        """The best adversary of a row that keeps the bound, or the attention itself.
+
+        Those found with less room, in the groups before, count too: a wider bound never has a smaller maximum.
+        """
         words = np.flatnonzero(maskable)
-        kept = change[group, :, row] <= epsilon - ROUNDING
-        best = int(np.where(kept, divergence[group, :, row], -1).argmax())
+        kept = change[:groups, :, row] <= epsilon - ROUNDING
+        found = np.where(kept, divergence[:groups, :, row], -1)
+        best = (*np.unravel_index(int(found.argmax()), found.shape), row)
         none = not kept.any()
         return {
             "epsilon": epsilon,
             "max_attention": float(attention[row].max()),
             "feasible": int(kept.sum()),
-            "jsd": 0.0 if none else float(divergence[group, best, row]),
-            "change": 0.0 if none else float(change[group, best, row]),
+            "jsd": 0.0 if none else float(divergence[best]),
+            "change": 0.0 if none else float(change[best]),
             "attention": attention[row, words],
-            "adversary": attention[row, words] if none else weights[group, best, row, words],
+            "adversary": attention[row, words] if none else weights[best][words],
             "probabilities": before[row],
-            "adversary_probabilities": before[row] if none else after[group, best, row],
+            "adversary_probabilities": before[row] if none else after[best],
         }
 
     def summarise(self, scores: pa.Table) -> pd.DataFrame:
