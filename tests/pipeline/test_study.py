@@ -5,9 +5,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from scipy.spatial.distance import jensenshannon
 
-from plumbline.store import ARTEFACTS, read_table
+from plumbline.config.study import parse_seeds
+from plumbline.conformance import whole_batch
+from plumbline.data.instances import Instances
+from plumbline.models.block import trained_models
+from plumbline.registry import Registry
+from plumbline.store import ARTEFACTS, read_json, read_table
 
 from .conftest import run_snakemake
 
@@ -17,12 +25,17 @@ LIBRARY = Path(__file__).parents[2] / "workflow"
 
 def test_every_promised_file_is_there(finished):
     results = finished / "results"
-    for table in ("performance", "agreement", "reproduction", "timings"):
+    tables = ("performance", "agreement", "permutation", "adversarial_attention", "reproduction", "timings")
+    for table in tables:
         assert read_table(results / "tables" / f"{table}.parquet", table).schema.equals(ARTEFACTS[table].schema)
         assert (results / "tables" / f"{table}.csv").stat().st_size > 0
     for figure in (
         "tau-histogram/mock-2/average-tanh",
         "tau-matrix/mock-2/bag-of-words",
+        "permutation/stories/average-tanh",
+        "jsd-histogram/echo/average-tanh",
+        "jsd-violins/mock-2/average-tanh",
+        "adversarial-texts/stories/average-tanh",
         "mean-differences",
         "rule-graph",
     ):
@@ -102,3 +115,39 @@ def test_library_works_without_snakemake():
         "import plumbline.data.prepare, plumbline.tables.reproduction, plumbline.conformance\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(LIBRARY)})
+
+
+def test_stored_adversaries_keep_their_bound_computed_from_scratch(finished):
+    folders = sorted((finished / "results/scores/adversarial_attention").glob("*/plain/average-tanh/0-1.parquet"))
+    assert len(folders) == 3
+    for path in folders:
+        assert recompute(finished, path.parts[-4], "average-tanh", "0-1", {"hidden": 8}) > 0
+
+
+def recompute(folder: Path, dataset: str, model: str, seeds: str, options: dict) -> int:
+    """Recompute every stored adversary of a cell, text by text; returns how many were feasible."""
+    declaration = Registry().get("model", model)
+    known = {name: option.default for name, option in declaration.options.items()} | options
+    data, cell = folder / "results/data" / dataset, f"{dataset}/plain/{model}/{seeds}"
+    instances = Instances.from_table(read_table(data / "plain/instances.parquet", "instances"), ["test"])
+    place = {number: i for i, number in enumerate(instances.instance.tolist())}
+    stored = read_table(folder / f"results/scores/adversarial_attention/{cell}.parquet", "adversaries").to_pylist()
+    classes = len(read_json(data / "dataset.json")["classes"])
+    weights = folder / f"results/models/{cell}/weights.safetensors"
+    found = 0
+    for asked in trained_models(weights, declaration.pointer, known, classes, parse_seeds(seeds), 4096):
+        for row in (row for row in stored if row["seed"] == asked.seed):
+            i = place[row["instance"]]
+            batch = whole_batch(instances.take([i]))
+            with torch.no_grad():
+                encoded = asked.model.encode(asked.model.embedding(batch.ids), batch)
+                attention = asked.model.attend(encoded, batch)
+                adversary = torch.zeros_like(attention)
+                adversary[0, instances.maskable[i]] = torch.tensor(row["adversary"])
+                before, after = (asked.model.decode(encoded, w).softmax(-1)[0] for w in (attention, adversary))
+            assert float((before - after).abs().sum()) / 2 <= row["epsilon"]
+            divergence = jensenshannon(attention[0].numpy(), adversary[0].numpy()) ** 2
+            assert row["jsd"] == pytest.approx(0 if np.isnan(divergence) else divergence, abs=1e-4)
+            assert row["jsd"] <= np.log(2) and (row["feasible"] > 0 or row["jsd"] == 0)
+            found += row["feasible"] > 0
+    return found

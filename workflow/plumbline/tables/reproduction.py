@@ -50,7 +50,9 @@ def published_rows() -> pd.DataFrame:
     """
     frame = pd.read_csv(PUBLISHED / "jain_wallace.csv", dtype={"class": str, "note": str})
     frame = frame[frame["table"].isin(["T1", "T2"]) & frame["dataset"].isin(list(DATASETS))]
-    later = pd.read_csv(PUBLISHED / "jain_wallace_later_run.csv", dtype={"class": str}).rename(columns={"value": "later"})
+    later = pd.read_csv(PUBLISHED / "jain_wallace_later_run.csv", dtype={"class": str}).rename(
+        columns={"value": "later"}
+    )
     later = later.assign(metric="kendall_tau")
     frame = frame.merge(later, how="left", on=["dataset", "encoder", "method_b", "class", "metric"])
     frame = frame.assign(
