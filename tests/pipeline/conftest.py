@@ -23,10 +23,6 @@ CONFIG = {
             "preparation": {"embedding": {"dimensions": 12}},
         },
         "echo": {},
-        "stories": {
-            "train": 60, "dev": 20, "test": 20, "longest": 4, "training": {"epochs": 3},
-            "preparation": {"embedding": {"dimensions": 12}},
-        },
     },
     "models": {
         "average-tanh": {"hidden": 8, "training": {"epochs": 3}},
