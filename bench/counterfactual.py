@@ -71,7 +71,8 @@ def rows(device: str, prepared: list[Path]) -> Iterator[Row]:
 
 
 def _rows(where: str, instances: Instances, device: str) -> Iterator[Row]:
-    asked = evaluator("bilstm-tanh", USEFUL_TOKENS[device], device)
+    words = 1 + max(int(ids.max()) for ids in instances.ids)
+    asked = evaluator("bilstm-tanh", USEFUL_TOKENS[device], device, words)
     few = instances.take(np.random.default_rng(0).choice(len(instances), FEW, replace=False))
     slow, fast = one_permutation_at_a_time(asked, few), permuted(asked, few, PERMUTATIONS)[0]
     assert np.allclose(slow, fast, atol=1e-5)

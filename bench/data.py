@@ -74,10 +74,10 @@ def _sizes(train: int) -> dict[str, int]:
     return {"train": train, "dev": train // 8, "test": train // 4}
 
 
-def evaluator(name: str, budget: int, device: str) -> Evaluator:
+def evaluator(name: str, budget: int, device: str, words: int = WORDS) -> Evaluator:
     """A model of the study's size with random weights."""
     torch.manual_seed(0)
     declaration = Registry().get("model", name)
     options = {key: option.default for key, option in declaration.options.items()}
-    model = build(declaration.pointer, options, torch.randn(WORDS, DIMENSIONS), 2).requires_grad_(False)
+    model = build(declaration.pointer, options, torch.randn(words, DIMENSIONS), 2).requires_grad_(False)
     return Evaluator(model, 0, budget, device)
