@@ -11,12 +11,16 @@ from plumbline.attribution.gradient import gradient
 from plumbline.attribution.leave_one_out import leave_one_out
 from plumbline.config.recipes import Embedding, Preparation, Training
 from plumbline.config.study import resolve
-from plumbline.conformance import ANSWERS, example_instances, example_model, whole_batch
+from plumbline.conformance import ANSWERS, CLASSES, example_instances, example_model, whole_batch
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.embeddings import second_vectors
 from plumbline.data.instances import Instances, Texts
 from plumbline.data.prepare import prepare
 from plumbline.errors import PlumblineError
+from plumbline.models import evaluator
+from plumbline.models.batch import Batch
+from plumbline.models.deletion import states_without
+from plumbline.models.encoders import BiLSTM
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.learner import Learner
 from plumbline.models.rows import Rows
@@ -239,3 +243,44 @@ def test_datasets_say_how_their_study_trained_and_the_config_wins(tmp_path):
     assert [found.trainings[d, "bilstm-tanh"].epochs for d in ("asked", "mock-2")] == [4, 3]
     with pytest.raises(PlumblineError, match=r"`datasets\.asked\.training\.epoch`"):
         with_recipes(tmp_path, {"training": {"epoch": 4}}, {})
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("name", ["bilstm-tanh", "bilstm-dot"])
+def test_long_texts_without_each_word_are_as_if_read_anew(name, paired, monkeypatch):
+    random = np.random.default_rng(0)
+    short = example_instances(3, paired=paired)
+    ids = [np.concatenate([[2], random.integers(5, 40, size=n), [3]]).astype(np.int32) for n in (70, 95, 64)]
+    free = [np.concatenate([[False], np.ones(len(row) - 2, dtype=bool), [False]]) for row in ids]
+    # A word that may not be masked: it is never deleted, and never attended.
+    free[0][30] = False
+    long = replace(short, ids=ids, maskable=free)
+    model = example_model(REGISTRY.get("model", name), paired=paired).requires_grad_(False)
+    found = {}
+    for budget in (104, 400, 20_000):
+        asked = Evaluator(model, 0, budget)
+        assert asked.probabilities_without(long, 0).shape == (69, ANSWERS if paired else CLASSES)
+        found[budget] = leave_one_out(asked, long).scores
+    monkeypatch.setattr(evaluator, "LONG", 1000)
+    assert Evaluator(model, 0, 400).probabilities_without(long, 0) is None
+    expected = leave_one_out(Evaluator(model, 0, 400), long).scores
+    assert max(score.max() for score in expected) > 1e-4
+    for scores in found.values():
+        for one, other in zip(scores, expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_states_of_a_strong_memory_are_not_taken_for_forgotten():
+    """Forget gates that stay open carry a deleted word to the end of the text."""
+    torch.manual_seed(0)
+    encoder = BiLSTM(6, 5).requires_grad_(False)
+    for layer in (encoder.forwards, encoder.backwards):
+        layer.bias_ih_l0[5:10] = 6.0
+    embedded, places = torch.randn(80, 6), torch.arange(1, 79)
+    found = states_without(encoder, embedded, places)
+    for row, place in enumerate(places.tolist()):
+        shorter = torch.cat([embedded[:place], embedded[place + 1 :]])[None]
+        expected = encoder(shorter, Batch(*[torch.ones(1, 79, dtype=torch.bool)] * 3))[0]
+        kept = torch.cat([found[row, :place], found[row, place + 1 :]])
+        torch.testing.assert_close(kept, expected, atol=1e-5, rtol=0)
+    assert (found[0, -1] - found[-1, -1]).abs().max() > 1e-4

@@ -7,7 +7,7 @@ import numpy as np
 from tqdm import tqdm
 
 from plumbline.attribution.importances import Importances
-from plumbline.data.instances import Instances, Texts, taken
+from plumbline.data.instances import Instances, Texts
 from plumbline.models.block import predicted_classes
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
@@ -55,6 +55,33 @@ def without_rounding(scores: np.ndarray) -> np.ndarray:
     return settled
 
 
+def shortened(evaluator: Evaluator, instances: Instances, chunk: np.ndarray) -> np.ndarray:
+    """Class probabilities [words, C] of the chunk's instances without each of their words, one after the other."""
+    parts: list[np.ndarray | None] = [None] * len(chunk)
+    slow = []
+    for at, i in enumerate(chunk):
+        # A text of one word leaves nothing to attend to: its only word has no defined score.
+        if instances.maskable[i].sum() > 1:
+            parts[at] = evaluator.probabilities_without(instances, i)
+            slow += [at] if parts[at] is None else []
+    texts = Texts([], [], None if instances.pair is None else [], None if instances.answers is None else [])
+    for at in slow:
+        i = chunk[at]
+        kept = all_but_one(instances.maskable[i])
+        texts.ids.extend(instances.ids[i][kept])
+        texts.maskable.extend(instances.maskable[i][kept])
+        for column, source in ((texts.pair, instances.pair), (texts.answers, instances.answers)):
+            if column is not None and source is not None:
+                column.extend([source[i]] * len(kept))
+    if slow:
+        told = evaluator.probabilities(texts)
+        ends = np.cumsum([instances.maskable[chunk[at]].sum() for at in slow])
+        for at, part in zip(slow, np.split(told, ends[:-1]), strict=True):
+            parts[at] = part
+    classes = next((part.shape[1] for part in parts if part is not None), 1)
+    return np.concatenate([np.full((1, classes), np.nan, np.float32) if part is None else part for part in parts])
+
+
 @measure("leave-one-out", equation="Σ_c |p_c(x) - p_c(x without t)|", range=[0, 2])
 def leave_one_out(
     evaluator: Evaluator,
@@ -73,26 +100,9 @@ def leave_one_out(
     scores: list[np.ndarray] = [np.empty(0, dtype=np.float32)] * len(instances)
     progress = tqdm(total=len(instances), desc=f"leave-one-out, seed {evaluator.seed}", unit="text", disable=None)
     for chunk in chunks(instances, ROOM * evaluator.token_budget(instances)):
-        ids: list[np.ndarray] = []
-        maskable: list[np.ndarray] = []
-        for i in chunk:
-            kept = all_but_one(instances.maskable[i])
-            ids += list(instances.ids[i][kept])
-            maskable += list(instances.maskable[i][kept])
         owners = np.repeat(chunk, [instances.maskable[i].sum() for i in chunk])
-        # A text of one word leaves nothing to attend to: its only word has no defined score.
-        defined = np.array([free.any() for free in maskable])
-        fall = np.full((len(ids), before.shape[1]), np.nan, dtype=np.float32)
-        if defined.any():
-            rows = np.flatnonzero(defined)
-            texts = Texts(
-                [ids[r] for r in rows],
-                [maskable[r] for r in rows],
-                taken(instances.pair, owners[rows]),
-                taken(instances.answers, owners[rows]),
-            )
-            fall[rows] = before[owners[rows]] - evaluator.probabilities(texts)
-        change = np.abs(fall).sum(1) if output == "distribution" else fall[np.arange(len(ids)), targets[owners]]
+        fall = before[owners] - shortened(evaluator, instances, chunk)
+        change = np.abs(fall).sum(1) if output == "distribution" else fall[np.arange(len(owners)), targets[owners]]
         change = np.abs(change) if sign == "absolute" else change
         for i, values in zip(chunk, np.split(change, np.flatnonzero(np.diff(owners)) + 1), strict=True):
             scores[i] = without_rounding(values)

@@ -7,6 +7,7 @@ from torch import nn
 
 from plumbline.models.attention import DotAttention, TanhAttention, masked_softmax
 from plumbline.models.batch import Batch
+from plumbline.models.deletion import states_without
 from plumbline.models.encoders import CNN, Average, BiLSTM
 from plumbline.registry import model
 
@@ -105,14 +106,30 @@ class AttentionClassifier(nn.Module):
 
     def encode(self, embedded: torch.Tensor, batch: Batch) -> Encoded:
         """Hidden states of embedded tokens [B, L, d], and what the second text and the answers contribute."""
+        return Encoded(self.encoder(embedded, batch), *self._beside(batch))
+
+    def _beside(self, batch: Batch) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        """The query and the barred classes of each row."""
         query = barred = None
         if batch.pair is not None:
             seconds = self.pair_encoder(self.pair_embedding(batch.pair.ids), batch.pair)
             query = self.pair_encoder.summary(seconds, batch.pair)
         if batch.answers is not None:
-            none = torch.zeros(len(batch.answers), self.classes + 1, dtype=torch.bool, device=embedded.device)
+            none = torch.zeros(len(batch.answers), self.classes + 1, dtype=torch.bool, device=batch.answers.device)
             barred = ~none.scatter(1, batch.answers, True)[:, 1:]
-        return Encoded(self.encoder(embedded, batch), query, barred)
+        return query, barred
+
+    def encode_without(self, batch: Batch, places: torch.Tensor) -> tuple[Encoded, Batch] | None:
+        """One text without the word at each of the places [P], as P rows, and the batch that they stand for; None if
+        the encoder knows no faster way than to read each shortened text."""
+        if not isinstance(self.encoder, BiLSTM):
+            return None
+        hidden = states_without(self.encoder, self.embedding(batch.ids)[0], places)
+        query, barred = (None if part is None else part.expand(len(places), -1) for part in self._beside(batch))
+        attendable = batch.attendable.repeat(len(places), 1)
+        attendable[torch.arange(len(places)), places] = False
+        rows = Batch(batch.ids.expand_as(attendable), batch.present.expand_as(attendable), attendable)
+        return Encoded(hidden, query, barred), rows
 
     def attend(self, encoded: Encoded, batch: Batch) -> torch.Tensor:
         """Attention weights [B, L] over hidden states."""

@@ -154,7 +154,7 @@ class AdversarialAttention:
         words = np.flatnonzero(maskable)
         kept = change[:groups, :, row] <= epsilon - ROUNDING
         found = np.where(kept, divergence[:groups, :, row], -1)
-        best = (*np.unravel_index(int(found.argmax()), found.shape), row)
+        best = (*divmod(int(found.argmax()), found.shape[1]), row)
         none = not kept.any()
         return {
             "epsilon": epsilon,
