@@ -151,6 +151,14 @@ def asked(measures):
 
 ATTRIBUTION = attribution()
 
+# Protocols that need no GPU and those that ask the models, by the name under which they score.
+_ASK = {name: RESOLVED.declarations["protocol", name].gpu for name in STUDY.protocols}
+SCORING = {
+    named: [name for name, asks in _ASK.items() if asks == wanted]
+    for named, wanted in (("score", False), ("score_models", True))
+    if wanted in _ASK.values()
+}
+
 # How work is cut and shared: resources, because a change of them must rerun nothing.
 COMPUTE = dict(
     token_budget=0 if STUDY.compute.token_budget == "auto" else STUDY.compute.token_budget,

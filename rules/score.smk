@@ -1,35 +1,42 @@
-# One rule for every protocol that reads a cell's models and importances; protocols of another shape have their own file.
-rule score:
-    input:
-        importances=lambda wildcards: importances(wildcards, compared(wildcards)),
-        instances="results/data/{dataset}/{variant}/instances.parquet",
-        summary="results/data/{dataset}/dataset.json",
-        predictions=f"results/models/{CELL}/predictions.parquet",
-        weights=f"results/models/{CELL}/weights.safetensors",
-    output:
-        scores=f"results/scores/{{protocol}}/{CELL}.parquet",
-        manifest=f"results/scores/{{protocol}}/{CELL}.json",
-    log:
-        f"results/logs/score/{{protocol}}/{CELL}.log",
-    benchmark:
-        f"results/benchmarks/score/{{protocol}}/{CELL}.tsv"
-    retries: 1
-    conda:
-        ENVIRONMENT
-    threads: 1
-    resources:
-        **COMPUTE,
-        gpu=lambda wildcards: int(RESOLVED.declarations["protocol", wildcards.protocol].gpu),
-        mem_mb=doubling(4000),
-        runtime=doubling(120),
-    params:
-        model=pointer("model"),
-        model_options=model_options,
-        object=pointer("protocol"),
-        options=options("protocol"),
-        measures=compared,
-        seeds=seeds,
-        splits=STUDY.explain,
-        code=code("score", "model", "protocol"),
-    script:
-        "../workflow/scripts/score.py"
+# Protocols that read a cell's models and importances; protocols of another shape have their own file. Those that ask the
+# models take a GPU, and so have a rule of their own, which a cluster can send to another partition.
+for name, protocols in SCORING.items():
+
+    rule:
+        name:
+            name
+        input:
+            importances=lambda wildcards: importances(wildcards, compared(wildcards)),
+            instances="results/data/{dataset}/{variant}/instances.parquet",
+            summary="results/data/{dataset}/dataset.json",
+            predictions=f"results/models/{CELL}/predictions.parquet",
+            weights=f"results/models/{CELL}/weights.safetensors",
+        output:
+            scores=f"results/scores/{{protocol}}/{CELL}.parquet",
+            manifest=f"results/scores/{{protocol}}/{CELL}.json",
+        log:
+            f"results/logs/score/{{protocol}}/{CELL}.log",
+        benchmark:
+            f"results/benchmarks/score/{{protocol}}/{CELL}.tsv"
+        wildcard_constraints:
+            protocol=one_of(protocols),
+        retries: 1
+        conda:
+            ENVIRONMENT
+        threads: 1
+        resources:
+            **COMPUTE,
+            gpu=int(name == "score_models"),
+            mem_mb=doubling(4000),
+            runtime=doubling(120),
+        params:
+            model=pointer("model"),
+            model_options=model_options,
+            object=pointer("protocol"),
+            options=options("protocol"),
+            measures=compared,
+            seeds=seeds,
+            splits=STUDY.explain,
+            code=code("score", "model", "protocol"),
+        script:
+            "../workflow/scripts/score.py"

@@ -53,7 +53,7 @@ def test_edited_figure_reruns_figures_and_report_only(copy):
 def test_edited_experiment_reruns_its_own_branch_only(copy):
     with (copy / "workflow/plumbline/protocols/permutation.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
-    assert planned_jobs(copy) == {"score", "summarise", "permutation_figures", "timings", "report"}
+    assert planned_jobs(copy) == {"score_models", "summarise", "permutation_figures", "timings", "report"}
     done = run_snakemake(copy, "all", "-n", "--cores", "2").stdout
     assert "protocol=permutation" in done and "protocol=agreement" not in done
 
