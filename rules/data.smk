@@ -54,6 +54,7 @@ rule prepare:
         options=options("dataset"),
         preparation=preparation,
         counts=lambda wildcards: RESOLVED.declarations["dataset", wildcards.dataset].counts,
+        task=lambda wildcards: RESOLVED.declarations["dataset", wildcards.dataset].task,
         code=code("prepare", "dataset"),
     script:
         "../workflow/scripts/prepare.py"

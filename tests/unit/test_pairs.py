@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from plumbline.attribution.attention import attention
 from plumbline.attribution.gradient import gradient
@@ -19,6 +20,7 @@ from plumbline.data.prepare import prepare
 from plumbline.errors import PlumblineError
 from plumbline.models import evaluator
 from plumbline.models.batch import Batch
+from plumbline.models.block import build
 from plumbline.models.deletion import states_without
 from plumbline.models.encoders import BiLSTM
 from plumbline.models.evaluator import Evaluator
@@ -76,6 +78,7 @@ def test_single_texts_have_no_second(tmp_path):
         (example(label=1), "its answer 'garden' is not among those that may be"),
         (example(evidence=[True]), "`evidence` must say of each word"),
         (example(pair=[""]), "a word is the empty string"),
+        (example(answers=[0, 3]), "3 in `answers` is none of the 3 classes"),
     ],
 )
 def test_uneven_corpora_are_refused(bad, says):
@@ -88,6 +91,30 @@ def test_partial_data_are_marked_and_impossible_counts_refused():
     assert prepared(published={"train": 1, "test": 3}).summary["partial"] == {"test": {"texts": 1, "published": 3}}
     with pytest.raises(PlumblineError, match="split 'train' holds 2 texts, but only 1 were published"):
         prepared(example(), published={"train": 1})
+
+
+def test_the_task_says_whether_there_are_second_texts():
+    single = Corpus([Example(s, 0, ["a"]) for s in ("train", "dev", "test")], ["only"])
+    prepare(single, Preparation(), "one", task="classification")
+    with pytest.raises(PlumblineError, match="its task is question answering, so its texts must each have a `pair`"):
+        prepare(single, Preparation(), "one", task="question answering")
+    pairs = Corpus([example(s) for s in ("train", "dev", "test")], ["hall", "garden", "office"], every_class=False)
+    with pytest.raises(PlumblineError, match="its task is classification, so its texts must have no `pair`"):
+        prepare(pairs, Preparation(), "two", task="classification")
+
+
+class Nameless(nn.Module):
+    """A model that keeps the vectors of questions under a name of its own."""
+
+    def __init__(self, embedding, classes, pair):
+        super().__init__()
+        self.embedding = nn.Embedding.from_pretrained(embedding)
+        self.questions = nn.Embedding.from_pretrained(pair)
+
+
+def test_models_must_keep_their_vectors_where_they_are_found_again():
+    with pytest.raises(PlumblineError, match=r"'Nameless' must keep its word vectors as `self\.pair_embedding`"):
+        build(f"{__file__}:Nameless", {}, torch.zeros(4, 2), 2, torch.zeros(4, 2))
 
 
 def test_texts_without_a_question_are_dropped_and_counted():

@@ -14,6 +14,7 @@ import pyarrow as pa
 import torch
 
 from plumbline import store
+from plumbline.data.corpus import PAIRED
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS
 from plumbline.errors import PlumblineError
@@ -25,7 +26,6 @@ from plumbline.registry import Declaration, Kind, Registry, load, needed
 
 WORDS, DIMENSIONS, CLASSES, ANSWERS = 40, 8, 2, 5
 TOLERANCE = 1e-6
-PAIRED = {"question answering", "inference"}
 
 
 def example_instances(count: int = 12, seed: int = 0, paired: bool = False) -> Instances:
@@ -86,7 +86,7 @@ def check_model(declaration: Declaration) -> Iterator[str]:
     yield from _documented(declaration, "provides")
     if "classification" in declaration.tasks:
         yield from _check_model(declaration, False)
-    if PAIRED & set(declaration.tasks):
+    if set(PAIRED) & set(declaration.tasks):
         yield from (f"with questions, {fault}" for fault in _check_model(declaration, True))
 
 
@@ -281,4 +281,9 @@ def check(kind: Kind, name: str, registry: Registry) -> list[str]:
         "measure": lambda: check_measure(declaration, registry),
         "protocol": lambda: check_protocol(declaration),
     }
-    return [f"The {kind} '{name}': {fault}" for fault in faults[kind]()]
+    told: list[str] = []
+    try:
+        told += faults[kind]()
+    except PlumblineError as error:
+        told.append(str(error))
+    return [f"The {kind} '{name}': {fault}" for fault in told]

@@ -11,7 +11,7 @@ from plumbline.store import write_json, write_table
 with job(snakemake) as running:
     recipe = Preparation(**snakemake.params.preparation)
     corpus = load(snakemake.params.object)(Path(snakemake.params.raw), recipe.seed, **snakemake.params.options)
-    prepared = prepare(corpus, recipe, snakemake.wildcards.dataset, snakemake.params.counts)
+    prepared = prepare(corpus, recipe, snakemake.wildcards.dataset, snakemake.params.counts, snakemake.params.task)
     write_table(snakemake.output.instances, "instances", prepared.instances)
     write_table(snakemake.output.vocabulary, "vocabulary", prepared.vocabulary)
     write_json(snakemake.output.summary, {"dataset": snakemake.wildcards.dataset, **prepared.summary})

@@ -37,7 +37,8 @@ def keras_words(text: str) -> list[str]:
         "test": "imdb/aclImdb/test",
         "split=listed:split": "imdb/jain_wallace_split.tsv",
     },
-    source="https://ai.stanford.edu/~amaas/data/sentiment/ (aclImdb_v1.tar.gz)",
+    source="https://ai.stanford.edu/~amaas/data/sentiment/ (aclImdb_v1.tar.gz; the list of `split: listed` is "
+    "one of your own)",
     licence="free for research, as its publishers allow",
     counts={"train": 17212, "dev": 4304, "test": 4363},
     preparation={

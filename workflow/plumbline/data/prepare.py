@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.config.recipes import Preparation
-from plumbline.data.corpus import SPLITS, Corpus, Example
+from plumbline.data.corpus import PAIRED, SPLITS, Corpus, Example
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS, Vocabulary, build_vocabulary, encode
 from plumbline.errors import PlumblineError
 
@@ -36,12 +36,21 @@ class Prepared:
         return [tokens[1:-1] for split, tokens in rows if split == "train"]
 
 
-def prepare(corpus: Corpus, recipe: Preparation, name: str, published: Mapping[str, int] | None = None) -> Prepared:
+def prepare(
+    corpus: Corpus,
+    recipe: Preparation,
+    name: str,
+    published: Mapping[str, int] | None = None,
+    task: str | None = None,
+) -> Prepared:
     """Filter, sample and encode a corpus. `instance` counts inside the split before filtering, so filters keep it.
 
-    `published` says how many texts the publisher's splits hold.
+    `published` says how many texts the publisher's splits hold; `task` says, if given, whether they have second texts.
     """
     _check_corpus(corpus, name)
+    if task and corpus.examples and (task in PAIRED) == (corpus.examples[0].pair is None):
+        wants = "must each have a `pair`" if task in PAIRED else "must have no `pair`"
+        raise PlumblineError(f"Dataset '{name}': its task is {task}, so its texts {wants}.")
     texts = {split: list(enumerate(e for e in corpus.examples if e.split == split)) for split in SPLITS}
     partial = _partial({split: len(texts[split]) for split in SPLITS}, published or {}, name)
     dropped = {reason: dict(counts) for reason, counts in corpus.dropped.items()}
@@ -132,8 +141,11 @@ def _check_corpus(corpus: Corpus, name: str) -> None:
         if example.answers is not None and example.label not in example.answers:
             raise PlumblineError(
                 f"{where}: its answer '{corpus.classes[example.label]}' is not among those that may be; "
-                "the dataset's reader must leave it out."
+                "the dataset's reader must leave such a text out."
             )
+        outside = [answer for answer in example.answers or () if not 0 <= answer < len(corpus.classes)]
+        if outside:
+            raise PlumblineError(f"{where}: {outside[0]} in `answers` is none of the {len(corpus.classes)} classes.")
         if example.evidence is not None and len(example.evidence) != len(example.tokens):
             raise PlumblineError(f"{where}: `evidence` must say of each word whether it belongs to it.")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from plumbline.errors import PlumblineError
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import load
@@ -24,9 +25,11 @@ def build(
     """A fresh model. Its class takes the word vectors [V, d], the number of classes, the vectors of second texts where
     there are any, and its options."""
     model = load(pointer)(embedding, classes, *([] if pair is None else [pair]), **options)
-    for table in (model.embedding, getattr(model, "pair_embedding", None)):
-        if table is not None:
-            table.weight.requires_grad_(trainable)
+    for name in ("embedding", *([] if pair is None else ["pair_embedding"])):
+        # Trained models are found again by these names.
+        if not hasattr(model, name):
+            raise PlumblineError(f"The model '{type(model).__name__}' must keep its word vectors as `self.{name}`.")
+        getattr(model, name).weight.requires_grad_(trainable)
     return model
 
 

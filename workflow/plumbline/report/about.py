@@ -101,6 +101,11 @@ def _settings(entry: dict[str, Any]) -> str:
     return ", ".join(words) or "defaults"
 
 
+def protocols_of(study: dict[str, Any]) -> list[str]:
+    """The study's protocols, each with the options that the config sets."""
+    return [f"{name} ({_settings(entry)})" for name, entry in study["protocols"].items()]
+
+
 def seeds_of(study: dict[str, Any]) -> list[int]:
     """All seeds of the study."""
     return [seed for block in study["seeds"] for seed in parse_seeds(block)]

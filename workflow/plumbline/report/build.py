@@ -66,6 +66,7 @@ def page(content: Content) -> str:
     return environment.from_string((PAGE / "page.html").read_text(encoding="utf-8")).render(
         study=content.study,
         seeds=about.seeds_of(content.study),
+        protocols=about.protocols_of(content.study),
         measures=measures,
         colour=measure_colour,
         datasets=about.datasets_table(content.summaries),

@@ -44,7 +44,9 @@ KINDS = {
         "same (appendix D).",
     ),
     "mean-differences": Kind(
-        "correlation", "Whose ranking agrees more with leave-one-out, and where (Jain & Wallace’s Figures 3 to 5)."
+        "correlation",
+        "Whose ranking agrees more with leave-one-out, and where (Jain & Wallace’s Figures 3 to 5; as there, of a "
+        "BiLSTM and an average encoder with tanh attention).",
     ),
     "rule-graph": Kind("", "The rules of the workflow. An arrow runs from a rule to one that needs its files."),
 }

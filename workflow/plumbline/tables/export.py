@@ -21,6 +21,20 @@ LATEX_LAYOUT: dict[str, dict[str, Any]] = {
         "columns": ["predicted_class"],
         "values": "mean",
     },
+    "permutation": {
+        "keep": {"predicted_class": "all"},
+        "index": ["dataset", "model"],
+        "columns": ["max_attention_bin"],
+        "values": "median_change_mean",
+        "decimals": 3,
+    },
+    "adversarial_attention": {
+        "keep": {"predicted_class": "all"},
+        "index": ["dataset", "model", "epsilon"],
+        "columns": ["max_attention_bin"],
+        "values": "jsd_mean",
+        "decimals": 3,
+    },
 }
 
 
@@ -38,14 +52,17 @@ def write_everywhere(output: Any, name: str, frame: pd.DataFrame) -> None:
 def latex(name: str, frame: pd.DataFrame) -> str:
     """A table as a paper prints it, with booktabs rules; means ± spread over seeds where a layout is known."""
     layout = LATEX_LAYOUT.get(name)
+    if frame.empty:
+        return f"% The table {name} has no rows.\n"
     if layout is None:
         return _styled(frame.dropna(axis=1, how="all"))
     for column, value in layout["keep"].items():
         frame = frame[frame[column] == value]
     cells = frame.groupby([*layout["index"], *layout["columns"]], observed=True)[layout["values"]]
-    texts = cells.mean().map("{:.2f}".format)
+    number = f"{{:.{layout.get('decimals', 2)}f}}".format
+    texts = cells.mean().map(number)
     spread = cells.std(ddof=0)
-    texts = texts.where(cells.count() < 2, texts + " ± " + spread.map("{:.2f}".format))
+    texts = texts.where(cells.count() < 2, texts + " ± " + spread.map(number))
     return _styled(texts.unstack(layout["columns"]).fillna("").reset_index())
 
 
