@@ -97,7 +97,9 @@ def _settings(entry: dict[str, Any]) -> str:
         if key in ("kind", "measures", "datasets") or value in (None, {}, []):
             continue
         nested = value.items() if isinstance(value, dict) else [(None, value)]
-        words += [f"{key}.{inner} {setting}" if inner else f"{key} {setting}" for inner, setting in nested]
+        for inner, setting in nested:
+            told = " ".join(map(str, setting)) if isinstance(setting, list) else setting
+            words.append(f"{key}.{inner} {told}" if inner else f"{key} {told}")
     return ", ".join(words) or "defaults"
 
 
