@@ -6,7 +6,7 @@ BIN    := $(abspath $(VENV))/bin
 READY  := $(VENV)/.ready
 LOCK   := envs/requirements.lock
 
-.PHONY: run test unit pipeline realdata gpu lint bench generate clean help
+.PHONY: run test unit pipeline realdata browser gpu lint bench generate clean help
 
 run: $(READY)
 	PATH="$(BIN):$$PATH" snakemake --cores $(CORES) all
@@ -21,6 +21,10 @@ pipeline: $(READY)
 
 realdata: $(READY)
 	PATH="$(BIN):$$PATH" python -m pytest -m realdata
+
+browser: $(READY)
+	command -v chromium chromium-browser google-chrome > /dev/null || apt-get install --yes chromium
+	PATH="$(BIN):$$PATH" python -m pytest -m browser
 
 gpu: $(READY)
 	PATH="$(BIN):$$PATH" python -m pytest -m gpu

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.config.recipes import Preparation, Training
+from plumbline.config.recipes import PAIRED_TRAINING, Preparation, Training
 from plumbline.data.babi import babi, read_questions
 from plumbline.errors import PlumblineError
 from plumbline.registry import Registry
@@ -114,7 +114,7 @@ def test_only_the_test_file_of_the_task_is_needed(tmp_path: Path) -> None:
 def test_declared_recipes() -> None:
     for name in ("babi-1", "babi-2", "babi-3"):
         declaration = Registry().get("dataset", name)
-        recipe, training = Preparation(**declaration.preparation), Training(**declaration.training)
+        recipe, training = Preparation(**declaration.preparation), Training(**PAIRED_TRAINING | declaration.training)
         assert declaration.task == "question answering"
         assert (recipe.embedding.kind, recipe.embedding.dimensions) == ("random", 50)
         assert (training.epochs, training.batch_size, training.select_by) == (100, 50, "accuracy")

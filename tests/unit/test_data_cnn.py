@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.config.recipes import Preparation, Training
+from plumbline.config.recipes import PAIRED_TRAINING, Preparation, Training
 from plumbline.data.cnn import cnn
 from plumbline.data.corpus import Example
 from plumbline.data.prepare import prepare
@@ -92,7 +92,7 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
 
 def test_declared_recipes() -> None:
     declaration = Registry().get("dataset", "cnn")
-    recipe, training = Preparation(**declaration.preparation), Training(**declaration.training)
+    recipe, training = Preparation(**declaration.preparation), Training(**PAIRED_TRAINING | declaration.training)
     assert declaration.task == "question answering"
     assert (recipe.minimum_document_frequency, recipe.embedding.path) == (8, "vectors/wiki.simple.vec")
     assert (training.epochs, training.batch_size) == (25, 90)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.config.recipes import Preparation, Training
+from plumbline.config.recipes import PAIRED_TRAINING, Preparation, Training
 from plumbline.data.corpus import Example
 from plumbline.data.snli import snli
 from plumbline.errors import PlumblineError
@@ -80,7 +80,7 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
 
 def test_declared_recipes() -> None:
     declaration = Registry().get("dataset", "snli")
-    recipe, training = Preparation(**declaration.preparation), Training(**declaration.training)
+    recipe, training = Preparation(**declaration.preparation), Training(**PAIRED_TRAINING | declaration.training)
     assert declaration.task == "inference"
     assert (recipe.minimum_document_frequency, recipe.embedding.path) == (3, "vectors/glove.840B.300d.txt")
     assert (training.epochs, training.batch_size, training.reduction, training.no_decay) == (25, 128, "mean", [])

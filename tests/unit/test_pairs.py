@@ -255,6 +255,8 @@ def with_recipes(tmp_path, dataset_entry: dict, model_entry: dict):
 
 def test_datasets_say_how_their_study_trained_and_the_config_wins(tmp_path):
     found = with_recipes(tmp_path, {}, {})
+    assert found.trainings["asked", "bilstm-tanh"].reduction == "mean", "as for all questions"
+    assert found.trainings["mock-2", "bilstm-tanh"].reduction == "sum"
     assert (
         found.trainings["asked", "bilstm-tanh"].epochs == 100 and found.trainings["mock-2", "bilstm-tanh"].epochs == 8
     )

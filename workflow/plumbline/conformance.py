@@ -14,7 +14,6 @@ import pyarrow as pa
 import torch
 
 from plumbline import store
-from plumbline.data.corpus import PAIRED
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS
 from plumbline.errors import PlumblineError
@@ -22,7 +21,7 @@ from plumbline.models.batch import Batch, collate
 from plumbline.models.block import build
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.explained import Explained, scores_of
-from plumbline.registry import Declaration, Kind, Registry, load, needed
+from plumbline.registry import PAIRED, Declaration, Kind, Registry, load, needed
 
 WORDS, DIMENSIONS, CLASSES, ANSWERS = 40, 8, 2, 5
 TOLERANCE = 1e-6

@@ -45,6 +45,8 @@ FACTS: dict[str, dict[str, Any]] = {
     "protocol": {"needs": [], "least_measures": 1, "gpu": False, "equation": ""},
     "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
 }
+# The tasks whose texts have a second one beside them.
+PAIRED = ("question answering", "inference")
 OPTION_TYPES = {"Literal": Literal, "int": int, "float": float, "bool": bool, "str": str, "list": list, "dict": dict}
 T = TypeVar("T")
 

@@ -97,3 +97,14 @@ class Training(Recipe):
                 f"`first_eligible_epoch` is {self.first_eligible_epoch}, but `epochs` is {self.epochs}; lower it"
             )
         return self
+
+
+# What Jain & Wallace do otherwise for questions and inference than for one text. What a model, a dataset or the config
+# says goes before it.
+PAIRED_TRAINING = {
+    "epochs": 25,
+    "class_weights": "none",
+    "no_decay": [],
+    "reduction": "mean",
+    "select_by": "accuracy",
+}

@@ -9,9 +9,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
-from plumbline.config.recipes import Preparation, Recipe, Training
+from plumbline.config.recipes import PAIRED_TRAINING, Preparation, Recipe, Training
 from plumbline.errors import PlumblineError, nearest
-from plumbline.registry import Declaration, Kind, Registry, holds
+from plumbline.registry import PAIRED, Declaration, Kind, Registry, holds
 
 Split = Literal["train", "dev", "test"]
 TABLES = ("performance", "reproduction", "timings")
@@ -200,7 +200,8 @@ class Resolved:
         """The training and the options of a model on a dataset: what the two declare, then what the config sets."""
         data, of_data = self.declarations["dataset", dataset], self.study.datasets[dataset]
         net, of_net = self.declarations["model", model], self.study.models[model]
-        recipes = [net.training, data.training, of_net.training]
+        usual = PAIRED_TRAINING if data.task in PAIRED else {}
+        recipes = [usual, net.training, data.training, of_net.training]
         self.trainings[dataset, model] = _merged(Training, recipes, f"models.{model}.training")
         if of_data.training:
             recipes.append(of_data.training)

@@ -78,14 +78,7 @@ def read_questions(path: Path) -> list[Question]:
     task="question answering",
     counts={"train": 8500, "dev": 1500, "test": 1000},
     preparation={"embedding": {"kind": "random", "dimensions": 50}},
-    training={
-        "epochs": 100,
-        "batch_size": 50,
-        "class_weights": "none",
-        "no_decay": [],
-        "reduction": "mean",
-        "select_by": "accuracy",
-    },
+    training={"epochs": 100, "batch_size": 50},
 )
 def babi(raw: Path, seed: int, *, number: Literal[1, 2, 3] = 1) -> Corpus:
     """Questions that one, two or three sentences of a story answer, which are marked.

@@ -55,14 +55,7 @@ def _instance(lines: list[str], path: Path, last: int) -> tuple[list[str], str, 
         "minimum_document_frequency": 8,
         "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "dimensions": 300, "missing": "zeros"},
     },
-    training={
-        "epochs": 25,
-        "batch_size": 90,
-        "class_weights": "none",
-        "no_decay": [],
-        "reduction": "mean",
-        "select_by": "accuracy",
-    },
+    training={"batch_size": 90},
 )
 def cnn(raw: Path, seed: int) -> Corpus:
     """Sentences with a gap about a news article; the answer is one of the entities of the article.

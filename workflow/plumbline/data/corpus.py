@@ -9,8 +9,6 @@ import numpy as np
 from plumbline.errors import PlumblineError
 
 SPLITS = ("train", "dev", "test")
-# The tasks whose texts have a second one beside them.
-PAIRED = ("question answering", "inference")
 T = TypeVar("T")
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from plumbline.config.recipes import Preparation
-from plumbline.data.corpus import PAIRED, SPLITS, Corpus, Example
+from plumbline.data.corpus import SPLITS, Corpus, Example
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS, Vocabulary, build_vocabulary, encode
 from plumbline.errors import PlumblineError
+from plumbline.registry import PAIRED
 
 Numbered = tuple[int, Example]
 

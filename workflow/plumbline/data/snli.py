@@ -43,14 +43,7 @@ def parse_pair(line: str) -> tuple[str, str, str]:
         "minimum_document_frequency": 3,
         "embedding": {"kind": "file", "path": "vectors/glove.840B.300d.txt", "dimensions": 300, "missing": "zeros"},
     },
-    training={
-        "epochs": 25,
-        "batch_size": 128,
-        "class_weights": "none",
-        "no_decay": [],
-        "reduction": "mean",
-        "select_by": "accuracy",
-    },
+    training={"batch_size": 128},
 )
 def snli(raw: Path, seed: int) -> Corpus:
     """A premise and a hypothesis that it entails, contradicts or leaves open; undecided pairs are left out.

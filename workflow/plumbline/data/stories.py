@@ -20,14 +20,7 @@ WAYS = ["went", "moved", "walked", "travelled"]
     licence="MIT",
     task="question answering",
     preparation={"embedding": {"kind": "random", "dimensions": 50}},
-    training={
-        "epochs": 20,
-        "batch_size": 50,
-        "class_weights": "none",
-        "no_decay": [],
-        "reduction": "mean",
-        "select_by": "accuracy",
-    },
+    training={"epochs": 20, "batch_size": 50},
     model_options={"encoder=bilstm:hidden": 32, "encoder=cnn:hidden": 8, "encoder=average:hidden": 32},
 )
 def stories(

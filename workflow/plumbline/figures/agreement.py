@@ -16,16 +16,15 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Rectangle
 
 from plumbline.figures import style
+from plumbline.figures.classes import groups_of, head
 from plumbline.figures.intervals import interval
 
 BINS = np.linspace(-1, 1, 31)
 TICKS = [-1, -0.5, 0, 0.5, 1]
 TICK_LABELS = ["−1", "−.5", "0", ".5", "1"]
-# Above three classes the study draws only the whole; more histograms in one panel cannot be told apart.
-MOST_CLASSES = 3
 NOTHING = "No pair of measures has a defined Kendall τ here."
 
 
@@ -58,7 +57,9 @@ def tau_histogram(taus: pd.DataFrame, classes: list[str], title: str) -> Figure:
     measures = measures_of(taus)
     reference = style.reference_measure(measures)
     others = [measure for measure in measures if measure != reference]
-    taus, names, colours = _by_class(taus, classes)
+    groups = groups_of(taus, classes)
+    taus = pd.concat([group.rows.assign(**{"class": group.name}) for group in groups])
+    names, colours = [group.name for group in groups], [group.colour for group in groups]
     columns = min(3, len(others)) if len(others) < 9 else 4
     rows = ceil(len(others) / columns)
     with style.look():
@@ -73,21 +74,8 @@ def tau_histogram(taus: pd.DataFrame, classes: list[str], title: str) -> Figure:
         _leave_out(grid, len(others))
         figure.supxlabel(f"Kendall τ with {reference}", fontsize=8)
         figure.supylabel("share of texts", fontsize=8)
-        _head(figure, title, names, colours, taus["seed"].nunique())
+        head(figure, title, groups, _keys(taus["seed"].nunique()))
     return figure
-
-
-def _by_class(taus: pd.DataFrame, classes: list[str]) -> tuple[pd.DataFrame, list[str], list[str]]:
-    """The frame with a column `class` in words, the words that occur and their colours."""
-    found = sorted(taus["predicted_class"].unique())
-    if len(found) > MOST_CLASSES:
-        return taus.assign(**{"class": "all classes"}), ["all classes"], [style.BAR]
-    names = {number: classes[number] if number < len(classes) else f"class {number}" for number in found}
-    return (
-        taus.assign(**{"class": taus["predicted_class"].map(names)}),
-        list(names.values()),
-        [style.class_colour(number) for number in found],
-    )
 
 
 def _histogram(panel: Axes, taus: pd.DataFrame, other: str, names: list[str], colours: list[str]) -> None:
@@ -153,22 +141,13 @@ def _leave_out(grid: np.ndarray, used: int) -> None:
             panel.tick_params(labelbottom=True)
 
 
-def _head(figure: Figure, title: str, names: list[str], colours: list[str], seeds: int) -> None:
-    keys: list[Patch | Line2D] = [
-        Patch(color=colour, alpha=0.6, label=name) for name, colour in zip(names, colours, strict=True)
-    ]
-    keys.append(Line2D([], [], color=style.FAINT, marker="v", markersize=4.5, label="mean, 95 % interval over texts"))
+def _keys(seeds: int) -> list[Line2D]:
+    """What the marks above the bars are."""
+    keys = [Line2D([], [], color=style.FAINT, marker="v", markersize=4.5, label="mean, 95 % interval over texts")]
     if seeds > 1:
         each = f"each of {seeds} seeds"
         keys.append(Line2D([], [], color=style.INK, marker=".", markersize=4, linestyle="", label=each))
-    for columns in range(len(keys), 0, -1):
-        legend = figure.legend(
-            handles=keys, loc="outside upper left", ncols=columns, title=title, alignment="left", title_fontsize=9
-        )
-        # Names of classes may be long: as many columns as the width takes.
-        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
-            break
-        legend.remove()
+    return keys
 
 
 def tau_matrix(taus: pd.DataFrame, title: str) -> Figure:

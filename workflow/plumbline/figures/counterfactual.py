@@ -12,15 +12,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
-from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, PathPatch
+from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from scipy.stats import gaussian_kde
 
 from plumbline.figures import style
+from plumbline.figures.classes import Group, groups_of, head
 from plumbline.figures.intervals import interval
-from plumbline.protocols.counterfactual import BINS, MOST_CLASSES, bin_of
+from plumbline.protocols.counterfactual import BINS, bin_of
 
 # The columns that these figures read, in the order of the tables.
 CHANGES = ["seed", "split", "instance", "predicted_class", "max_attention", "median_change"]
@@ -40,37 +40,12 @@ DIVERGENCE = "JSD between the attention and its farthest adversary"
 NO_TEXTS = "No text was scored here."
 
 
-class Group(NamedTuple):
-    """The rows of a predicted class, with its name and colour."""
-
-    name: str
-    colour: str
-    rows: pd.DataFrame
-
-
 class Half(NamedTuple):
     """Where a violin lies: the line it grows from, and how far it may go to one side and the other."""
 
     line: float
     up: float
     down: float
-
-
-def groups_of(frame: pd.DataFrame, classes: list[str]) -> list[Group]:
-    """The rows of each predicted class; above three classes all rows together, as in the study."""
-    found = sorted(frame["predicted_class"].unique())
-    if len(found) > MOST_CLASSES:
-        return [Group("all classes", style.BAR, frame)]
-    # Of many classes two may have the same colour; then those that are there are coloured in turn.
-    few = len(classes) <= len(style.CLASSES)
-    return [
-        Group(
-            classes[number] if number < len(classes) else f"class {number}",
-            style.class_colour(number if few else place),
-            frame[frame["predicted_class"] == number],
-        )
-        for place, number in enumerate(found)
-    ]
 
 
 def permutation_violins(changes: pd.DataFrame, classes: list[str], title: str) -> Figure:
@@ -86,7 +61,7 @@ def permutation_violins(changes: pd.DataFrame, classes: list[str], title: str) -
         _violins(panel, groups, (0, 1))
         panel.set(xlim=(0, end), xlabel="median change in output, ½ Σ |Δp|", ylabel=WEIGHT)
         _count(panel, groups)
-        _head(figure, title, groups, _violin_keys(groups))
+        head(figure, title, groups, _violin_keys(groups))
     return figure
 
 
@@ -106,7 +81,7 @@ def jsd_violins(divergences: pd.DataFrame, classes: list[str], title: str) -> Fi
         _count(panels[-1], groups)
         figure.supxlabel(DIVERGENCE, fontsize=8)
         figure.supylabel(WEIGHT, fontsize=8)
-        _head(figure, title, groups, _violin_keys(groups))
+        head(figure, title, groups, _violin_keys(groups))
     return figure
 
 
@@ -133,7 +108,7 @@ def jsd_histogram(divergences: pd.DataFrame, classes: list[str], title: str) -> 
         seeds = divergences["seed"].nunique()
         if seeds > 1:
             keys.append(_mark(".", style.INK, 4, f"each of {seeds} seeds"))
-        _head(figure, title, groups, keys)
+        head(figure, title, groups, keys)
     return figure
 
 
@@ -331,18 +306,3 @@ def _violin_keys(groups: list[Group]) -> list[Line2D]:
     if any(0 < count < FEWEST for row in counts_of(groups) for count in row):
         keys.append(_mark("o", style.FAINT, 3.2, "single texts"))
     return keys
-
-
-def _head(figure: Figure, title: str, groups: list[Group], keys: list[Line2D]) -> None:
-    """Title and legend, in as many columns as the width takes; names of classes may be long."""
-    # A dollar sign in a class's name opens no formula.
-    labels = [group.name.replace("$", r"\$") for group in groups]
-    patches = [Patch(color=group.colour, alpha=0.6, label=label) for group, label in zip(groups, labels, strict=True)]
-    handles: list[Patch | Line2D] = [*patches, *keys]
-    for columns in range(len(handles), 0, -1):
-        legend: Legend = figure.legend(
-            handles=handles, loc="outside upper left", ncols=columns, title=title, alignment="left", title_fontsize=9
-        )
-        if columns == 1 or legend.get_window_extent().width < 0.97 * figure.bbox.width:
-            break
-        legend.remove()

@@ -1,0 +1,52 @@
+"""What figures by predicted class share: the rows of each class with its name and colour, and title with legend."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from plumbline.figures import style
+from plumbline.protocols.counterfactual import MOST_CLASSES
+
+
+class Group(NamedTuple):
+    """The rows of a predicted class, with its name and colour."""
+
+    name: str
+    colour: str
+    rows: pd.DataFrame
+
+
+def groups_of(frame: pd.DataFrame, classes: list[str]) -> list[Group]:
+    """The rows of each predicted class; above three classes all rows together, as in the study."""
+    found = sorted(frame["predicted_class"].unique())
+    if len(found) > MOST_CLASSES:
+        return [Group("all classes", style.BAR, frame)]
+    # Of many classes two may have the same colour; then those that are there are coloured in turn.
+    few = len(classes) <= len(style.CLASSES)
+    return [
+        Group(
+            classes[number] if number < len(classes) else f"class {number}",
+            style.class_colour(number if few else place),
+            frame[frame["predicted_class"] == number],
+        )
+        for place, number in enumerate(found)
+    ]
+
+
+def head(figure: Figure, title: str, groups: Sequence[Group], keys: Sequence[Line2D]) -> None:
+    """Title and legend, in as many columns as the width takes; names of classes may be long."""
+    # A dollar sign in a class's name opens no formula.
+    labels = [group.name.replace("$", r"\$") for group in groups]
+    patches = [Patch(color=group.colour, alpha=0.6, label=label) for group, label in zip(groups, labels, strict=True)]
+    handles: list[Patch | Line2D] = [*patches, *keys]
+    for columns in range(len(handles), 0, -1):
+        legend = figure.legend(
+            handles=handles, loc="outside upper left", ncols=columns, title=title, alignment="left", title_fontsize=9
+        )
+        if columns == 1 or legend.get_window_extent().width < 0.97 * figure.bbox.width:
+            break
+        legend.remove()
