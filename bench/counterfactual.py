@@ -12,9 +12,9 @@ from plumbline.data.instances import Instances
 from plumbline.models.attention import masked_softmax
 from plumbline.models.batch import collate
 from plumbline.models.budget import USEFUL_TOKENS
+from plumbline.models.distances import jensen_shannon
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.adversarial_attention import AdversarialAttention
-from plumbline.protocols.counterfactual import jensen_shannon
 from plumbline.protocols.permutation import permuted
 
 PERMUTATIONS = 100

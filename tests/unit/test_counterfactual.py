@@ -13,9 +13,10 @@ from plumbline.conformance import example_instances, example_model, whole_batch
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.attention import masked_softmax
+from plumbline.models.distances import jensen_shannon, total_variation
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.adversarial_attention import ROUNDING, AdversarialAttention, Search, divergence_slope, search
-from plumbline.protocols.counterfactual import BINS, bin_of, jensen_shannon, total_variation
+from plumbline.protocols.counterfactual import BINS, bin_of
 from plumbline.protocols.permutation import Permutation, permuted
 from plumbline.registry import Registry
 

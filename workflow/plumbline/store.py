@@ -210,9 +210,61 @@ declare(
     },
     required=["dataset", "variant", "model", "seed", "predicted_class", "epsilon", "max_attention_bin", "n"],
 )
+# Where a model looks: `heads` rows of weights end to end, each with one number per word.
+declare(
+    "attention",
+    1,
+    {"seed": pa.int64(), **INSTANCE_KEY, "heads": pa.int32(), "attention": NUMBERS},
+    required=["seed", "split", "instance", "heads", "attention"],
+)
+# One row per seed of the adversary and split that chooses its epoch; scores are of the test split at that epoch.
+declare(
+    "adversary",
+    1,
+    {
+        **CELL,
+        "adversary": WORD,
+        "objective": WORD,
+        "strength": pa.float64(),
+        "base_seed": pa.int64(),
+        "seed": pa.int64(),
+        "selected_on": WORD,
+        "epoch": pa.int32(),
+        "epochs": pa.int32(),
+        "f1": pa.float64(),
+        "tvd": pa.float64(),
+        "jsd": pa.float64(),
+        "attefa": pa.float64(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["dataset", "variant", "model", "adversary", "objective", "base_seed", "seed", "selected_on", "status"],
+)
+# One row per other seed and instance; class, length and largest weight are the base seed's.
+declare(
+    "seed_variance_scores",
+    1,
+    {**PREDICTED, "base_seed": pa.int64(), "max_attention": pa.float64(), "jsd": pa.float64(), "tvd": pa.float64()},
+    required=["seed", "split", "instance", "base_seed", "max_attention", "jsd", "tvd"],
+)
+declare(
+    "seed_variance",
+    1,
+    {
+        **CELL,
+        "base_seed": pa.int64(),
+        "seed": pa.int64(),
+        "max_attention_bin": WORD,
+        "n": pa.int32(),
+        "tvd_mean": pa.float64(),
+        "jsd_mean": pa.float64(),
+        **{f"jsd_{quartile}": pa.float64() for quartile in QUARTILES},
+    },
+    required=["dataset", "variant", "model", "base_seed", "seed", "max_attention_bin", "n"],
+)
 declare(
     "reproduction",
-    2,
+    3,
     {
         "study": WORD,
         "table": WORD,
@@ -221,6 +273,8 @@ declare(
         "measure_a": WORD,
         "measure_b": WORD,
         "predicted_class": WORD,
+        "seed": pa.int64(),
+        "selected_on": WORD,
         "metric": WORD,
         "published": pa.float64(),
         "published_spread": pa.float64(),

@@ -14,14 +14,9 @@ from plumbline.errors import PlumblineError
 from plumbline.models.amsgrad import AmsGrad
 from plumbline.models.attention import masked_softmax
 from plumbline.models.batch import Batch
+from plumbline.models.distances import entropy_slope, jensen_shannon, total_variation
 from plumbline.models.evaluator import Evaluator
-from plumbline.protocols.counterfactual import (
-    by_class_and_bin,
-    entropy_slope,
-    jensen_shannon,
-    quartiles,
-    total_variation,
-)
+from plumbline.protocols.counterfactual import by_class_and_bin, quartiles
 from plumbline.protocols.explained import Explained, instance_columns
 from plumbline.registry import protocol
 

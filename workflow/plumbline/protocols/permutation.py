@@ -11,8 +11,9 @@ from tqdm import tqdm
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
+from plumbline.models.distances import total_variation
 from plumbline.models.evaluator import Evaluator
-from plumbline.protocols.counterfactual import by_class_and_bin, quartiles, total_variation
+from plumbline.protocols.counterfactual import by_class_and_bin, quartiles
 from plumbline.protocols.explained import Explained, instance_columns
 from plumbline.registry import protocol
 
