@@ -24,6 +24,11 @@ if {"diabetes", "anemia"} & set(kinds("dataset").values()):
     include: "rules/mimic.smk"
 
 
+if ADVERSARIES:
+
+    include: "rules/adversary.smk"
+
+
 if AGREEMENT:
 
     include: "rules/agreement.smk"

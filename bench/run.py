@@ -12,6 +12,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
+import adversary
 import counterfactual
 import kendall
 import measures
@@ -27,6 +28,7 @@ GROUPS = {
     "measures": "measures: leave-one-out and gradients, a minute or two",
     "counterfactual": "counterfactual: permuted and adversarial attention, two minutes",
     "training": "training: a block of five seeds, a minute or two",
+    "adversary": "adversary: nine seeds of adversaries, two minutes",
     "memory": "memory: peaks at two token budgets, a minute",
     "precision": "precision: F1 and tau by arithmetic of training, on a GPU and with --data only",
 }
@@ -52,6 +54,8 @@ def rows(groups: list[str], devices: list[str], prepared: list[Path], epochs: in
             yield from counterfactual.rows(device, prepared)
         if "training" in groups:
             yield from training.rows(device, prepared, epochs)
+        if "adversary" in groups:
+            yield from adversary.rows(device)
 
 
 def main() -> None:

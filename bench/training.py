@@ -70,7 +70,7 @@ def first_epoch(task: Task, seed: int, device: str) -> list[float]:
     rows = split_rows(task.splits, task.classes, task.training, device)
     torch.manual_seed(seed)
     budget, record = Budget(), device == "cuda"
-    learner = Learner(task.build(), seed, rows["train"], rows["dev"], task.training, budget, record=record)
+    learner = Learner(task.build(), seed, rows, task.training, budget, record=record)
     totals = [0.0]
     counts = learner.begin_epoch()
     for number in range(len(counts)):
@@ -88,7 +88,7 @@ def replayed(task: Task) -> float:
     learners = []
     for seed in SEEDS:
         torch.manual_seed(seed)
-        learners.append(Learner(task.build(), seed, rows["train"], rows["dev"], task.training, Budget(), record=True))
+        learners.append(Learner(task.build(), seed, rows, task.training, Budget(), record=True))
 
     def epoch() -> None:
         for number in range(task.steps):

@@ -11,7 +11,7 @@ LIBRARY = Path(workflow.basedir, "workflow")
 sys.path.insert(0, str(LIBRARY))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")])))
 
-from plumbline.config.runs import list_runs
+from plumbline.config.runs import Cell, list_runs
 from plumbline.config.study import located, parse_seeds, resolve, with_plugins_located
 from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vectors_of
 from plumbline.errors import PlumblineError
@@ -43,8 +43,8 @@ def one_of(names):
 wildcard_constraints:
     dataset=one_of(STUDY.datasets),
     variant="plain",
-    model=one_of(STUDY.models),
-    seeds=one_of(STUDY.seeds),
+    model=one_of([*STUDY.models, *RESOLVED.derived]),
+    seeds=one_of({*STUDY.seeds, *(block for derived in RESOLVED.derived.values() for block in derived.seeds)}),
     measure=one_of(STUDY.measures),
     protocol=one_of(STUDY.protocols),
 
@@ -92,6 +92,14 @@ def training(wildcards):
 
 def model_options(wildcards):
     return RESOLVED.model_options[wildcards.dataset, wildcards.model]
+
+
+def against(wildcards):
+    """What a model's training reads of another: the objective with its strength, and the other's seed."""
+    derived = RESOLVED.derived.get(wildcards.model)
+    if derived is None:
+        return {}
+    return dict(base_seed=derived.base_seed, objective=derived.objective, strength=derived.strength)
 
 
 def seeds(wildcards):
@@ -186,6 +194,50 @@ def cells(path, of=RUNS.cells):
     return [path.replace("{cell}", folder(cell)) for cell in of]
 
 
+# The adversaries by the config's names of them, and their cells with what the tables tell of each.
+ADVERSARIES = list(STUDY.adversaries)
+
+
+def of_base(wildcards, table):
+    """A table of the model that a model's training reads, if it reads one."""
+    derived = RESOLVED.derived.get(wildcards.model)
+    if derived is None:
+        return []
+    return f"results/models/{wildcards.dataset}/{wildcards.variant}/{derived.base}/{derived.base_block}/{table}.parquet"
+
+
+def attended(wildcards):
+    """The seeds and splits whose attention is told: all that a derived model reads, and of an adversary what the report
+    shows, which is its first seed."""
+    readers = [derived for derived in RESOLVED.derived.values() if derived.base == wildcards.model]
+    reading = [derived.base_seed for derived in readers if derived.base_block == wildcards.seeds]
+    shown = parse_seeds(wildcards.seeds)[:1] if wildcards.model in RESOLVED.derived else []
+    return sorted({*reading, *shown}), ["train", "dev", "test"] if reading else STUDY.explain
+
+
+def adversary_cells():
+    """Each cell of adversaries as the table names it: the base model, its seed and the objective are columns."""
+    told = []
+    for cell in RUNS.adversaries:
+        derived = RESOLVED.derived[cell.model]
+        training = RESOLVED.trainings[cell.dataset, cell.model]
+        told.append(
+            dict(
+                dataset=cell.dataset,
+                variant=cell.variant,
+                model=derived.base,
+                adversary=derived.adversary,
+                objective=derived.objective,
+                strength=derived.strength,
+                base_seed=derived.base_seed,
+                selected_on=[training.select_on, *training.also_select_on],
+                first=training.first_eligible_epoch,
+                patience=training.patience,
+            )
+        )
+    return told
+
+
 def scores(wildcards):
     """Files of all cells that a protocol scores."""
     return cells(f"results/scores/{wildcards.protocol}/{{cell}}.parquet", RUNS.scored[wildcards.protocol])
@@ -203,11 +255,22 @@ def compared(wildcards):
     return RUNS.measures[wildcards.model] if asks else []
 
 
+def looking():
+    """The cells whose attention is told, each once: those that a derived model reads, and the adversaries."""
+    read = [
+        Cell(cell.dataset, cell.variant, RESOLVED.derived[cell.model].base, RESOLVED.derived[cell.model].base_block)
+        for cell in [*RUNS.cells, *RUNS.adversaries]
+        if cell.model in RESOLVED.derived
+    ]
+    return sorted({*read, *RUNS.adversaries})
+
+
 def manifests():
     """The manifest of every heavy job of the study."""
     return [
         *(f"results/data/{dataset}/manifest.json" for dataset in STUDY.datasets),
-        *cells("results/models/{cell}/manifest.json"),
+        *cells("results/models/{cell}/manifest.json", [*RUNS.cells, *RUNS.adversaries]),
+        *cells("results/models/{cell}/attention.json", looking()),
         *(path.replace(".parquet", ".json") for cell in RUNS.cells for path in importances(cell)),
         *(
             path
@@ -218,7 +281,7 @@ def manifests():
 
 
 def tables_of_study():
-    names = ["performance", "timings", "reproduction", *STUDY.protocols]
+    names = ["performance", *(["adversary"] if ADVERSARIES else []), "timings", "reproduction", *STUDY.protocols]
     return [f"results/tables/{name}.{suffix}" for name in names for suffix in ("parquet", "csv")]
 
 

@@ -41,6 +41,7 @@ rule reproduction:
         datasets=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
         performance="results/tables/performance.parquet",
         agreement=f"results/tables/{AGREEMENT}.parquet" if AGREEMENT else [],
+        adversary="results/tables/adversary.parquet" if ADVERSARIES else [],
     output:
         parquet="results/tables/reproduction.parquet",
         csv="results/tables/reproduction.csv",
@@ -51,8 +52,10 @@ rule reproduction:
         ENVIRONMENT
     params:
         datasets=kinds("dataset"),
-        models=kinds("model"),
+        # Published numbers are about models that read no other.
+        models={model: kind for model, kind in kinds("model").items() if model not in RESOLVED.derived},
         measures=kinds("measure"),
+        dataset_options={dataset: RESOLVED.options["dataset", dataset] for dataset in STUDY.datasets},
         select_on={
             dataset: {model: RESOLVED.trainings[dataset, model].select_on for model in STUDY.models}
             for dataset in STUDY.datasets

@@ -3,6 +3,9 @@ rule train:
         instances="results/data/{dataset}/{variant}/instances.parquet",
         summary="results/data/{dataset}/dataset.json",
         embedding="results/data/{dataset}/embedding.safetensors",
+        # Of the model that this one reads, if it does.
+        predictions=lambda wildcards: of_base(wildcards, "predictions"),
+        attention=lambda wildcards: of_base(wildcards, "attention"),
     output:
         weights=f"results/models/{CELL}/weights.safetensors",
         history=f"results/models/{CELL}/history.parquet",
@@ -27,7 +30,39 @@ rule train:
         options=model_options,
         trainable=trainable,
         training=training,
+        against=against,
         seeds=seeds,
         code=code("train", "model"),
     script:
         "../workflow/scripts/train.py"
+
+
+rule attend:
+    input:
+        instances="results/data/{dataset}/{variant}/instances.parquet",
+        summary="results/data/{dataset}/dataset.json",
+        weights=f"results/models/{CELL}/weights.safetensors",
+    output:
+        attention=f"results/models/{CELL}/attention.parquet",
+        manifest=f"results/models/{CELL}/attention.json",
+    log:
+        f"results/logs/attend/{CELL}.log",
+    benchmark:
+        f"results/benchmarks/attend/{CELL}.tsv"
+    retries: 1
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        **COMPUTE,
+        gpu=1,
+        mem_mb=doubling(4000),
+        runtime=doubling(60),
+    params:
+        model=pointer("model"),
+        options=model_options,
+        seeds=lambda wildcards: attended(wildcards)[0],
+        splits=lambda wildcards: attended(wildcards)[1],
+        code=code("attend", "model"),
+    script:
+        "../workflow/scripts/attend.py"

@@ -1,5 +1,7 @@
 """The token budget: chosen from the memory there is, halved when it runs out."""
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -120,3 +122,21 @@ def test_nothing_is_tried_where_the_budget_is_known():
     settled = Budget()
     settled.tokens = 50
     assert settled.settle(None, 15, never) == 50
+
+
+def test_a_tried_pass_is_forgotten():
+    """What it left would tie the model's gradients to the stream it ran on, which breaks recordings."""
+
+    class Watched(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = torch.nn.Embedding(10, 4)
+
+        def forward(self, batch):
+            once = self.embedding(batch.ids).tanh()  # A step that keeps its own output.
+            self.seen = weakref.ref(once)
+            return Output(once.sum(1))
+
+    model = Watched()
+    bytes_per_token(model, example(15))
+    assert model.seen() is None

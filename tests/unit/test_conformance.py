@@ -75,3 +75,39 @@ def test_measures_meet_frozen_models_with_gradients_on(tmp_path: Path):
         "    return Importances([length[i][m] for i, m in zip(instances.ids, instances.maskable)])\n"
     )
     assert check("measure", "norms", Registry([plugin])) == []
+
+
+BROKEN_HEADS = {
+    "none": ("Output(o.logits, o.attention)", "it provides 'heads', but its output has none."),
+    "flat": ("o._replace(heads=o.attention)", "its `heads` came as (12, 15), not [B, K, L]."),
+    "turned": ("o._replace(heads=o.heads.mT)", "its `heads` came as (12, 15, 4), not [B, K, L]."),
+    "halved": ("o._replace(heads=o.heads / 2)", "one of its heads does not sum to 1."),
+    "everywhere": (
+        "o._replace(heads=torch.full_like(o.heads, 1 / 15))",
+        "one of its heads falls on special tokens or padding.",
+    ),
+    "one": ("o._replace(attention=o.heads[:, 0])", "its attention is not the mean of its heads."),
+    "swapped": (
+        "o._replace(heads=o.heads.flip(1))",
+        "its decode does not take several sets of heads at once, [..., B, K, L].",
+    ),
+    "other": (
+        "o._replace(logits=2 * o.logits)",
+        "its parts encode, attend and decode do not give what the whole gives.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_HEADS)
+def test_broken_heads_are_noticed(name, tmp_path: Path):
+    body, complaint = BROKEN_HEADS[name]
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "import torch\nfrom plumbline.models.classifier import MultiHeadClassifier, Output\n"
+        "from plumbline.registry import model\n\n"
+        f'@model("{name}", provides=["heads"])\nclass Broken(MultiHeadClassifier):\n    """Broken on purpose."""\n\n'
+        "    def forward(self, batch, embedded=None):\n        o = super().forward(batch, embedded)\n"
+        f"        return {body}\n"
+    )
+    faults = check("model", name, Registry([plugin]))
+    assert f"The model '{name}': {complaint}" in faults, faults

@@ -89,6 +89,54 @@ def test_lengths_places_and_labels_are_drawn_evenly(raw: Path) -> None:
     assert 0 < sum(example.label for example in training[:100]) < 100
 
 
+@pytest.mark.parametrize(
+    ("position", "length", "count", "window"),
+    [
+        ("start", 12, 2, range(4)),
+        ("middle", 12, 2, range(4, 8)),
+        ("end", 12, 2, range(8, 12)),
+        ("start", 11, 2, range(3)),
+        ("middle", 11, 2, range(4, 7)),
+        ("end", 11, 2, range(8, 11)),
+        ("start", 12, 6, range(6)),
+        ("middle", 12, 6, range(3, 9)),
+        ("middle", 12, 7, range(2, 9)),
+        ("end", 12, 6, range(6, 12)),
+        ("middle", 12, 12, range(12)),
+        ("end", 1, 1, range(1)),
+        ("any", 12, 2, range(12)),
+    ],
+)
+def test_position_of_informative_words(raw: Path, position: str, length: int, count: int, window: range) -> None:
+    options = SMALL | {"shortest": length, "longest": length, "informative": count, "position": position}
+    found = [
+        [place for place, word in enumerate(example.tokens) if word != FILLER]
+        for example in declared("mock-1", raw, **options).examples
+    ]
+    assert {len(places) for places in found} == {count}
+    assert {place for places in found for place in places} == set(window)
+
+
+def test_strength_of_informative_words(raw: Path) -> None:
+    rows = {"bad": -1.0, "awful": -3.0, "poor": -2.0, "sad": -2.0, "good": 1.0, "great": 3.0, "fine": 1.5, "nice": 1.2}
+    lines = [*(f"{word}\t{valence}" for word, valence in rows.items()), "GOOD\t4.0"]
+    (raw / "vader/vader_lexicon.txt").write_text("\n".join(lines))
+    # The medians are 2 and 1.35; the second GOOD does not count.
+    lists = {"weak": (["bad"], ["good", "nice"]), "strong": (["awful", "poor", "sad"], ["great", "fine"])}
+    for strength, expected in lists.items():
+        assert vader_words(raw, strength) == expected
+        corpus = declared("mock-2", raw, **SMALL, strength=strength)
+        assert set(corpus.vocabulary or []) == {FILLER, *expected[0], *expected[1]}
+        for label in (0, 1):
+            used = {word for example in corpus.examples if example.label == label for word in example.tokens}
+            assert used == {FILLER, *expected[label]}
+
+
+def test_strength_needs_valences_that_differ(raw: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"vader_lexicon.txt' holds no weak negative word; get the file again\."):
+        declared("mock-1", raw, strength="weak")
+
+
 def test_seed_and_sizes(raw: Path) -> None:
     first, again, other = (declared("mock-1", raw, seed, **SMALL).examples for seed in (0, 0, 1))
     assert first == again != other
@@ -113,6 +161,10 @@ def test_vocabulary_holds_both_lists(raw: Path) -> None:
         ({"informative": 0, "share": 1.5}, "`informative` is 0 and `share` is 1.5; set one of them"),
         ({"informative": 51}, "`informative` is 51, more than the 50 words of the `shortest` text."),
         ({"shortest": 0}, "`shortest` is 0 and `longest` is 100; texts need 1 <= shortest <= longest."),
+        (
+            {"strength": "weak", "words": "opinion-lexicon"},
+            "`strength` is weak, but the words of `opinion-lexicon` have no valence; leave it at any.",
+        ),
         ({"longest": 49}, "`shortest` is 50 and `longest` is 49; texts need 1 <= shortest <= longest."),
     ],
 )

@@ -7,12 +7,16 @@ import pytest
 import torch
 from torch import nn
 
+from plumbline.attribution.attention import attention
 from plumbline.conformance import CLASSES, DIMENSIONS, WORDS, example_instances, example_model
 from plumbline.data.instances import Texts
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import collate, plan
-from plumbline.models.classifier import Head, Output
+from plumbline.models.classifier import AttentionClassifier, Head, Output
+from plumbline.models.encoders import GRU, BiLSTM, Transformer
 from plumbline.models.evaluator import Evaluator
+from plumbline.protocols.adversarial_attention import AdversarialAttention
+from plumbline.protocols.permutation import permuted
 from plumbline.registry import Registry
 
 REGISTRY = Registry()
@@ -34,6 +38,8 @@ def numpy_attention(w, hidden, kind):
     if kind == "tanh":
         scores = np.tanh(hidden @ w["attention.project.weight"].T + w["attention.project.bias"])
         scores = scores @ w["attention.score.weight"][0]
+    elif kind == "uniform":
+        scores = np.zeros(len(hidden))
     else:
         scores = hidden @ w["attention.score.weight"][0] / np.sqrt(hidden.shape[1])
     return np.concatenate([[0], softmax(scores[1:-1]), [0]])
@@ -54,13 +60,56 @@ def numpy_lstm(w, prefix, inputs):
     return np.array(outputs)
 
 
+def numpy_gru(w, prefix, inputs):
+    """Gates in the order reset, update, new."""
+    h = np.zeros(w[f"{prefix}.weight_hh_l0"].shape[1])
+    outputs = []
+    for x in inputs:
+        enters = np.split(w[f"{prefix}.weight_ih_l0"] @ x + w[f"{prefix}.bias_ih_l0"], 3)
+        recurs = np.split(w[f"{prefix}.weight_hh_l0"] @ h + w[f"{prefix}.bias_hh_l0"], 3)
+        r, z = (1 / (1 + np.exp(-(a + b))) for a, b in zip(enters[:2], recurs[:2], strict=True))
+        h = (1 - z) * np.tanh(enters[2] + r * recurs[2]) + z * h
+        outputs.append(h)
+    return np.array(outputs)
+
+
+def numpy_transformer(w, inputs, heads=4):
+    def linear(x, name):
+        return x @ w[f"encoder.{name}.weight"].T + w[f"encoder.{name}.bias"]
+
+    def norm(x, name):
+        scaled = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+        return scaled * w[f"encoder.{name}.weight"] + w[f"encoder.{name}.bias"]
+
+    hidden = linear(inputs, "linear")
+    length, size = hidden.shape
+    for t in range(length):
+        for i in range(size // 2):
+            angle = t / 10000 ** (2 * i / size)
+            hidden[t, i] += np.sin(angle)
+            hidden[t, size // 2 + i] += np.cos(angle)
+    for layer in ("layers.0", "layers.1"):
+        query, key, value = np.split(linear(norm(hidden, f"{layer}.norm"), f"{layer}.project"), 3, axis=1)
+        mixed = []
+        for part in np.split(np.arange(size), heads):
+            scores = query[:, part] @ key[:, part].T / np.sqrt(len(part))
+            mixed.append(np.array([softmax(row) for row in scores]) @ value[:, part])
+        hidden = hidden + linear(np.concatenate(mixed, axis=1), f"{layer}.join")
+        inner = np.maximum(linear(norm(hidden, f"{layer}.feed.0"), f"{layer}.feed.1"), 0)
+        hidden = hidden + linear(inner, f"{layer}.feed.3")
+    return norm(hidden, "norm")
+
+
 def numpy_encoder(w, kind, embedded):
     if kind == "average":
         return np.tanh(embedded @ w["encoder.linear.weight"].T + w["encoder.linear.bias"])
-    if kind == "bilstm":
-        ahead = numpy_lstm(w, "encoder.forwards", embedded)
-        back = numpy_lstm(w, "encoder.backwards", embedded[::-1])[::-1]
+    if kind in ("bilstm", "gru"):
+        read = {"bilstm": numpy_lstm, "gru": numpy_gru}[kind]
+        ahead = read(w, "encoder.forwards", embedded)
+        back = read(w, "encoder.backwards", embedded[::-1])[::-1]
         return np.concatenate([ahead, back], axis=1)
+    if kind == "transformer":
+        return numpy_transformer(w, embedded)
     parts = []
     for i, width in enumerate((1, 3, 5, 7)):
         kernel, bias = w[f"encoder.convolutions.{i}.weight"], w[f"encoder.convolutions.{i}.bias"]
@@ -70,7 +119,7 @@ def numpy_encoder(w, kind, embedded):
     return np.concatenate(parts, axis=1)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "bag-of-words"])
+@pytest.mark.parametrize("name", [name for name in MODELS if name.endswith(("-tanh", "-dot", "-uniform"))])
 def test_classifier_equals_numpy(name):
     encoder, attention = name.split("-")
     model = example_model(REGISTRY.get("model", name)).eval()
@@ -87,7 +136,9 @@ def test_classifier_equals_numpy(name):
 
 def test_sizes_of_the_study():
     sizes = {name: example_model(REGISTRY.get("model", name)).encoder.size for name in MODELS if "-tanh" in name}
-    assert sizes == {"bilstm-tanh": 256, "cnn-tanh": 256, "average-tanh": 128}
+    assert sizes == {
+        "bilstm-tanh": 256, "cnn-tanh": 256, "average-tanh": 128, "gru-tanh": 256, "transformer-tanh": 128
+    }  # fmt: skip
     attention = example_model(REGISTRY.get("model", "bilstm-tanh")).attention
     assert attention.project.weight.shape == (128, 256) and attention.score.bias is None
 
@@ -115,8 +166,9 @@ def test_probabilities_do_not_depend_on_batch_or_order(name, budget):
     np.testing.assert_allclose(shuffled, whole[order], atol=1e-6)
 
 
-def test_extra_padding_changes_nothing():
-    model = example_model(REGISTRY.get("model", "cnn-tanh")).eval()
+@pytest.mark.parametrize("name", ["cnn-tanh", "transformer-tanh"])
+def test_extra_padding_changes_nothing(name):
+    model = example_model(REGISTRY.get("model", name)).eval()
     ids, free = INSTANCES.ids[3], INSTANCES.maskable[3]
     longest = max(INSTANCES.ids, key=len)
     with torch.no_grad():
@@ -159,3 +211,80 @@ def test_padding_vector_stays_zero():
     model = example_model(REGISTRY.get("model", "bilstm-tanh"))
     assert model.embedding.padding_idx == 0 and model.embedding.weight.shape == (WORDS, DIMENSIONS)
     assert model.embedding.weight[0].abs().sum() == 0
+
+
+@pytest.mark.parametrize(("encoder", "layer"), [(BiLSTM, nn.LSTM), (GRU, nn.GRU)])
+def test_recurrent_encoders_are_torchs_in_both_directions(encoder, layer):
+    torch.manual_seed(0)
+    ours, theirs = encoder(DIMENSIONS, 6), layer(DIMENSIONS, 6, batch_first=True, bidirectional=True)
+    theirs.load_state_dict(
+        {name: getattr(ours.forwards, name) for name, _ in ours.forwards.named_parameters()}
+        | {f"{name}_reverse": getattr(ours.backwards, name) for name, _ in ours.backwards.named_parameters()}
+    )
+    batch = collate(INSTANCES.ids, INSTANCES.maskable)
+    embedded = torch.randn(*batch.ids.shape, DIMENSIONS)
+    hidden = ours(embedded, batch)
+    told = ours.summary(hidden, batch)
+    for i, ids in enumerate(INSTANCES.ids):
+        expected, last = theirs(embedded[i : i + 1, : len(ids)])
+        torch.testing.assert_close(hidden[i, : len(ids)], expected[0], atol=1e-6, rtol=0)
+        last = last[0] if layer is nn.LSTM else last
+        torch.testing.assert_close(told[i], last[:, 0].flatten(), atol=1e-6, rtol=0)
+
+
+def test_transformer_sums_a_text_up_by_its_mean_and_is_the_same_in_training():
+    torch.manual_seed(0)
+    encoder = Transformer(DIMENSIONS, 12)
+    batch = collate(INSTANCES.ids, None)
+    embedded = torch.randn(*batch.ids.shape, DIMENSIONS)
+    hidden = encoder.train()(embedded, batch)
+    with torch.no_grad():
+        assert torch.equal(encoder.eval()(embedded, batch), hidden)
+    for i, ids in enumerate(INSTANCES.ids):
+        torch.testing.assert_close(encoder.summary(hidden, batch)[i], hidden[i, : len(ids)].mean(0))
+    with pytest.raises(PlumblineError, match=r"^`hidden` is 30; a transformer needs a multiple of 4\.$"):
+        Transformer(DIMENSIONS, 30)
+
+
+@pytest.mark.parametrize("name", ["average-uniform", "bilstm-uniform"])
+@pytest.mark.parametrize("paired", [False, True])
+def test_uniform_attention_is_one_over_the_words(name, paired):
+    instances = example_instances(20, paired=paired)
+    model = example_model(REGISTRY.get("model", name), paired=paired).requires_grad_(False)
+    assert [*model.attention.parameters()] == []
+    asked = Evaluator(model, 0, 200)
+    for scores, free in zip(attention(asked, instances).scores, instances.maskable, strict=True):
+        assert (scores == np.float32(1) / np.float32(free.sum())).all()
+    change, largest, _ = permuted(asked, instances, 5)
+    assert change.max() < 1e-6
+    found = AdversarialAttention(steps=5)._seed(asked, instances)
+    assert found["max_attention"][::2] == pytest.approx(largest) and np.isfinite(found["jsd"]).all()
+
+
+def with_temperature(temperature):
+    torch.manual_seed(0)
+    vectors = 3 * torch.randn(WORDS, DIMENSIONS)
+    return AttentionClassifier(vectors, CLASSES, encoder="average", temperature=temperature).requires_grad_(False)
+
+
+def test_temperature_divides_the_scores():
+    batch = collate(INSTANCES.ids, INSTANCES.maskable)
+    spread = []
+    for temperature in (0.05, 1.0, 3.0, 1e5):
+        model = with_temperature(temperature)
+        output = model(batch)
+        scores = model.attention(model.encode(model.embedding(batch.ids), batch).hidden)
+        for i, free in enumerate(INSTANCES.maskable):
+            expected = softmax(scores[i, : len(free)].numpy()[free].astype(float) / temperature)
+            found = output.attention[i, : len(free)].numpy()[free]
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+            if temperature == 1e5:
+                np.testing.assert_allclose(found, 1 / free.sum(), atol=1e-5)
+        spread.append(float(output.attention.amax(1).mean()))
+    assert spread == sorted(spread, reverse=True) and spread[0] > 2 * spread[-1]
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan")])
+def test_temperature_must_be_above_zero(temperature):
+    with pytest.raises(PlumblineError, match=rf"^`temperature` is {temperature:g}; it must be above 0\.$"):
+        with_temperature(temperature)

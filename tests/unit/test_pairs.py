@@ -223,7 +223,11 @@ def test_mean_reduction_differs_from_sum_by_the_weight_of_the_decay():
 
         rows = Rows(PAIRS, "cpu", {"weight": np.ones(len(PAIRS), dtype=np.float32)})
         learner = Learner(
-            example_model(REGISTRY.get("model", "average-tanh"), paired=True), 0, rows, rows, training, Budget(400)
+            example_model(REGISTRY.get("model", "average-tanh"), paired=True),
+            0,
+            {"train": rows, "dev": rows},
+            training,
+            Budget(400),
         )
         for number in range(len(learner.begin_epoch())):
             learner.step(number)

@@ -300,6 +300,23 @@ def test_reproduction_marks_what_is_within_and_what_is_not() -> None:
     assert rows[2][4].text == "13\u202f686" and rows[2][5].text == rows[2][6].text == "–"
 
 
+def test_reproduction_of_two_studies_tells_them_apart_and_leaves_single_seeds_out() -> None:
+    line = {"study": "AtteFa", "table": "T3", "dataset": "sst", "model": "bilstm-tanh", "metric": "AtteFa"}
+    line |= {"published": 0.0764, "published_spread": 0.01, "ours": 0.08, "ours_spread": 0.02, "n_seeds": 9}
+    rows = [line | {"selected_on": "test", "tolerance": 0.03, "within": True}, line | {"selected_on": "dev"}]
+    rows += [line | {"table": "T5", "seed": seed, "selected_on": "test"} for seed in (10, 90754789)]
+    frame = pd.concat([reproduction_frame(), table("reproduction", rows).to_pandas()], ignore_index=True)
+    shown = published.reproduction_table(frame, {"sst": CLASSES})
+    assert (
+        shown.columns[:4] == ["study", "dataset", "model", "quantity"]
+        and shown.columns[min(shown.numbers)] == "published"
+    )
+    assert [row[0].text for row in shown.rows] == ["J&W"] * 3 + ["AtteFa"] * 2
+    assert [row[3].text for row in shown.rows[3:]] == ["AtteFa, chosen on test", "AtteFa, chosen on dev"]
+    assert shown.rows[3][5].text == "0.076 ± 0.010" and "2 numbers of single seeds" in shown.caption
+    assert published.verdict(frame) == "2 of 3 cells within tolerance; 2 more could not be judged."
+
+
 def test_agreement_is_gathered_over_seeds() -> None:
     data = agreement.all_rows(agreement_frame(), {"sst": CLASSES})
     assert data["words"]["predicted_class"] == [CLASSES[1], "all", CLASSES[0]]

@@ -8,8 +8,10 @@ import pytest
 from plumbline.models.performance import PERFORMANCE
 from plumbline.store import read_table
 from plumbline.tables.export import latex, write_everywhere
+from plumbline.tables.jain_wallace import published_rows
 from plumbline.tables.performance import performance
-from plumbline.tables.reproduction import Names, published_rows, reproduction
+from plumbline.tables.reproduction import reproduction
+from plumbline.tables.studies import Names, Ran
 from plumbline.tables.timings import timings
 
 CELL = {"dataset": "sst", "variant": "plain", "model": "bilstm-tanh", "seeds": "0-1"}
@@ -85,13 +87,13 @@ def test_reproduction_puts_ours_beside_published():
     tau = {"dataset": "mine", "variant": "plain", "model": "net", "measure_a": "att", "measure_b": "grad",
            "statistic": "kendall", "predicted_class": "0", "significant_fraction": 0.2}  # fmt: skip
     agreed = pd.DataFrame([{**tau, "seed": 0, "mean": 0.30}, {**tau, "seed": 1, "mean": 0.26}])
-    counts = {"instances_per_class": {"negative": 3034, "positive": 1}, "mean_length": 18.7}
+    counts = {"texts": 3322, "texts_per_class": {"negative": 3310, "positive": 12}, "instances": 3035,
+              "instances_per_class": {"negative": 3034, "positive": 1}, "mean_length": 18.7}  # fmt: skip
     summary = {"dataset": "mine", "classes": ["negative", "positive"], "vocabulary_size": 9, "partial": {},
-               "splits": {"train": counts, "test": counts}}  # fmt: skip
-    names = Names({"mine": "sst"}, {"net": "bilstm-tanh"}, {"att": "attention", "grad": "gradient"})
-    table = reproduction([summary], scored, agreed, names, {"mine": {"net": "dev"}}).set_index(
-        ["metric", "predicted_class"]
-    )
+               "dropped": {}, "splits": {"train": counts, "test": counts}}  # fmt: skip
+    names = Names({"mine": "sst"}, {"net": "bilstm-tanh"}, {"att": "attention", "grad": "gradient"}, {"mine": {}})
+    table = reproduction(Ran(names, [summary], {"mine": {"net": "dev"}}, scored, agreed))
+    table = table[table["study"] == "Jain & Wallace 2019"].set_index(["metric", "predicted_class"])
     tau_row = table.loc[("kendall_tau", "0")]
     assert (tau_row["published"], tau_row["ours"], tau_row["within"]) == (0.40, pytest.approx(0.28), False)
     assert (tau_row["published_later"], tau_row["tolerance"]) == (pytest.approx(0.343), 0.08)
@@ -101,6 +103,7 @@ def test_reproduction_puts_ours_beside_published():
     assert table.loc["avg_length"]["within"].tolist() == [True]
     f1 = table.loc["test_F1"].iloc[0]
     assert f1["within"] and f1["ours"] == pytest.approx(0.82)
+    assert table[["seed", "selected_on"]].isna().all(axis=None)
 
 
 def test_every_published_tau_has_the_authors_later_one():
@@ -110,8 +113,19 @@ def test_every_published_tau_has_the_authors_later_one():
 
 def test_reproduction_of_a_study_without_counterpart_is_empty():
     summary = {"dataset": "movie", "classes": [], "vocabulary_size": 0, "splits": {}}
-    table = reproduction([summary], pd.DataFrame(), None, Names({"movie": "movie"}, {}, {}), {})
+    table = reproduction(Ran(Names({"movie": "movie"}, {}, {}, {"movie": {}}), [summary], {}, pd.DataFrame()))
     assert len(table) == 0 and "published" in table
+
+
+def test_a_model_that_did_not_run_on_a_dataset_has_no_rows():
+    score = {"dataset": "other", "variant": "plain", "model": "net", "seed": 0, "split": "test", "metric": "f1"}
+    counts = {"texts": 1, "texts_per_class": {"negative": 1, "positive": 0}, "instances": 1,
+              "instances_per_class": {"negative": 1, "positive": 0}, "mean_length": 1.0}  # fmt: skip
+    summary = {"dataset": "mine", "classes": ["negative", "positive"], "vocabulary_size": 9, "partial": {},
+               "dropped": {}, "splits": {"train": counts, "test": counts}}  # fmt: skip
+    names = Names({"mine": "sst"}, {"net": "bilstm-tanh"}, {}, {"mine": {}})
+    table = reproduction(Ran(names, [summary], {"mine": {"net": "dev"}}, pd.DataFrame([{**score, "value": 0.8}])))
+    assert len(table) and table["model"].isna().all()
 
 
 def test_timings_come_from_manifests():

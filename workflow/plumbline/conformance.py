@@ -108,8 +108,9 @@ def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:
         yield "it gives probability to classes that cannot be the answer."
     if not torch.allclose(together.logits.softmax(-1), torch.stack(alone).softmax(-1), atol=TOLERANCE):
         yield "its logits depend on the padding or on the other texts of the batch."
-    if "attention" in declaration.provides:
-        yield from _check_attention(model, batch, together)
+    for part in ("attention", "heads"):
+        if part in declaration.provides:
+            yield from _check_attention(model, batch, together, part)
     if "gradient" in declaration.provides:
         embedded = model.embedding(batch.ids).detach().requires_grad_()
         (slope,) = torch.autograd.grad(model(batch, embedded).logits.softmax(-1)[:, 1].sum(), embedded)
@@ -117,22 +118,33 @@ def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:
             yield "it provides 'gradient', but the gradient to the word vectors is zero or not finite."
 
 
-def _check_attention(model: Any, batch: Any, output: Any) -> Iterator[str]:
-    if output.attention is None:
-        yield "it provides 'attention', but its output has none."
+def _check_attention(model: Any, batch: Batch, output: Any, part: str) -> Iterator[str]:
+    """Weights [B, L], or with heads [B, K, L] whose mean is the attention."""
+    weights = getattr(output, part, None)
+    if weights is None:
+        yield f"it provides '{part}', but its output has none."
         return
-    if not torch.allclose(output.attention.sum(1), torch.ones(len(output.attention)), atol=TOLERANCE):
-        yield "its attention does not sum to 1."
-    if output.attention[~batch.attendable].abs().max() > 0:
-        yield "its attention falls on special tokens or padding."
+    heads = part == "heads"
+    its, several, shape = "its attention", "attentions", "B, L"
+    if heads:
+        its, several, shape = "one of its heads", "sets of heads", "B, K, L"
+    if weights.dim() != 2 + heads or (len(weights), weights.shape[-1]) != batch.ids.shape:
+        yield f"its `{part}` came as {tuple(weights.shape)}, not [{shape}]."
+        return
+    if not torch.allclose(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=TOLERANCE):
+        yield f"{its} does not sum to 1."
+    if weights.masked_fill(batch.attendable[:, None] if heads else batch.attendable, 0).abs().max() > 0:
+        yield f"{its} falls on special tokens or padding."
+    if heads and (output.attention is None or not torch.allclose(output.attention, weights.mean(1), atol=TOLERANCE)):
+        yield "its attention is not the mean of its heads."
     with torch.no_grad():
         encoded = model.encode(model.embedding(batch.ids), batch)
         again = model.decode(encoded, model.attend(encoded, batch))
-        twice = model.decode(encoded, torch.stack([output.attention, output.attention.flip(0)]))
+        twice = model.decode(encoded, torch.stack([weights, weights.flip(0)]))
     if not torch.allclose(again, output.logits, atol=TOLERANCE):
         yield "its parts encode, attend and decode do not give what the whole gives."
     if twice.shape != (2, *output.logits.shape) or not torch.allclose(twice[0], output.logits, atol=TOLERANCE):
-        yield "its decode does not take several attentions at once, [..., B, L]."
+        yield f"its decode does not take several {several} at once, [..., {shape}]."
 
 
 def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]:

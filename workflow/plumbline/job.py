@@ -82,7 +82,8 @@ class Job:
         """The token budget of this job's passes; without a number it is chosen from the free memory."""
         from plumbline.models.budget import Budget
 
-        self._budget = Budget(self.snakemake.resources.token_budget, self.snakemake.resources.mem_mb)
+        resources = self.snakemake.resources
+        self._budget = Budget(resources.token_budget, resources.mem_mb, resources.slots_per_gpu)
         return self._budget
 
     def manifest(self, rows: int, device: Any = None) -> None:

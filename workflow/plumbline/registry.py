@@ -42,7 +42,7 @@ FACTS: dict[str, dict[str, Any]] = {
     },
     "model": {"provides": [], "tasks": ["classification"], "training": {}},
     "measure": {"needs": [], "cheap": False, "direction": "higher", "range": None, "equation": ""},
-    "protocol": {"needs": [], "least_measures": 1, "gpu": False, "equation": ""},
+    "protocol": {"needs": [], "least_measures": 1, "least_seeds": 1, "gpu": False, "equation": ""},
     "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
 }
 # The tasks whose texts have a second one beside them.

@@ -3,15 +3,17 @@
 from plumbline.job import job
 from plumbline.store import read_json, read_table
 from plumbline.tables.export import write_everywhere
-from plumbline.tables.reproduction import Names, reproduction
+from plumbline.tables.reproduction import reproduction
+from plumbline.tables.studies import Names, Ran
 
 with job(snakemake):
-    agreement = snakemake.input.agreement
-    table = reproduction(
-        [read_json(path) for path in snakemake.input.datasets],
-        read_table(snakemake.input.performance, "performance").to_pandas(),
-        read_table(agreement, "agreement").to_pandas() if agreement else None,
-        Names(snakemake.params.datasets, snakemake.params.models, snakemake.params.measures),
-        snakemake.params.select_on,
+    params, paths = snakemake.params, snakemake.input
+    # Of the tables but the first the study may have none.
+    tables = {name: getattr(paths, name) for name in ("performance", "agreement", "adversary")}
+    ran = Ran(
+        Names(params.datasets, params.models, params.measures, params.dataset_options),
+        [read_json(path) for path in paths.datasets],
+        params.select_on,
+        **{name: read_table(path, name).to_pandas() for name, path in tables.items() if path},
     )
-    write_everywhere(snakemake.output, "reproduction", table)
+    write_everywhere(snakemake.output, "reproduction", reproduction(ran))

@@ -26,6 +26,9 @@ class Embedding(Recipe):
         "zeros",
         description="Words without a vector: zeros, N(0, 1) or uniform in [-0.05, 0.05]. Jain & Wallace's code: zeros.",
     )
+    scale: float = Field(
+        1.0, gt=0, description="Factor on every vector; small vectors make a small signal, and learning slow to begin."
+    )
     trainable: bool = Field(True, description="Whether training updates the vectors.")
     seed: int = Field(0, ge=0, description="Seed of everything random about the vectors.")
 
@@ -75,11 +78,23 @@ class Training(Recipe):
     batching: Literal["length-noise", "shuffle"] = Field(
         "length-noise", description="Sort by length with 10% noise and cut, or shuffle; batches come in random order."
     )
-    select_on: Literal["dev", "test"] = Field(
+    select_on: Literal["dev", "test", "train"] = Field(
         "dev",
         description="The split that chooses the epoch. `test` is how the published tables were made; it is optimistic.",
     )
-    select_by: Literal["roc_auc", "accuracy"] = Field("roc_auc", description="The metric that chooses the epoch.")
+    also_select_on: list[Literal["dev", "test", "train"]] = Field(
+        [],
+        description="Other splits that choose an epoch each; the table of adversaries tells of every choice, the model "
+        "that is kept is that of `select_on`.",
+    )
+    select_by: Literal["roc_auc", "accuracy", "loss"] = Field(
+        "roc_auc", description="The metric that chooses the epoch; `train` can only choose by its `loss`."
+    )
+    patience: int | None = Field(
+        None,
+        ge=1,
+        description="Stop once so many epochs brought nothing better, on each split that chooses; by default never.",
+    )
     first_eligible_epoch: int = Field(
         2, ge=1, description="Epochs before this one are never chosen (Jain & Wallace: 2)."
     )
@@ -96,7 +111,16 @@ class Training(Recipe):
             raise ValueError(
                 f"`first_eligible_epoch` is {self.first_eligible_epoch}, but `epochs` is {self.epochs}; lower it"
             )
+        if self.select_by != "loss" and "train" in (self.select_on, *self.also_select_on):
+            raise ValueError(
+                f"the training split chooses by its loss, and `select_by` is {self.select_by}; set it to loss"
+            )
         return self
+
+    @property
+    def larger_is_better(self) -> bool:
+        """Whether an epoch with a larger value of `select_by` is better."""
+        return self.select_by != "loss"
 
 
 # What Jain & Wallace do otherwise for questions and inference than for one text. What a model, a dataset or the config
@@ -107,4 +131,20 @@ PAIRED_TRAINING = {
     "no_decay": [],
     "reduction": "mean",
     "select_by": "accuracy",
+}
+
+# What an adversary's training does otherwise than its base model's, by its objective.
+ADVERSARY_TRAINING = {
+    "epochs": 80,
+    "patience": 10,
+    "class_weights": "none",
+    "reduction": "mean",
+    "select_by": "loss",
+    "select_on": "dev",
+    "also_select_on": ["test"],
+    "first_eligible_epoch": 1,
+}
+OBJECTIVE_TRAINING: dict[str, dict[str, object]] = {
+    "attefa": ADVERSARY_TRAINING,
+    "wiegreffe-pinter": {**ADVERSARY_TRAINING, "select_on": "train", "also_select_on": []},
 }

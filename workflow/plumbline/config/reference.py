@@ -10,7 +10,17 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from plumbline.config.recipes import Embedding, Preparation, Training
-from plumbline.config.study import Compute, DatasetEntry, Entry, MeasureEntry, ModelEntry, ProtocolEntry, Report, Study
+from plumbline.config.study import (
+    AdversaryEntry,
+    Compute,
+    DatasetEntry,
+    Entry,
+    MeasureEntry,
+    ModelEntry,
+    ProtocolEntry,
+    Report,
+    Study,
+)
 from plumbline.registry import FACTS, KINDS, Declaration, Registry
 
 WIDTH = 118
@@ -21,6 +31,7 @@ SECTIONS: list[tuple[type[BaseModel], str]] = [
     (Embedding, "`datasets.NAME.preparation.embedding`"),
     (ModelEntry, "`models.NAME`"),
     (Training, "`models.NAME.training`"),
+    (AdversaryEntry, "`adversaries.NAME`"),
     (MeasureEntry, "`measures.NAME`"),
     (ProtocolEntry, "`protocols.NAME`"),
     (Compute, "`compute`"),
@@ -64,7 +75,9 @@ def _wrapped(text: str) -> Iterator[str]:
 def _type_name(annotation: Any) -> str:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "section"
-    entry = next((a for a in get_args(annotation) if isinstance(a, type) and issubclass(a, Entry)), None)
+    entry = next(
+        (a for a in get_args(annotation) if isinstance(a, type) and issubclass(a, Entry | AdversaryEntry)), None
+    )
     if entry:
         return "names"
     if get_origin(annotation) is Union:

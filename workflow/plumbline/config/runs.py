@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from plumbline.config.study import Resolved
+from plumbline.config.study import Resolved, parse_seeds
 from plumbline.errors import PlumblineError
 from plumbline.registry import Kind, needed
 
@@ -29,10 +29,11 @@ class Excluded:
 
 @dataclass(frozen=True)
 class Runs:
-    """What a study runs: its cells, the measures that explain each model, the cells that each protocol scores, and what
-    was left out."""
+    """What a study runs: its cells, those of adversaries, the measures that explain each model, the cells that each
+    protocol scores, and what was left out."""
 
     cells: list[Cell]
+    adversaries: list[Cell]
     measures: dict[str, list[str]]
     scored: dict[str, list[Cell]]
     excluded: list[Excluded]
@@ -59,7 +60,7 @@ def list_runs(resolved: Resolved) -> Runs:
     for model, entry in study.models.items():
         measures[model] = []
         for measure in entry.measures if entry.measures is not None else study.measures:
-            reason = _missing(resolved, "measure", measure, model)
+            reason = _given(resolved, model) or _missing(resolved, "measure", measure, model)
             if reason and entry.measures is not None:
                 raise PlumblineError(f"`models.{model}.measures`: {reason}; take it off the list.")
             if reason:
@@ -72,7 +73,7 @@ def list_runs(resolved: Resolved) -> Runs:
                 raise PlumblineError(f"`models.{model}.datasets`: {reason}; take it off the list.")
             if reason:
                 excluded.append(Excluded(dataset, model, "", reason))
-            else:
+            elif model not in resolved.derived or dataset in resolved.derived[model].datasets:
                 cells += [Cell(dataset, "plain", model, seeds) for seeds in study.seeds]
     for measure in study.measures:
         if not any(measure in explained for explained in measures.values()):
@@ -82,6 +83,18 @@ def list_runs(resolved: Resolved) -> Runs:
         if not any(cell.dataset == dataset for cell in cells):
             reasons = [e.reason for e in excluded if e.dataset == dataset] or ["no model's list of datasets names it"]
             raise PlumblineError(f"`datasets.{dataset}` can train no model of this study: {'; '.join(reasons)}.")
+    adversaries = [
+        Cell(dataset, "plain", derived.name, seeds)
+        for derived in resolved.derived.values()
+        for dataset in derived.datasets
+        for seeds in derived.seeds
+        if derived.adversary and not _unreadable(resolved, dataset, derived.base)
+    ]
+    for name, adversary in study.adversaries.items():
+        found = [derived.name for derived in resolved.derived.values() if derived.adversary == name]
+        if not any(cell.model in found for cell in adversaries):
+            told = f" on {', '.join(adversary.datasets)}" if adversary.datasets else ""
+            raise PlumblineError(f"`adversaries.{name}`: no model of this study has attention{told}.")
     scored = {}
     for protocol in study.protocols:
         unscored = {model: _unscored(resolved, protocol, model, measures[model]) for model in study.models}
@@ -90,12 +103,26 @@ def list_runs(resolved: Resolved) -> Runs:
             told = "; ".join(reason for reason in unscored.values() if reason)
             raise PlumblineError(f"`protocols.{protocol}` can score no model of this study: {told}.")
         excluded += [Excluded("", model, "", reason) for model, reason in unscored.items() if reason]
-    return Runs(sorted(cells), measures, scored, excluded)
+    return Runs(sorted(cells), sorted(adversaries), measures, scored, excluded)
+
+
+def _given(resolved: Resolved, model: str) -> str:
+    """Why a model with another's attention is neither explained nor scored by itself."""
+    derived = resolved.derived.get(model)
+    return f"the attention of model '{model}' is that of '{derived.base}'" if derived else ""
 
 
 def _unscored(resolved: Resolved, protocol: str, model: str, measures: list[str]) -> str:
     """Why a protocol cannot score a model, if so."""
-    least = resolved.declarations["protocol", protocol].least_measures
+    declaration = resolved.declarations["protocol", protocol]
+    if given := _given(resolved, model):
+        return given
+    few = [block for block in resolved.study.seeds if len(parse_seeds(block)) < declaration.least_seeds]
+    if few:
+        return (
+            f"protocol '{protocol}' needs blocks of {declaration.least_seeds} seeds or more, and '{few[0]}' has fewer"
+        )
+    least = declaration.least_measures
     if len(measures) < least:
         return f"protocol '{protocol}' compares at least {least} measures, and model '{model}' has {len(measures)}"
     return _missing(resolved, "protocol", protocol, model)

@@ -4,17 +4,18 @@ import os
 import types
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
-from plumbline.config.recipes import PAIRED_TRAINING, Preparation, Recipe, Training
+from plumbline.config.derived import STRENGTHS, Derived, derive
+from plumbline.config.recipes import OBJECTIVE_TRAINING, PAIRED_TRAINING, Preparation, Recipe, Training
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import PAIRED, Declaration, Kind, Registry, holds
 
 Split = Literal["train", "dev", "test"]
-TABLES = ("performance", "reproduction", "timings")
+TABLES = ("performance", "adversary", "reproduction", "timings")
 
 
 class Entry(BaseModel):
@@ -48,6 +49,11 @@ class ModelEntry(Entry):
     datasets: list[str] | None = Field(
         None, description="Only these datasets train this model; by default all it can read."
     )
+    attention_of: str = Field(
+        "",
+        description="A model, or an adversary such as `bilstm-tanh.attefa`, whose attention takes the place of this "
+        "model's own, in training and after (Wiegreffe & Pinter's pre-loaded attention).",
+    )
 
 
 class MeasureEntry(Entry):
@@ -56,6 +62,41 @@ class MeasureEntry(Entry):
 
 class ProtocolEntry(Entry):
     """A way to score, and its options."""
+
+
+class AdversaryEntry(Recipe):
+    """Models like a base model, trained anew to say what it says with attention that differs from its."""
+
+    objective: str = Field(
+        "", description="`attefa` or `wiegreffe-pinter`; by default the entry's own name. docs/adversaries.md has both."
+    )
+    of: list[str] | None = Field(None, description="The base models; by default all that have attention.")
+    datasets: list[str] | None = Field(None, description="Only on these datasets; by default on all of the base model.")
+    base_seed: int | None = Field(
+        None, ge=0, description="The seed of the base model; by default the study's first one."
+    )
+    seeds: list[str] | None = Field(
+        None, min_length=1, description="Blocks of seeds of the adversaries; by default the study's."
+    )
+    strength: list[Annotated[float, Field(ge=0)]] | None = Field(
+        None,
+        min_length=1,
+        description="The strengths λ of `wiegreffe-pinter`, an adversary for each; by default "
+        f"{', '.join(f'{strength:g}' for strength in STRENGTHS)}. `attefa` has none.",
+    )
+    training: dict[str, Any] = Field(
+        {}, description="Overrides of the adversary's training, which else is its base model's with 80 epochs at most."
+    )
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _blocks(cls, value: Any) -> Any:
+        return value if value is None else blocks_of(value)
+
+    @field_validator("seeds")
+    @classmethod
+    def _distinct(cls, blocks: list[str] | None) -> list[str] | None:
+        return blocks and check_distinct(blocks)
 
 
 class Compute(Recipe):
@@ -102,6 +143,9 @@ class Study(BaseModel):
     seeds: list[str] = Field(
         ["0"], min_length=1, description="Blocks of seeds, such as `0-4` or `10,50,257`; a block trains in one job."
     )
+    adversaries: dict[str, AdversaryEntry] = Field(
+        {}, description="Adversaries of the models, by name: the same output from other attention."
+    )
     measures: dict[str, MeasureEntry] = Field(description="The importance measures, by name, with options.")
     explain: list[Split] = Field(["test"], min_length=1, description="The splits whose instances are explained.")
     protocols: dict[str, ProtocolEntry] = Field({}, description="The ways to score, by name, with options.")
@@ -115,7 +159,7 @@ class Study(BaseModel):
     def _nothing_set(cls, value: Any) -> Any:
         return {} if value is None else value
 
-    @field_validator("datasets", "models", "measures", "protocols", mode="before")
+    @field_validator("datasets", "models", "adversaries", "measures", "protocols", mode="before")
     @classmethod
     def _names_alone(cls, value: Any) -> Any:
         """A list of names, or a name with nothing behind it, means the defaults."""
@@ -126,19 +170,28 @@ class Study(BaseModel):
     @field_validator("seeds", mode="before")
     @classmethod
     def _blocks(cls, value: Any) -> Any:
-        blocks = value if isinstance(value, list) else [value]
-        return [str(block) for block in blocks]
+        return blocks_of(value)
 
     @field_validator("seeds")
     @classmethod
     def _distinct(cls, blocks: list[str]) -> list[str]:
-        seen: set[int] = set()
-        for block in blocks:
-            for seed in parse_seeds(block):
-                if seed in seen:
-                    raise ValueError(f"seed {seed} stands twice in {blocks}; name each seed once.")
-                seen.add(seed)
-        return blocks
+        return check_distinct(blocks)
+
+
+def blocks_of(value: Any) -> list[str]:
+    """Blocks of seeds, of which there may be one alone and which may be numbers."""
+    return [str(block) for block in (value if isinstance(value, list) else [value])]
+
+
+def check_distinct(blocks: list[str]) -> list[str]:
+    """Blocks of seeds as they are; one that holds a seed for the second time is refused."""
+    seen: set[int] = set()
+    for block in blocks:
+        for seed in parse_seeds(block):
+            if seed in seen:
+                raise ValueError(f"seed {seed} stands twice in {blocks}; name each seed once.")
+            seen.add(seed)
+    return blocks
 
 
 def parse_seeds(block: str) -> list[int]:
@@ -195,6 +248,29 @@ class Resolved:
         for dataset in study.datasets:
             for model in study.models:
                 self._fit(dataset, model)
+        for name in study.adversaries:
+            _check_name(name, f"adversaries.{name}")
+        self.derived: dict[str, Derived] = {}
+        for derived in derive(self):
+            if derived.adversary:
+                self._add_adversary(derived)
+            self.derived[derived.name] = derived
+
+    def _add_adversary(self, derived: Derived) -> None:
+        """An adversary's object and options are its base model's; its training is, but for what its objective asks."""
+        if derived.name in self.study.models or derived.name in self.derived:
+            raise PlumblineError(f"`adversaries.{derived.adversary}`: '{derived.name}' is there twice; rename one.")
+        kind: Kind = "model"
+        self.declarations[kind, derived.name] = self.declarations[kind, derived.base]
+        self.options[kind, derived.name] = self.options[kind, derived.base]
+        own = self.study.adversaries[derived.adversary].training
+        for dataset in self.study.datasets:
+            usual = self.trainings[dataset, derived.base].model_dump()
+            layers = [usual, OBJECTIVE_TRAINING[derived.objective], own]
+            self.trainings[dataset, derived.name] = _merged(
+                Training, layers, f"adversaries.{derived.adversary}.training"
+            )
+            self.model_options[dataset, derived.name] = self.model_options[dataset, derived.base]
 
     def _fit(self, dataset: str, model: str) -> None:
         """The training and the options of a model on a dataset: what the two declare, then what the config sets."""

@@ -38,7 +38,7 @@ def embed(
             if word in found:
                 matrix[id_] = found[word]
     matrix[PAD] = 0
-    return matrix, _coverage(words, training_tokens, found, recipe)
+    return matrix * np.float32(recipe.scale), _coverage(words, training_tokens, found, recipe)
 
 
 def second_vectors(vectors: NDArray[np.float32], recipe: Embedding) -> NDArray[np.float32]:
@@ -48,7 +48,7 @@ def second_vectors(vectors: NDArray[np.float32], recipe: Embedding) -> NDArray[n
     # The second stream of the seed, whose first drew the others.
     again = np.random.default_rng([recipe.seed, 1]).standard_normal(vectors.shape).astype(np.float32)
     again[PAD] = 0
-    return again
+    return again * np.float32(recipe.scale)
 
 
 def _filled(size: int, recipe: Embedding, generator: np.random.Generator) -> NDArray[np.float32]:
@@ -105,6 +105,7 @@ def _coverage(
     recipe: Embedding,
 ) -> dict[str, Any]:
     record: dict[str, Any] = {"kind": recipe.kind, "dimensions": recipe.dimensions, "seed": recipe.seed}
+    record |= {"scale": recipe.scale} if recipe.scale != 1 else {}
     if recipe.kind == "random":
         return record
     types = words[len(SPECIALS) :]

@@ -46,14 +46,21 @@ def mock(
     longest: int = 100,
     words: Literal["vader", "opinion-lexicon"] = "vader",
     vocabulary: Literal["full-lists", "training"] = "full-lists",
+    position: Literal["any", "start", "middle", "end"] = "any",
+    strength: Literal["any", "weak", "strong"] = "any",
 ) -> Corpus:
     """Texts of the filler `something` and of words of one sentiment, which is the class; half the texts per class.
 
     `informative` words a text or, where that is 0, a `share` of its length. The study takes the words of the opinion
-    lexicon. `vocabulary` says whether words that no training text holds are in the vocabulary.
+    lexicon. `vocabulary` says whether words that no training text holds are in the vocabulary. `position`
+    keeps the informative words to the first, middle or last third of a text, or as near to it as there is room.
+    `strength` takes the words whose absolute valence, which VADER alone has, is below the median of their class, or the
+    other ones.
     """
     _check(informative, share, shortest, longest)
-    lists = vader_words(raw) if words == "vader" else opinion_words(raw)
+    if strength != "any" and words != "vader":
+        raise PlumblineError(f"`strength` is {strength}, but the words of `{words}` have no valence; leave it at any.")
+    lists = vader_words(raw, strength) if words == "vader" else opinion_words(raw)
     examples = []
     for place, (split, size) in enumerate({"train": train, "dev": dev, "test": test}.items()):
         # A stream per split: the test split must not depend on the size of the training split.
@@ -61,7 +68,7 @@ def mock(
         for label in generator.permutation(np.arange(size) % 2).tolist():
             length = int(generator.integers(shortest, longest, endpoint=True))
             count = informative or max(1, int(share * length + 0.5))
-            examples.append(Example(split, label, _text(generator, lists[label], length, count)))
+            examples.append(Example(split, label, _text(generator, lists[label], length, count, position)))
     full = [*lists[0], *lists[1], FILLER]
     return Corpus(examples, ["negative", "positive"], vocabulary=full if vocabulary == "full-lists" else None)
 
@@ -80,19 +87,21 @@ def _check(informative: int, share: float, shortest: int, longest: int) -> None:
         raise PlumblineError(f"`informative` is {informative}, more than the {shortest} words of the `shortest` text.")
 
 
-def _text(generator: np.random.Generator, pool: list[str], length: int, count: int) -> list[str]:
-    """A text with `count` words of the pool, drawn with replacement, at random places."""
+def _text(generator: np.random.Generator, pool: list[str], length: int, count: int, position: str) -> list[str]:
+    """A text with `count` words of the pool, drawn with replacement, at random places of the position."""
     tokens = [FILLER] * length
-    places = generator.choice(length, count, replace=False)
+    room = length if position == "any" else max(count, length // 3)
+    first = {"any": 0, "start": 0, "middle": (length - room) // 2, "end": length - room}[position]
+    places = first + generator.choice(room, count, replace=False)
     for at, drawn in zip(places, generator.integers(len(pool), size=count), strict=True):
         tokens[at] = pool[drawn]
     return tokens
 
 
-def vader_words(raw: Path) -> tuple[list[str], list[str]]:
+def vader_words(raw: Path, strength: str = "any") -> tuple[list[str], list[str]]:
     """The negative and the positive words of the VADER lexicon by mean valence; only words of letters alone."""
     (path,) = declared_files(__file__, "mock-1", raw, ["words=vader:lexicon"]).values()
-    lists: tuple[list[str], list[str]] = ([], [])
+    valences: tuple[dict[str, float], dict[str, float]] = ({}, {})
     for number, line in read_lines(path):
         word, _, rest = line.partition("\t")
         try:
@@ -100,10 +109,18 @@ def vader_words(raw: Path) -> tuple[list[str], list[str]]:
         except ValueError:
             raise PlumblineError(f"'{path}', line {number}: no valence follows '{word}'; get the file again.") from None
         if word.isalpha() and valence != 0:
-            lists[valence > 0].append(word.lower())
-    # The lexicon holds some words in lower and upper case.
-    negative, positive = (list(dict.fromkeys(words)) for words in lists)
-    return _filled((negative, positive), path, path)
+            # The lexicon holds some words in lower and upper case; the first counts.
+            valences[valence > 0].setdefault(word.lower(), abs(valence))
+    negative, positive = (_of_strength(words, strength) for words in valences)
+    return _filled((negative, positive), path, path, strength=strength)
+
+
+def _of_strength(valences: dict[str, float], strength: str) -> list[str]:
+    """All words, or those whose valence is below the median (weak), or those whose valence is not (strong)."""
+    if strength == "any":
+        return [*valences]
+    median = np.median([*valences.values()])
+    return [word for word, valence in valences.items() if (valence < median) == (strength == "weak")]
 
 
 def opinion_words(raw: Path) -> tuple[list[str], list[str]]:
@@ -118,8 +135,9 @@ def opinion_words(raw: Path) -> tuple[list[str], list[str]]:
     return _filled((negative, positive), *paths.values())
 
 
-def _filled(lists: tuple[list[str], list[str]], *paths: Path) -> tuple[list[str], list[str]]:
+def _filled(lists: tuple[list[str], list[str]], *paths: Path, strength: str = "any") -> tuple[list[str], list[str]]:
     for kind, words, path in zip(("negative", "positive"), lists, paths, strict=True):
         if not words:
-            raise PlumblineError(f"'{path}' holds no {kind} word; get the file again.")
+            named = kind if strength == "any" else f"{strength} {kind}"
+            raise PlumblineError(f"'{path}' holds no {named} word; get the file again.")
     return lists

@@ -4,6 +4,7 @@ Every function takes one row per seed and text of one dataset and model, with co
 or `adversaries`, all seeds together.
 """
 
+from collections.abc import Sequence
 from math import ceil, log
 from typing import Any, NamedTuple
 
@@ -50,38 +51,37 @@ class Half(NamedTuple):
 
 def permutation_violins(changes: pd.DataFrame, classes: list[str], title: str) -> Figure:
     """Violins of each text's median change in output under permuted attention, by its largest weight."""
-    changes = _known(changes, "median_change")
+    changes = known(changes, "median_change")
     if changes.empty:
         return style.sentence(f"{title}: {NO_TEXTS}")
     groups = groups_of(changes, classes)
-    end = next((end for end in ENDS if changes["value"].max() <= end), 1.0)
     with style.look():
-        figure = style.new_figure(style.ONE_COLUMN, 1.35 + _height(groups))
+        figure = style.new_figure(style.ONE_COLUMN, 1.35 + height_of(groups))
         panel = figure.subplots()
-        _violins(panel, groups, (0, 1))
-        panel.set(xlim=(0, end), xlabel="median change in output, ½ Σ |Δp|", ylabel=WEIGHT)
-        _count(panel, groups)
-        head(figure, title, groups, _violin_keys(groups))
+        violins(panel, groups, (0, 1))
+        panel.set(xlim=(0, end_of(changes["value"])), xlabel="median change in output, ½ Σ |Δp|", ylabel=WEIGHT)
+        count_texts(panel, groups)
+        head(figure, title, groups, violin_keys(groups))
     return figure
 
 
 def jsd_violins(divergences: pd.DataFrame, classes: list[str], title: str) -> Figure:
     """Violins of how far the best adversary is from the attention, by the text's largest weight, for each epsilon."""
-    divergences = _known(divergences, "jsd")
+    divergences = known(divergences, "jsd")
     if divergences.empty:
         return style.sentence(f"{title}: {NO_TEXTS}")
     each = {epsilon: groups_of(rows, classes) for epsilon, rows in by_epsilon(divergences).items()}
     # Every epsilon has the same texts.
     groups = next(iter(each.values()))
     with style.look():
-        figure, panels = _panels(len(each), _height(groups) + 0.25, 1.1)
+        figure, panels = _panels(len(each), height_of(groups) + 0.25, 1.1)
         for panel, (epsilon, ours) in zip(panels, each.items(), strict=True):
-            _violins(panel, ours, (0, LARGEST_JSD))
-            _jsd_axis(panel, epsilon, ours)
-        _count(panels[-1], groups)
+            violins(panel, ours, (0, LARGEST_JSD))
+            _epsilon_axis(panel, epsilon, ours)
+        count_texts(panels[-1], groups)
         figure.supxlabel(DIVERGENCE, fontsize=8)
         figure.supylabel(WEIGHT, fontsize=8)
-        head(figure, title, groups, _violin_keys(groups))
+        head(figure, title, groups, violin_keys(groups))
     return figure
 
 
@@ -90,7 +90,7 @@ def jsd_histogram(divergences: pd.DataFrame, classes: list[str], title: str) -> 
 
     Each class sums to 1. A triangle marks a class's mean, its whisker the 95 % interval over texts, dots its seeds.
     """
-    divergences = _known(divergences, "jsd")
+    divergences = known(divergences, "jsd")
     if divergences.empty:
         return style.sentence(f"{title}: {NO_TEXTS}")
     each = {epsilon: groups_of(rows, classes) for epsilon, rows in by_epsilon(divergences).items()}
@@ -100,14 +100,14 @@ def jsd_histogram(divergences: pd.DataFrame, classes: list[str], title: str) -> 
         for panel, (epsilon, groups) in zip(panels, each.items(), strict=True):
             for group in groups:
                 panel.add_patch(_bars(shares(group.rows["value"]), group.colour))
-            _jsd_axis(panel, epsilon, groups)
+            _epsilon_axis(panel, epsilon, groups)
             _mark_means(panel, groups, tallest)
         figure.supxlabel(DIVERGENCE, fontsize=8)
         figure.supylabel("share of texts", fontsize=8)
         keys = [Line2D([], [], color=style.FAINT, marker="v", markersize=4.5, label="mean, 95 % interval over texts")]
         seeds = divergences["seed"].nunique()
         if seeds > 1:
-            keys.append(_mark(".", style.INK, 4, f"each of {seeds} seeds"))
+            keys.append(mark(".", style.INK, 4, f"each of {seeds} seeds"))
         head(figure, title, groups, keys)
     return figure
 
@@ -123,13 +123,18 @@ def shares(values: pd.Series) -> np.ndarray:
     return np.histogram(values.clip(0, JSD_BINS[-1]), JSD_BINS)[0] / len(values)
 
 
-def _known(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+def known(frame: pd.DataFrame, column: str) -> pd.DataFrame:
     """The rows that have a number in this column, as `value`, and the bin of their largest weight, as `bin`."""
-    known = frame.dropna(subset=[column, "max_attention"])
-    return known.assign(value=known[column], bin=bin_of(known["max_attention"]))
+    rows = frame.dropna(subset=[column, "max_attention"])
+    return rows.assign(value=rows[column], bin=bin_of(rows["max_attention"]))
 
 
-def _height(groups: list[Group]) -> float:
+def end_of(values: pd.Series, ends: Sequence[float] = ENDS) -> float:
+    """Where an axis of these values ends."""
+    return next((end for end in ends if values.max() <= end), ends[-1])
+
+
+def height_of(groups: list[Group]) -> float:
     """Inches that the bins of a panel of violins take."""
     return len(BINS) * (0.5 if len(groups) < 3 else 0.66)
 
@@ -146,12 +151,15 @@ def _panels(count: int, height: float, more: float) -> tuple[Figure, list[Axes]]
     return figure, grid[:count]
 
 
-def _jsd_axis(panel: Axes, epsilon: float, groups: list[Group]) -> None:
-    panel.set(
-        xlim=(0, JSD_BINS[-1]), xticks=list(JSD_TICKS), xticklabels=list(JSD_TICKS.values()), xlabel="", ylabel=""
-    )
+def jsd_axis(panel: Axes) -> None:
+    """An axis of divergences, with their maximum marked."""
+    panel.set(xlim=(0, JSD_BINS[-1]), xticks=list(JSD_TICKS), xticklabels=list(JSD_TICKS.values()))
     panel.axvline(LARGEST_JSD, color=style.FAINT, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0.9)
     panel.grid(visible=False, axis="x")
+
+
+def _epsilon_axis(panel: Axes, epsilon: float, groups: list[Group]) -> None:
+    jsd_axis(panel)
     panel.set_title(f"ε = {epsilon:g}", loc="left", pad=5)
     found = pd.concat([group.rows["feasible"] for group in groups]) > 0
     panel.set_title(f"{percent(float(found.mean()))} feasible", loc="right", pad=5, fontsize=7, color=style.FAINT)
@@ -198,7 +206,8 @@ def halves(bin_: int, count: int) -> list[Half]:
     return [Half(line, 0.46 * room, 0.46 * room) for line in lines]
 
 
-def _violins(panel: Axes, groups: list[Group], bounds: tuple[float, float]) -> None:
+def violins(panel: Axes, groups: list[Group], bounds: tuple[float, float]) -> None:
+    """Violins of `value` by bin of the largest weight and by class, between the bounds that a value has."""
     for place, bin_ in enumerate(BINS):
         if place:
             panel.axhline(place - 0.5, color="#e9ebee", linewidth=0.6, zorder=0.5)
@@ -265,7 +274,7 @@ def counts_of(groups: list[Group]) -> list[list[int]]:
     return [[int((group.rows["bin"] == bin_).sum()) for group in groups] for bin_ in BINS]
 
 
-def _count(panel: Axes, groups: list[Group]) -> None:
+def count_texts(panel: Axes, groups: list[Group]) -> None:
     """The number of texts of each violin, right of it."""
     words = [[f"{count:,}".replace(",", "\u202f") for count in row] for row in counts_of(groups)]
     # A digit of this size is four points wide.
@@ -294,15 +303,17 @@ def _count(panel: Axes, groups: list[Group]) -> None:
     )
 
 
-def _mark(marker: str, colour: str, size: float, label: str) -> Line2D:
+def mark(marker: str, colour: str, size: float, label: str) -> Line2D:
+    """A marker in a legend."""
     return Line2D([], [], color=colour, marker=marker, markersize=size, linestyle="", label=label)
 
 
-def _violin_keys(groups: list[Group]) -> list[Line2D]:
+def violin_keys(groups: list[Group]) -> list[Line2D]:
+    """What the lines and dots of violins are."""
     keys = [
         Line2D([], [], color=style.INK, linewidth=1.3, label="median"),
         Line2D([], [], color=style.INK, linewidth=0.8, linestyle=(0, (2, 1.5)), label="quartiles"),
     ]
     if any(0 < count < FEWEST for row in counts_of(groups) for count in row):
-        keys.append(_mark("o", style.FAINT, 3.2, "single texts"))
+        keys.append(mark("o", style.FAINT, 3.2, "single texts"))
     return keys

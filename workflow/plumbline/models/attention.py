@@ -38,6 +38,27 @@ class DotAttention(nn.Module):
         return torch.einsum("blh,bh->bl", hidden, query) * self.scale
 
 
+class UniformAttention(nn.Module):
+    """The same weight for each word, whatever it is: s_t = 0, nothing to learn (Wiegreffe & Pinter 2019)."""
+
+    def __init__(self, size: int, queried: bool = False) -> None:
+        super().__init__()
+
+    def forward(self, hidden: torch.Tensor, query: torch.Tensor | None = None) -> torch.Tensor:
+        return hidden.new_zeros(hidden.shape[:-1])
+
+
+class TanhHeads(nn.Module):
+    """Several additive attentions over the same hidden states, each with weights of its own; scores [K, B, L]."""
+
+    def __init__(self, heads: int, size: int, queried: bool = False) -> None:
+        super().__init__()
+        self.heads = nn.ModuleList(TanhAttention(size, queried) for _ in range(heads))
+
+    def forward(self, hidden: torch.Tensor, query: torch.Tensor | None = None) -> torch.Tensor:
+        return torch.stack([head(hidden, query) for head in self.heads])
+
+
 def masked_softmax(scores: torch.Tensor, attendable: torch.Tensor) -> torch.Tensor:
     """Softmax over the attendable positions of each row; exactly 0 elsewhere.
 

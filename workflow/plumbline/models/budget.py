@@ -26,12 +26,12 @@ def tokens_of(batch: Batch) -> int:
 
 def bytes_per_token(model: Any, example: Batch) -> float:
     """What a token costs when such a batch goes through the model and all that a gradient needs is kept."""
-    kept: dict[int, int] = {}
+    kept: dict[int, torch.UntypedStorage] = {}
 
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
+    def keep(tensor: torch.Tensor) -> None:
+        # Not as part of the graph: a step that kept its own output in this way would never be forgotten.
+        storage = tensor.detach().untyped_storage()
+        kept[storage.data_ptr()] = storage
 
     own = {storage.untyped_storage().data_ptr() for storage in (*model.parameters(), *model.buffers())}
     weight = model.embedding.weight
@@ -39,13 +39,13 @@ def bytes_per_token(model: Any, example: Batch) -> float:
     weight.requires_grad_(True)
     model.eval()  # Dropout would draw, and what is drawn next must not depend on this.
     try:
-        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda nothing: nothing):
             output = model(example)
             keep(output.logits)
     finally:
         weight.requires_grad_(asked)
         model.train(training)
-    return max(1, sum(size for place, size in kept.items() if place not in own)) / tokens_of(example)
+    return max(1, sum(held.nbytes() for place, held in kept.items() if place not in own)) / tokens_of(example)
 
 
 def free_bytes(device: torch.device | str, memory_mb: int | None) -> int:
@@ -65,11 +65,13 @@ def out_of_memory(error: BaseException) -> bool:
 
 class Budget:
     """The tokens that a pass may hold, padding included. Without a number it is chosen from the free memory when the
-    first pass is planned. Shared by the models of a job: when memory runs out it is halved for all of them."""
+    first pass is planned; `sharing` jobs may take a GPU's together. Shared by the models of a job: when memory runs out
+    it is halved for all of them."""
 
-    def __init__(self, tokens: int | None = None, memory_mb: int | None = None) -> None:
+    def __init__(self, tokens: int | None = None, memory_mb: int | None = None, sharing: int = 1) -> None:
         self._asked = tokens or None
         self._memory_mb = memory_mb
+        self._sharing = sharing
         self.tokens = tokens or 0
         self.events: list[str] = []
 
@@ -83,7 +85,8 @@ class Budget:
         if self._asked is None and longest > self.tokens:
             example = make_example()
             device = example.ids.device
-            fitting = int(SHARE * free_bytes(device, self._memory_mb) / (COPIES * bytes_per_token(model, example)))
+            free = free_bytes(device, self._memory_mb) / (self._sharing if device.type == "cuda" else 1)
+            fitting = int(SHARE * free / (COPIES * bytes_per_token(model, example)))
             wanted = USEFUL_TOKENS[device.type] if not self.events else self.tokens
             self.tokens = max(longest, min(wanted, fitting))
         return self.tokens

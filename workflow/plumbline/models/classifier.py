@@ -1,22 +1,35 @@
 """Classifiers of a text, or of a text and a question, whose parts can be called one by one: encode, attend, decode."""
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
 from torch import nn
 
-from plumbline.models.attention import DotAttention, TanhAttention, masked_softmax
+from plumbline.errors import PlumblineError
+from plumbline.models.attention import DotAttention, TanhAttention, TanhHeads, UniformAttention, masked_softmax
 from plumbline.models.batch import Batch
 from plumbline.models.deletion import states_without
-from plumbline.models.encoders import CNN, Average, BiLSTM
+from plumbline.models.distances import MOST_HEADS
+from plumbline.models.encoders import CNN, GRU, Average, BiLSTM, Encoder, Transformer
 from plumbline.registry import model
+
+ENCODERS: dict[str, Callable[[int, int], Encoder]] = {
+    "bilstm": BiLSTM,
+    "gru": GRU,
+    "cnn": CNN,
+    "transformer": Transformer,
+}
+ATTENTIONS = {"tanh": TanhAttention, "dot": DotAttention, "uniform": UniformAttention}
 
 
 class Output(NamedTuple):
-    """logits: [B, C]; attention: [B, L], or None if the model has none."""
+    """logits: [B, C]; attention: [B, L], or None if the model has none; heads: [B, K, L], of whose K rows the attention
+    is the mean, or None if it is one row from the start."""
 
     logits: torch.Tensor
     attention: torch.Tensor | None = None
+    heads: torch.Tensor | None = None
 
 
 class Encoded(NamedTuple):
@@ -44,11 +57,14 @@ class Head(nn.Module):
 
 
 class MixedHead(nn.Module):
-    """The output for two texts: a linear layer over tanh(A c + B q), of context c and query q; A and B: H → H/2."""
+    """The output for two texts: a linear layer over tanh(A c + B q), of context c and query q; A and B: H → H/2.
 
-    def __init__(self, size: int, classes: int) -> None:
+    With several heads c is that of all of them, [K * H].
+    """
+
+    def __init__(self, size: int, classes: int, heads: int = 1) -> None:
         super().__init__()
-        self.context = nn.Linear(size, size // 2)
+        self.context = nn.Linear(heads * size, size // 2)
         self.query = nn.Linear(size, size // 2)
         self.linear = nn.Linear(size // 2, classes)
 
@@ -56,10 +72,14 @@ class MixedHead(nn.Module):
         return self.linear(torch.tanh(self.context(context) + self.query(query)))
 
 
+@model("average-uniform", encoder="average", attention="uniform", hidden=128)
 @model("average-dot", encoder="average", attention="dot", hidden=128)
 @model("average-tanh", encoder="average", attention="tanh", hidden=128)
 @model("cnn-dot", encoder="cnn", attention="dot", hidden=64)
 @model("cnn-tanh", encoder="cnn", attention="tanh", hidden=64)
+@model("transformer-tanh", encoder="transformer", attention="tanh", hidden=128)
+@model("gru-tanh", encoder="gru", attention="tanh", hidden=128)
+@model("bilstm-uniform", encoder="bilstm", attention="uniform", hidden=128)
 @model("bilstm-dot", encoder="bilstm", attention="dot", hidden=128)
 @model(
     "bilstm-tanh",
@@ -73,7 +93,9 @@ class AttentionClassifier(nn.Module):
     """Embedding, encoder, attention and output, as in Jain & Wallace 2019 (spec of their code, not paper).
 
     With `pair`, the initial vectors [V, d] of second texts, it reads a question or hypothesis by an encoder and vectors
-    of their own, and its summary takes part in the attention and in the output.
+    of their own, and its summary takes part in the attention and in the output. `gru`, `transformer` and `uniform` are
+    not of that study, nor is `temperature`, which divides the scores of words before the softmax: the higher, the more
+    even the attention.
     """
 
     def __init__(
@@ -82,24 +104,27 @@ class AttentionClassifier(nn.Module):
         classes: int,
         pair: torch.Tensor | None = None,
         *,
-        encoder: Literal["bilstm", "cnn", "average"] = "bilstm",
-        attention: Literal["tanh", "dot"] = "tanh",
+        encoder: Literal["bilstm", "cnn", "average", "gru", "transformer"] = "bilstm",
+        attention: Literal["tanh", "dot", "uniform"] = "tanh",
         hidden: int = 128,
         activation: Literal["tanh", "relu"] = "tanh",
+        temperature: float = 1.0,
     ) -> None:
         super().__init__()
+        if not temperature > 0:
+            raise PlumblineError(f"`temperature` is {temperature:g}; it must be above 0.")
 
-        def made() -> BiLSTM | CNN | Average:
+        def made() -> Encoder:
             if encoder == "average":
                 return Average(embedding.shape[1], hidden, activation)
-            return (BiLSTM if encoder == "bilstm" else CNN)(embedding.shape[1], hidden)
+            return ENCODERS[encoder](embedding.shape[1], hidden)
 
         self.embedding = nn.Embedding.from_pretrained(embedding.clone(), freeze=False, padding_idx=0)
         self.encoder = made()
         size, queried = self.encoder.size, pair is not None
-        self.attention = {"tanh": TanhAttention, "dot": DotAttention}[attention](size, queried)
+        self.attention: nn.Module = ATTENTIONS[attention](size, queried)
         self.head: Head | MixedHead = MixedHead(size, classes) if queried else Head(size, classes)
-        self.classes = classes
+        self.classes, self.temperature = classes, temperature
         if pair is not None:
             self.pair_embedding = nn.Embedding.from_pretrained(pair.clone(), freeze=False, padding_idx=0)
             self.pair_encoder = made()
@@ -133,15 +158,66 @@ class AttentionClassifier(nn.Module):
 
     def attend(self, encoded: Encoded, batch: Batch) -> torch.Tensor:
         """Attention weights [B, L] over hidden states."""
-        return masked_softmax(self.attention(encoded.hidden, encoded.query), batch.attendable)
+        return masked_softmax(self.attention(encoded.hidden, encoded.query) / self.temperature, batch.attendable)
 
     def decode(self, encoded: Encoded, attention: torch.Tensor) -> torch.Tensor:
         """Logits [..., B, C] from hidden states and any attention weights [..., B, L], one set of them or many."""
-        context = torch.einsum("...bl,blh->...bh", attention, encoded.hidden)
+        context = self._context(encoded.hidden, attention)
         logits = self.head(context) if encoded.query is None else self.head(context, encoded.query)
         return logits if encoded.barred is None else logits.masked_fill(encoded.barred, float("-inf"))
+
+    def _context(self, hidden: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("...bl,blh->...bh", attention, hidden)
 
     def forward(self, batch: Batch, embedded: torch.Tensor | None = None) -> Output:
         encoded = self.encode(self.embedding(batch.ids) if embedded is None else embedded, batch)
         attention = self.attend(encoded, batch)
         return Output(self.decode(encoded, attention), attention)
+
+
+@model("average-heads", encoder="average", hidden=128)
+@model(
+    "bilstm-heads",
+    provides=["gradient", "heads"],
+    tasks=["classification", "question answering", "inference"],
+    encoder="bilstm",
+    hidden=128,
+)
+class MultiHeadClassifier(AttentionClassifier):
+    """Embedding, encoder, several tanh attentions over the same hidden states and output over all that they gather.
+
+    Weights, which have one row a text [B, L] where there is one attention, have one for each head here, [B, K, L].
+    """
+
+    def __init__(
+        self,
+        embedding: torch.Tensor,
+        classes: int,
+        pair: torch.Tensor | None = None,
+        *,
+        encoder: Literal["bilstm", "cnn", "average", "gru", "transformer"] = "bilstm",
+        hidden: int = 128,
+        activation: Literal["tanh", "relu"] = "tanh",
+        temperature: float = 1.0,
+        heads: int = 4,
+    ) -> None:
+        if not 1 <= heads <= MOST_HEADS:
+            raise PlumblineError(f"`heads` is {heads}; it must be from 1 to {MOST_HEADS}.")
+        super().__init__(
+            embedding, classes, pair, encoder=encoder, hidden=hidden, activation=activation, temperature=temperature
+        )
+        size, queried = self.encoder.size, pair is not None
+        self.attention = TanhHeads(heads, size, queried)
+        self.head = MixedHead(size, classes, heads) if queried else Head(heads * size, classes)
+
+    def attend(self, encoded: Encoded, batch: Batch) -> torch.Tensor:
+        """Attention weights [B, K, L] of all heads."""
+        return super().attend(encoded, batch).transpose(0, 1)
+
+    def _context(self, hidden: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("...bkl,blh->...bkh", attention, hidden).flatten(-2)
+
+    def forward(self, batch: Batch, embedded: torch.Tensor | None = None) -> Output:
+        encoded = self.encode(self.embedding(batch.ids) if embedded is None else embedded, batch)
+        heads = self.attend(encoded, batch)
+        return Output(self.decode(encoded, heads), heads.mean(1), heads)

@@ -42,8 +42,8 @@ def kullback_leibler(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 
 @cache
-def _orders(heads: int) -> torch.Tensor:
-    return torch.tensor(list(permutations(range(heads))))
+def _orders(heads: int, device: torch.device) -> torch.Tensor:
+    return torch.tensor(list(permutations(range(heads)))).to(device)
 
 
 def matched(distances: torch.Tensor) -> torch.Tensor:
@@ -52,6 +52,7 @@ def matched(distances: torch.Tensor) -> torch.Tensor:
     distances: [K, K] between each head of the first model (rows) and each of the second (columns).
     """
     heads = len(distances)
-    orders = _orders(heads).to(distances.device)
+    orders = _orders(heads, distances.device)
     totals = distances[torch.arange(heads, device=distances.device), orders].sum(-1)
-    return orders[totals.argmin()]
+    # As a list of one place, which the device looks up by itself.
+    return orders[totals.argmin()[None]][0]

@@ -6,34 +6,30 @@ steps can be recorded; what a step does is the same either way.
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
 
 from plumbline.config.recipes import Training
 from plumbline.models.amsgrad import AmsGrad
-from plumbline.models.batch import Batch
 from plumbline.models.budget import Budget
 from plumbline.models.devices import arithmetic
+from plumbline.models.epochs import chosen_epoch
+from plumbline.models.objectives import Classification
 from plumbline.models.recorded import Recorded
 from plumbline.models.rows import Piece, Rows
 from plumbline.models.selection import METRICS, scores
 from plumbline.models.widths import choose_widths
 
-Objective = Callable[[Any, Batch, Mapping[str, torch.Tensor]], torch.Tensor]
 # How many rows a step takes, and the widths to which their texts are padded.
 Shape = tuple[int, ...]
 
 # To record a step of some width costs about as much as to replay it this often (measured, see bench/RESULTS.md).
 RECORDING = 25
-
-
-def weighted_cross_entropy(model: Any, batch: Batch, row: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """The loss [B] of classifiers: cross entropy times the row's weight."""
-    return cross_entropy(model(batch).logits, row["label"], reduction="none") * row["weight"]
+# Each also takes memory of its own for as long as training lasts, and more of them save little padding.
+MOST_WIDTHS = 12
 
 
 def class_weights(labels: np.ndarray, classes: int, how: str) -> np.ndarray:
@@ -66,36 +62,59 @@ def parameter_groups(model: nn.Module, training: Training) -> list[tuple[list[nn
 
 
 @torch.no_grad()
-def probabilities(model: nn.Module, rows: Rows, pieces: list[Piece]) -> torch.Tensor:
-    """Class probabilities [N, C] of all rows, on the device."""
-    parts = [model(rows.batch(piece.places, *piece.widths)[0]).logits.softmax(dim=-1) for piece in pieces]
+def outputs(
+    model: nn.Module, objective: Classification, rows: Rows, pieces: list[Piece]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Class probabilities [N, C] and the objective's quantities [N, Q] of all rows, on the device."""
+    parts = []
+    for piece in pieces:
+        batch, row = rows.batch(piece.places, *piece.widths)
+        output = objective.run(model, batch, row)
+        parts.append((output.logits.softmax(dim=-1), objective.quantities(output, row)))
     order = torch.cat([piece.places for piece in pieces])
-    return torch.empty_like(told := torch.cat(parts)).index_copy_(0, order, told)
+    told = [torch.cat(column) for column in zip(*parts, strict=True)]
+    first, second = (torch.empty_like(column).index_copy_(0, order, column) for column in told)
+    return first, second
+
+
+class Told(NamedTuple):
+    """A number that an epoch tells: which metric of which split."""
+
+    split: str
+    metric: str
 
 
 class Learner:
-    """A model, the rows it learns from and those that choose its epoch.
+    """A model, the rows that it learns from and those that choose its epoch.
 
-    `record` replays the steps as CUDA graphs, on a stream of this learner's own. Learners do not touch each other: what
-    one learns does not depend on which others train beside it.
+    Several splits may each choose an epoch; the model that is kept is the choice of `select_on`. `record` replays the
+    steps as CUDA graphs, on a stream of this learner's own. Learners do not touch each other: what one learns does not
+    depend on which others train beside it.
     """
 
     def __init__(
         self,
         model: nn.Module,
         seed: int,
-        train: Rows,
-        held_out: Rows,
+        rows: Mapping[str, Rows],
         training: Training,
         budget: Budget,
-        objective: Objective = weighted_cross_entropy,
+        objective: Classification | None = None,
         record: bool = False,
     ) -> None:
+        self.train = train = rows["train"]
         device = train.device
-        self.seed, self.training, self.objective = seed, training, objective
-        self.train, self.held_out = train, held_out
+        self.seed, self.training, self.objective = seed, training, objective or Classification()
         self.model = model.to(device)
-        self.history: list[dict[str, float]] = []
+        choosing = (training.select_on, *training.also_select_on)
+        # The loss of the training split is that of the epoch's own steps.
+        self.held_out = {split: rows[split] for split in (*choosing, *self.objective.reports) if split != "train"}
+        told = (*METRICS, *self.objective.told)
+        self.told = [Told("train", "loss"), *(Told(split, metric) for split in self.held_out for metric in told)]
+        self.deciding = {split: Told(split, training.select_by) for split in choosing}
+        self.history: list[dict[Told, float]] = []
+        # Whether patience has run out for the model that is kept, and for every split that chooses.
+        self.closed = self.done = False
         self._random = np.random.default_rng(seed)
         self._stream = torch.cuda.Stream(device) if record else None
         self._evaluator = torch.cuda.current_stream(device) if record else None
@@ -103,13 +122,13 @@ class Learner:
         self._widths: list[np.ndarray] | None = None
         self._shapes: list[Shape] = []
         self._drawn: tuple[list[Shape], torch.Tensor] | None = None
-        self._evaluation = held_out.planned(self.model, budget)
+        self._evaluation = {name: split.planned(self.model, budget) for name, split in self.held_out.items()}
         self._optimiser = AmsGrad(parameter_groups(model, training), training.learning_rate)
         steps = -(-len(train) // training.batch_size)
         self._order = torch.zeros(steps, training.batch_size, dtype=torch.long, device=device)
         self._position = torch.zeros(1, dtype=torch.long, device=device)
         self._loss = torch.zeros((), device=device)
-        self._seen = torch.full((training.epochs, 1 + len(METRICS)), torch.nan, dtype=torch.double, device=device)
+        self._seen = torch.full((training.epochs, len(self.told)), torch.nan, dtype=torch.double, device=device)
         self._best = torch.full((), -torch.inf, dtype=torch.double, device=device)
         self._chosen = torch.zeros((), dtype=torch.long, device=device)
         self._kept = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
@@ -143,7 +162,7 @@ class Learner:
             self._widths, cost = [], RECORDING
             longest = self.train.widths(np.arange(len(self.train)))
             for column, largest in zip(needed.T, longest, strict=True):
-                self._widths.append(choose_widths(column, largest, self.training.epochs, cost))
+                self._widths.append(choose_widths(column, largest, self.training.epochs, cost, MOST_WIDTHS))
                 # Each width of the second texts may be met with any of the first.
                 cost *= len(self._widths[-1])
         columns = [known[np.searchsorted(known, column)] for known, column in zip(self._widths, needed.T, strict=True)]
@@ -160,6 +179,8 @@ class Learner:
             self._position.zero_()
             self._loss.zero_()
         self.model.train()
+        if isinstance(self._run, Recorded):
+            self._run.expect(self._shapes)
         return [count for count, *_ in self._shapes]
 
     def step(self, number: int) -> None:
@@ -172,7 +193,8 @@ class Learner:
         precision = self.training.precision
         with arithmetic(precision):
             with torch.autocast(index.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-                losses = self.objective(self.model, *self.train.batch(index, *widths))
+                batch, row = self.train.batch(index, *widths)
+                losses = self.objective.losses(self.objective.run(self.model, batch, row), row)
             self._optimiser.zero_grad()
             # Under Adam the two differ by the weight of the decay alone.
             loss = losses.sum()
@@ -188,20 +210,39 @@ class Learner:
         # stream, so that each learner would take as much again.
         self._wait(self._evaluator, self._stream)
         with torch.no_grad(), arithmetic():
-            told = scores(probabilities(self.model, self.held_out, self._evaluation), self.held_out.columns["label"])
-            self._seen[epoch - 1] = torch.cat([(self._loss / len(self.train)).double()[None], told])
-            if epoch >= self.training.first_eligible_epoch:
-                value = told[METRICS.index(self.training.select_by)]
+            told = [(self._loss / len(self.train)).double()[None]]
+            told += [self._score(rows, self._evaluation[split]) for split, rows in self.held_out.items()]
+            self._seen[epoch - 1] = torch.cat(told)
+            if epoch >= self.training.first_eligible_epoch and not self.closed:
+                value = self._seen[epoch - 1, self.told.index(self.deciding[self.training.select_on])]
+                value = value if self.training.larger_is_better else -value
                 better = (value > self._best) | (self._chosen == 0)
                 self._best = torch.where(better & value.isfinite(), value, self._best)
                 self._chosen = torch.where(better, epoch, self._chosen)
                 for name, tensor in self.model.state_dict().items():
                     self._kept[name].copy_(torch.where(better, tensor, self._kept[name]))
 
-    def read_epoch(self, epoch: int) -> dict[str, float]:
-        """Wait for an epoch and return its mean loss and its held-out scores."""
-        told = dict(zip(("loss", *METRICS), self._seen[epoch - 1].tolist(), strict=True))
+    def _score(self, rows: Rows, pieces: list[Piece]) -> torch.Tensor:
+        """METRICS of a split, then what the objective tells of it."""
+        probabilities, quantities = outputs(self.model, self.objective, rows, pieces)
+        told = self.objective.summary(quantities.double().mean(0))
+        return torch.cat([scores(probabilities, rows.columns["label"]), told])
+
+    def read_epoch(self, epoch: int) -> dict[Told, float]:
+        """Wait for an epoch and return what it told: the mean loss of its steps and the held-out scores."""
+        told = dict(zip(self.told, self._seen[epoch - 1].tolist(), strict=True))
         self.history.append(told)
+        training = self.training
+        ended = {
+            split: chosen_epoch(
+                [past[key] for past in self.history],
+                training.first_eligible_epoch,
+                training.patience,
+                training.larger_is_better,
+            )[1]
+            for split, key in self.deciding.items()
+        }
+        self.closed, self.done = ended[training.select_on], all(ended.values())
         return told
 
     def finish(self) -> int:

@@ -7,7 +7,7 @@ side by side.
 
 import gc
 import warnings
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,6 +31,14 @@ class Recorded:
         self.graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
         self._pool: Any = None
         self._recordable = True
+        self._expected: list[tuple[int, ...]] = []
+
+    def expect(self, shapes: Iterable[tuple[int, ...]]) -> None:
+        """Say which arguments, numbers that grow with the work, will come; they are recorded at once, when first is.
+
+        The largest comes first, since smaller ones fit into its memory, but not it into theirs.
+        """
+        self._expected = sorted(set(shapes), reverse=True)
 
     def __call__(self, *shape: Hashable) -> None:
         with torch.cuda.stream(self.stream):
@@ -41,7 +49,10 @@ class Recorded:
                 if self._pool is None:
                     self._pool = torch.cuda.graph_pool_handle()
                 elif self._recordable:
-                    self._try_to_record(shape)
+                    for expected in (*self._expected, shape):
+                        if self._recordable and expected not in self.graphs:
+                            self._try_to_record(expected)
+                    self._expected = []
                 if shape in self.graphs:
                     self.graphs[shape].replay()
                 else:

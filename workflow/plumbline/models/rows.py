@@ -40,13 +40,17 @@ class Ragged:
         positions = torch.arange(width, device=index.device)
         present = positions < self._length[index, None]
         places = torch.where(present, self._start[index, None] + positions, 0)
-        return {name: values[places] * present for name, values in self.columns.items()}, present
+        return {
+            name: values[places] * present.view(*present.shape, *[1] * (values.dim() - 1))
+            for name, values in self.columns.items()
+        }, present
 
 
 class Rows:
     """The instances of a split. `columns` adds what a loss reads beside them: one value per row, or one per token.
 
-    A column of arrays, one per row with one number per token, is padded as the text is; any other is taken row by row.
+    A column of arrays, one per row with one number per token, or one per token and head, is padded as the text is; any
+    other is taken row by row.
     """
 
     def __init__(

@@ -15,8 +15,11 @@ from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.block import build
 from plumbline.models.budget import Budget, out_of_memory
-from plumbline.models.learner import Learner, class_weights, probabilities
-from plumbline.models.rows import Rows
+from plumbline.models.learner import Learner, Told, class_weights, outputs
+from plumbline.models.objectives import Classification
+from plumbline.models.rows import Column, Rows
+
+LOSS = Told("train", "loss")
 
 
 @dataclass(frozen=True)
@@ -30,11 +33,18 @@ class Trained:
 
 
 def split_rows(
-    splits: Mapping[str, Instances], classes: int, training: Training, device: torch.device | str
+    splits: Mapping[str, Instances],
+    classes: int,
+    training: Training,
+    device: torch.device | str,
+    columns: Mapping[str, Mapping[str, Column]] | None = None,
 ) -> dict[str, Rows]:
-    """The splits on the device, every row with the weight of its class."""
+    """The splits on the device, every row with the weight of its class and with what `columns` adds to its split."""
     weight = class_weights(splits["train"].label, classes, training.class_weights)
-    return {name: Rows(split, device, {"weight": weight[split.label]}) for name, split in splits.items()}
+    return {
+        name: Rows(split, device, {"weight": weight[split.label], **(columns or {}).get(name, {})})
+        for name, split in splits.items()
+    }
 
 
 def train_together(
@@ -44,14 +54,13 @@ def train_together(
     seeds: list[int],
     budget: Budget,
     record: bool = False,
+    objective: Classification | None = None,
 ) -> list[Trained]:
     """Train seeds step by step in turn; recorded ones run side by side on a GPU."""
     learners = []
     for seed in seeds:
         torch.manual_seed(seed)
-        learners.append(
-            Learner(build(), seed, rows["train"], rows[training.select_on], training, budget, record=record)
-        )
+        learners.append(Learner(build(), seed, rows, training, budget, objective, record))
     history: dict[int, list[dict[str, Any]]] = {seed: [] for seed in seeds}
     named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
     progress = tqdm(total=len(seeds) * training.epochs * len(rows["train"]), desc=named, unit="row", disable=None)
@@ -71,13 +80,16 @@ def train_together(
             told = learner.read_epoch(epoch)
             history[learner.seed] += [
                 {
-                    "seed": learner.seed, "epoch": epoch, "split": "train" if metric == "loss" else training.select_on,
-                    "metric": metric, "value": value, "seconds": time.perf_counter() - started,
+                    "seed": learner.seed, "epoch": epoch, "split": split, "metric": metric, "value": value,
+                    "seconds": time.perf_counter() - started,
                 }
-                for metric, value in told.items()
+                for (split, metric), value in told.items()
             ]  # fmt: skip
-            progress.set_postfix({key: f"{told[key]:.3f}" for key in ("loss", training.select_by)})
-        active = [learner for learner in active if np.isfinite(learner.history[-1]["loss"])]
+            shown = dict.fromkeys([LOSS, *learner.deciding.values()])
+            progress.set_postfix({" ".join(key): f"{told[key]:.3f}" for key in shown})
+        going = [learner for learner in active if not learner.done and np.isfinite(learner.history[-1][LOSS])]
+        progress.total -= (len(active) - len(going)) * (training.epochs - epoch) * len(rows["train"])
+        active = going
         if not active:
             break
     progress.close()
@@ -86,7 +98,9 @@ def train_together(
     for learner in learners:
         chosen = learner.finish()
         state = {name: tensor.detach().cpu() for name, tensor in learner.model.state_dict().items()}
-        told_of = {name: probabilities(learner.model, rows[name], plans[name]).cpu().numpy() for name in rows}
+        told_of = {
+            name: outputs(learner.model, learner.objective, rows[name], plans[name])[0].cpu().numpy() for name in rows
+        }
         trained.append(Trained(state, history[learner.seed], chosen, told_of))
     return trained
 
@@ -98,6 +112,7 @@ def train_seeds(
     seeds: list[int],
     budget: Budget,
     record: bool,
+    objective: Classification | None = None,
 ) -> list[Trained]:
     """Train seeds: side by side where steps are recorded, fewer at a time if memory runs out; else one by one."""
     pending = [seeds] if record else [[seed] for seed in seeds]
@@ -105,7 +120,7 @@ def train_seeds(
     while pending:
         group = pending.pop(0)
         try:
-            trained += train_together(build, rows, training, group, budget, record)
+            trained += train_together(build, rows, training, group, budget, record, objective)
             continue
         except RuntimeError as error:
             if not out_of_memory(error):
@@ -133,19 +148,23 @@ def train_block(
     seeds: list[int],
     budget: Budget | int,
     device: torch.device | str = "cpu",
+    objective: Classification | None = None,
+    columns: Mapping[str, Mapping[str, Column]] | None = None,
 ) -> tuple[dict[str, torch.Tensor], dict[str, list[Any]], dict[str, list[Any]]]:
     """Train every seed. Returns the weights, named ``seed/parameter``, and the columns of history and predictions.
 
     `vectors` holds the word vectors as `embedding` and, where instances have a second text, those of it as `pair`.
+    `columns` holds, split by split, what the objective reads beside the instances.
     """
     weights: dict[str, torch.Tensor] = {}
     history: dict[str, list[Any]] = {key: [] for key in ("seed", "epoch", "split", "metric", "value", "seconds")}
     predictions: dict[str, list[Any]] = {key: [] for key in ("seed", "split", "instance", "label", "probabilities")}
-    rows = split_rows(splits, classes, training, device)
+    rows = split_rows(splits, classes, training, device, columns)
     record = torch.device(device).type == "cuda"
     budget = Budget.of(budget)
     blueprint = lambda: build(pointer, options, vectors["embedding"], classes, vectors.get("pair"), trainable)  # noqa: E731
-    for seed, trained in zip(seeds, train_seeds(blueprint, rows, training, seeds, budget, record), strict=True):
+    block = train_seeds(blueprint, rows, training, seeds, budget, record, objective)
+    for seed, trained in zip(seeds, block, strict=True):
         weights |= {f"{seed}/{name}": tensor for name, tensor in trained.state.items()}
         chosen = {"seed": seed, "epoch": trained.chosen_epoch, "split": training.select_on, "metric": "chosen_epoch"}
         for row in [

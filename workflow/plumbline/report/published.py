@@ -17,15 +17,24 @@ WORDS = {
     "test_micro_F1": "micro F1 on test",
     "kendall_tau": "mean τ",
     "sig_frac_p05": "share with p ≤ .05",
+    "train_avg_length": "mean length of training texts",
+    "test_avg_length": "mean length of test texts",
+    "base_F1": "F1 of the base model on test",
+    "epoch": "the adversary's epoch",
+    "adv_F1": "the adversary's F1 on test",
+    "TVD": "TVD of outputs",
+    "JSD": "JSD of attention",
 }
-COUNTS = ("train_size", "test_size", "vocab_size")
+DECIMALS = dict.fromkeys(("train_size", "test_size", "vocab_size", "epoch"), 0)
+DECIMALS |= dict.fromkeys(("avg_length", "train_avg_length", "test_avg_length"), 1)
+DECIMALS |= dict.fromkeys(("base_F1", "adv_F1", "TVD", "JSD", "AtteFa"), 3)
 # How many tolerances the small axis spans to either side.
 SPAN = 3
 
 
 def reproduction_table(reproduction: pd.DataFrame, classes: dict[str, list[str]]) -> Table:
-    """Every published number that the study has a counterpart for."""
-    lines = plain(reproduction).to_dict("records")
+    """Every published number that the study has a counterpart for, but those of single seeds."""
+    lines = plain(_shown(reproduction)).to_dict("records")
     notes = list(dict.fromkeys(note for line in lines for note in _notes(line)))
     rows = [_row(line, classes.get(line["dataset"], []), notes) for line in lines]
     columns = [
@@ -45,7 +54,19 @@ def reproduction_table(reproduction: pd.DataFrame, classes: dict[str, list[str]]
         "Published numbers and ours. The mark shows the difference in tolerances; the band is one to either side. The "
         "later run is one that the authors themselves published with their code after the paper."
     )
-    return Table(caption, columns, rows, frozenset((4, 5, 6, 7, 8)), notes)
+    if left_out := len(reproduction) - len(lines):
+        caption += f" {number(left_out, 0)} numbers of single seeds are in the files of the table, not here."
+    numbers = range(4, 9)
+    if len({line["study"] for line in lines}) > 1:
+        columns = ["study", *columns]
+        rows = [[Cell(line["study"]), *row] for line, row in zip(lines, rows, strict=True)]
+        numbers = range(5, 10)
+    return Table(caption, columns, rows, frozenset(numbers), notes)
+
+
+def _shown(reproduction: pd.DataFrame) -> pd.DataFrame:
+    """The rows that the page tells of; the many of single seeds, which are not judged, are in the table's files."""
+    return reproduction[reproduction["seed"].isna()]
 
 
 def _notes(line: dict[Any, Any]) -> list[str]:
@@ -57,10 +78,12 @@ def _row(line: dict[Any, Any], classes: list[str], notes: list[str]) -> list[Cel
     known: dict[str, Any] = {
         key: None if not isinstance(value, str) and pd.isna(value) else value for key, value in line.items()
     }
-    decimals = 0 if known["metric"] in COUNTS else 1 if known["metric"] == "avg_length" else 2
+    decimals = DECIMALS.get(known["metric"], 2)
     quantity = WORDS.get(known["metric"], known["metric"].replace("_", " "))
     if known["measure_a"] and known["measure_b"]:
         quantity = f"{quantity}, {known['measure_a']} and {known['measure_b']}"
+    if known["selected_on"]:
+        quantity = f"{quantity}, chosen on {known['selected_on']}"
     difference = None if known["ours"] is None else known["ours"] - known["published"]
     at = None
     if difference is not None and known["tolerance"]:
@@ -94,11 +117,12 @@ def _verdict(within: bool | None) -> Cell:
 
 def verdict(reproduction: pd.DataFrame) -> str:
     """The comparison in one sentence."""
-    if reproduction.empty:
+    shown = _shown(reproduction)
+    if shown.empty:
         return (
             "No published number that plumbline holds is about this study's datasets, so there is nothing to compare."
         )
-    judged = reproduction["within"].dropna()
-    others = len(reproduction) - len(judged)
+    judged = shown["within"].dropna()
+    others = len(shown) - len(judged)
     told = f"{int(judged.astype(bool).sum())} of {len(judged)} cells within tolerance"
     return f"{told}; {others} more could not be judged." if others else f"{told}."

@@ -1,0 +1,76 @@
+"""What published numbers are compared with: the study that ran, and our values of one number."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+PUBLISHED = Path(__file__).parent / "published"
+
+# The studies give no spread for their test scores; this is our own margin.
+SCORE_TOLERANCE = 0.03
+OUR_MARGIN = "the tolerance is ours"
+# Mean lengths are printed as whole numbers.
+LENGTH_TOLERANCE = 1.0
+WHOLE_NUMBER = "printed as a whole number, rounded or cut"
+
+
+@dataclass(frozen=True)
+class Names:
+    """The registered name behind each name of the study that ran, and the options of its datasets."""
+
+    datasets: Mapping[str, str]
+    models: Mapping[str, str]
+    measures: Mapping[str, str]
+    dataset_options: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The study that ran: what it calls things, the summaries of its datasets, how its models chose their epoch
+    (`select_on`, by dataset and model), and its tables."""
+
+    names: Names
+    datasets: list[dict[str, Any]]
+    select_on: Mapping[str, Mapping[str, str]]
+    performance: pd.DataFrame
+    agreement: pd.DataFrame | None = None
+    adversary: pd.DataFrame | None = None
+
+    def summary(self, dataset: str) -> dict[str, Any]:
+        """The summary of a dataset."""
+        return next(summary for summary in self.datasets if summary["dataset"] == dataset)
+
+    def scores(self, dataset: str, model: str, metric: str, seeds: pd.Series | None = None) -> list[float]:
+        """Test scores of a model by one metric, one per seed; of all seeds, or of some."""
+        table = self.performance
+        here = (table["dataset"] == dataset) & (table["model"] == model)
+        here &= (table["split"] == "test") & (table["metric"] == metric)
+        if seeds is not None:
+            here &= table["seed"].isin(seeds)
+        return table[here]["value"].tolist()
+
+
+@dataclass(frozen=True)
+class Ours:
+    """Our values of a published number, one per seed. They are judged if there is a tolerance; `basis` says what that
+    rests on. `selected_on` is the split that chose the epoch of an adversary."""
+
+    values: list[float]
+    tolerance: float | None = None
+    basis: str = ""
+    note: str = ""
+    selected_on: str | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """A published study. `published` gives its numbers in our words: registered names of datasets and models, and no
+    model for a number about the data alone. `ours` gives our values of such a line for a dataset and model of the study
+    that ran; none if it has no counterpart, more than one if it has several."""
+
+    name: str
+    published: Callable[[], pd.DataFrame]
+    ours: Callable[[pd.Series, str, str | None, Ran], Iterator[Ours]]
