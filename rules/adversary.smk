@@ -14,3 +14,22 @@ rule adversary:
         code=code("adversary"),
     script:
         "../workflow/scripts/adversary.py"
+
+
+rule adversary_figures:
+    input:
+        table="results/tables/adversary.parquet",
+        reproduction="results/tables/reproduction.parquet",
+        seeds=f"results/tables/{PROTOCOLS['seed_variance']}.parquet" if "seed_variance" in PROTOCOLS else [],
+    output:
+        files_of(adversary_plots()),
+    log:
+        "results/logs/adversary_figures.log",
+    conda:
+        ENVIRONMENT
+    params:
+        order=[*STUDY.datasets, *STUDY.models],
+        plots=adversary_plots(),
+        code=code("adversary_figures"),
+    script:
+        "../workflow/scripts/adversary_figures.py"

@@ -71,7 +71,7 @@ PROTOCOLS = {kind: name for name, kind in reversed(kinds("protocol").items())}
 AGREEMENT = PROTOCOLS.get("agreement")
 # The cells whose attention is set against adversaries.
 ATTACKED = RUNS.scored.get(PROTOCOLS.get("adversarial_attention"), [])
-COUNTERFACTUAL = [kind for kind in ("permutation", "adversarial_attention") if kind in PROTOCOLS]
+COUNTERFACTUAL = [kind for kind in ("permutation", "adversarial_attention", "seed_variance") if kind in PROTOCOLS]
 
 
 def preparation(wildcards):
@@ -238,6 +238,29 @@ def adversary_cells():
     return told
 
 
+def rivals(cell):
+    """The adversaries that the report sets beside a cell's model: of each name the strongest, with its first seeds."""
+    strongest = {}
+    for derived in RESOLVED.derived.values():
+        if derived.adversary and (derived.base, derived.base_block) == (cell.model, cell.seeds):
+            before = strongest.setdefault(derived.adversary, derived)
+            strongest[derived.adversary] = max(before, derived, key=lambda one: one.strength or 0)
+    found = [Cell(cell.dataset, cell.variant, derived.name, derived.seeds[0]) for derived in strongest.values()]
+    return [rival for rival in found if rival in RUNS.adversaries]
+
+
+def told_of(rival):
+    """What the report's params hold of an adversary."""
+    derived = RESOLVED.derived[rival.model]
+    return dict(
+        adversary=derived.adversary,
+        objective=derived.objective,
+        strength=derived.strength,
+        base_seed=derived.base_seed,
+        seed=seeds(rival)[0],
+    )
+
+
 def scores(wildcards):
     """Files of all cells that a protocol scores."""
     return cells(f"results/scores/{wildcards.protocol}/{{cell}}.parquet", RUNS.scored[wildcards.protocol])
@@ -256,13 +279,13 @@ def compared(wildcards):
 
 
 def looking():
-    """The cells whose attention is told, each once: those that a derived model reads, and the adversaries."""
+    """The cells whose attention is told, each once: those that a derived model reads, and those that the report shows."""
     read = [
         Cell(cell.dataset, cell.variant, RESOLVED.derived[cell.model].base, RESOLVED.derived[cell.model].base_block)
         for cell in [*RUNS.cells, *RUNS.adversaries]
         if cell.model in RESOLVED.derived
     ]
-    return sorted({*read, *RUNS.adversaries})
+    return sorted({*read, *(rival for cell in RUNS.cells for rival in rivals(cell))})
 
 
 def manifests():
@@ -290,6 +313,7 @@ KINDS_OF_PLOTS = {
     "agreement": ["tau-histogram", "tau-matrix"],
     "permutation": ["permutation"],
     "adversarial_attention": ["jsd-histogram", "jsd-violins", "adversarial-texts"],
+    "seed_variance": ["seed-variance"],
 }
 
 
@@ -310,6 +334,16 @@ def agreement_plots():
     return [*plots("agreement"), *whole]
 
 
+def adversary_plots():
+    """AtteFa's scores of the whole study, and the plane of attention against output per dataset and base model."""
+    pairs = sorted({(cell.dataset, RESOLVED.derived[cell.model].base) for cell in RUNS.adversaries})
+    kind = "jsd-tvd-plane"
+    planes = [
+        dict(kind=kind, dataset=dataset, model=model, stem=f"{kind}/{dataset}/{model}") for dataset, model in pairs
+    ]
+    return [dict(kind="attefa-violins", stem="attefa-violins"), *planes] if ADVERSARIES else []
+
+
 def files_of(plots):
     return expand("results/figures/{stem}.{format}", stem=[plot["stem"] for plot in plots], format=FORMATS)
 
@@ -319,7 +353,7 @@ def agreement_figures():
 
 
 def figures_of_study():
-    others = [plot for protocol in COUNTERFACTUAL for plot in plots(protocol)]
+    others = [*adversary_plots(), *(plot for protocol in COUNTERFACTUAL for plot in plots(protocol))]
     return [*agreement_figures(), *files_of(others), "results/figures/rule-graph.svg"]
 
 

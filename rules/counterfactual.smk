@@ -1,4 +1,4 @@
-# The figures of each experiment that replaces attention.
+# The figures of each experiment that replaces attention, or sets it beside that of other seeds.
 for kind in COUNTERFACTUAL:
 
     rule:
@@ -21,6 +21,7 @@ for kind in COUNTERFACTUAL:
             ENVIRONMENT
         params:
             cells=[vars(cell) for cell in RUNS.scored[PROTOCOLS[kind]]],
+            protocol=kind,
             plots=plots(kind),
             tasks=tasks(),
             code=code("counterfactual_figures"),

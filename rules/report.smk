@@ -22,6 +22,15 @@ rule report:
         predictions=cells("results/models/{cell}/predictions.parquet"),
         importances=[path for cell in RUNS.cells for path in importances(cell)],
         adversaries=cells(f"results/scores/{PROTOCOLS.get('adversarial_attention')}/{{cell}}.parquet", ATTACKED),
+        attention=[
+            path
+            for cell in RUNS.cells
+            if rivals(cell)
+            for path in cells("results/models/{cell}/attention.parquet", [cell, *rivals(cell)])
+        ],
+        rivals=[
+            path for cell in RUNS.cells for path in cells("results/models/{cell}/predictions.parquet", rivals(cell))
+        ],
     output:
         report="results/report/index.html",
         manifest="results/manifest.json",
@@ -32,7 +41,13 @@ rule report:
     params:
         study=STUDY.model_dump(),
         cells=[
-            {**vars(cell), "measures": RUNS.measures[cell.model], "attacked": cell in ATTACKED} for cell in RUNS.cells
+            {
+                **vars(cell),
+                "measures": RUNS.measures[cell.model],
+                "attacked": cell in ATTACKED,
+                "rivals": [told_of(rival) for rival in rivals(cell)],
+            }
+            for cell in RUNS.cells
         ],
         parts=parts(),
         tasks=tasks(),

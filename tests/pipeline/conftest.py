@@ -27,11 +27,18 @@ CONFIG = {
     "models": {
         "average-tanh": {"hidden": 8, "training": {"epochs": 3}},
         "bag-of-words": {"training": {"epochs": 2}, "datasets": ["mock-2"]},
+        "given": {
+            "kind": "average-tanh", "hidden": 8, "attention_of": "average-tanh.attefa", "training": {"epochs": 2},
+        },
     },
     "seeds": ["0-1"],
+    "adversaries": {
+        "attefa": {"datasets": ["mock-2"], "training": {"epochs": 3, "patience": 2}},
+        "wiegreffe-pinter": {"datasets": ["mock-2"], "seeds": 0, "strength": [0.01], "training": {"epochs": 2}},
+    },
     "measures": ["attention", "gradient", "input-x-gradient", "leave-one-out", "position"],
     "protocols": {"agreement": {"statistics": ["kendall", "top-k-fagin"]}, "concentration": {},
-        "permutation": {"permutations": 5}, "adversarial_attention": {"steps": 5}},
+        "permutation": {"permutations": 5}, "adversarial_attention": {"steps": 5}, "seed_variance": {}},
     "report": {"examples": 4},
 }  # fmt: skip
 

@@ -31,6 +31,10 @@ CONFIG_FAULTS = {
         lambda c: c["models"]["bag-of-words"].update(measures=["attention"]),
         "measure 'attention' needs attention, which model 'bag-of-words' does not provide",
     ),
+    "adversary of a model without attention": (
+        lambda c: c["adversaries"]["attefa"].update(of=["bag-of-words"]),
+        "`adversaries.attefa.of`: model 'bag-of-words' provides no attention",
+    ),
     "missing raw file": (
         lambda c: c["datasets"].update({"mock-1": {"words": "opinion-lexicon"}}),
         "Dataset 'mock-1' needs the files 'opinion_lexicon/positive-words.txt'",

@@ -9,7 +9,7 @@ import pytest
 from .conftest import planned_jobs, run_snakemake
 
 pytestmark = pytest.mark.pipeline
-AFTER_SCORES = {"summarise", "agreement_figures", "reproduction", "timings", "report"}
+AFTER_SCORES = {"summarise", "agreement_figures", "reproduction", "adversary_figures", "timings", "report"}
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -46,7 +46,8 @@ def test_edited_metric_reruns_scores_but_no_training(copy):
 def test_edited_figure_reruns_figures_and_report_only(copy):
     with (copy / "workflow/plumbline/figures/style.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
-    figures = {"agreement_figures", "permutation_figures", "adversarial_attention_figures"}
+    figures = {"agreement_figures", "permutation_figures", "adversarial_attention_figures", "seed_variance_figures"}
+    figures.add("adversary_figures")
     assert planned_jobs(copy) == {*figures, "rule_graph", "report"}
 
 
@@ -101,6 +102,17 @@ def test_changed_training_reruns_one_model(copy, reconfigure):
     done = run_snakemake(copy, "all", "-n", "--cores", "2").stdout
     assert "model=bag-of-words" in done and "model=average-tanh" not in done
     assert "rule prepare" not in done and "rule embed" not in done
+
+
+def test_changed_adversary_reruns_what_reads_it_only(copy, reconfigure):
+    reconfigure(copy, lambda c: c["adversaries"]["wiegreffe-pinter"].update(strength=[0.02]))
+    done = run_snakemake(copy, "all", "-n", "--cores", "2").stdout
+    assert "model=average-tanh.wiegreffe-pinter.0.02" in done
+    assert "model=average-tanh.attefa" not in done and "model=average-tanh," not in done
+    reconfigure(copy, lambda c: c["adversaries"]["attefa"]["training"].update(epochs=2))
+    done = run_snakemake(copy, "all", "-n", "--cores", "2").stdout
+    assert "model=average-tanh.attefa" in done and "model=given" in done, "its attention is another"
+    assert "model=average-tanh," not in done
 
 
 def test_new_measure_and_new_seeds_leave_the_old_alone(copy, reconfigure):

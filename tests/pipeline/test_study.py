@@ -26,6 +26,7 @@ LIBRARY = Path(__file__).parents[2] / "workflow"
 def test_every_promised_file_is_there(finished):
     results = finished / "results"
     tables = ("performance", "agreement", "permutation", "adversarial_attention", "reproduction", "timings")
+    tables += ("adversary", "seed_variance")
     for table in tables:
         assert read_table(results / "tables" / f"{table}.parquet", table).schema.equals(ARTEFACTS[table].schema)
         assert (results / "tables" / f"{table}.csv").stat().st_size > 0
@@ -37,6 +38,9 @@ def test_every_promised_file_is_there(finished):
         "jsd-violins/mock-2/average-tanh",
         "adversarial-texts/echo/average-tanh",
         "mean-differences",
+        "attefa-violins",
+        "jsd-tvd-plane/mock-2/average-tanh",
+        "seed-variance/echo/average-tanh",
         "rule-graph",
     ):
         for suffix in ("svg", "pdf", "png"):
@@ -151,3 +155,59 @@ def recompute(folder: Path, dataset: str, model: str, seeds: str, options: dict)
             assert row["jsd"] <= np.log(2) and (row["feasible"] > 0 or row["jsd"] == 0)
             found += row["feasible"] > 0
     return found
+
+
+def told_by(folder: Path, model: str, seeds: str, seed: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Attention, text by text, and probabilities of a stored model of average-tanh on mock-2's test texts."""
+    declaration = Registry().get("model", "average-tanh")
+    options = {name: option.default for name, option in declaration.options.items()} | {"hidden": 8}
+    table = read_table(folder / "results/data/mock-2/plain/instances.parquet", "instances")
+    instances = Instances.from_table(table, ["test"])
+    weights = folder / f"results/models/mock-2/plain/{model}/{seeds}/weights.safetensors"
+    (asked,) = trained_models(weights, declaration.pointer, options, 2, [seed], 4096)
+    with torch.no_grad():
+        outputs = [asked.model(whole_batch(instances.take([i]))) for i in range(len(instances))]
+    words = [output.attention[0, free].numpy() for output, free in zip(outputs, instances.maskable, strict=True)]
+    return words, torch.stack([output.logits.softmax(-1)[0, 1] for output in outputs]).numpy()
+
+
+def test_adversaries_are_as_far_from_their_base_as_the_table_says(finished):
+    table = read_table(finished / "results/tables/adversary.parquet", "adversary").to_pandas()
+    assert set(table["model"]) == {"average-tanh"} and set(table["base_seed"]) == {0}
+    attefa = table[table["adversary"] == "attefa"]
+    assert len(attefa) == 4 and set(attefa["selected_on"]) == {"dev", "test"}
+    assert table[table["adversary"] == "wiegreffe-pinter"][["strength", "selected_on"]].values.tolist() == [
+        [0.01, "train"]
+    ]
+    base = told_by(finished, "average-tanh", "0-1", 0)
+    for _, row in attefa[attefa["selected_on"] == "dev"].iterrows():
+        looks, says = told_by(finished, "average-tanh.attefa", "0-1", row["seed"])
+        jsd = np.mean([jensenshannon(a, b) ** 2 for a, b in zip(looks, base[0], strict=True)])
+        tvd = np.abs(says - base[1]).mean() / 2
+        assert (row["tvd"], row["jsd"]) == pytest.approx((tvd, jsd), abs=1e-5)
+        assert row["attefa"] == pytest.approx(min(tvd / 0.5 / (jsd / np.log(2)), 1), abs=1e-4)
+    test = attefa.pivot(index="seed", columns="selected_on", values=["tvd", "jsd"])
+    loss = test["tvd"] / 0.5 - test["jsd"] / np.log(2)
+    assert (loss["test"] <= loss["dev"] + 1e-9).all(), "chosen on test, it is no worse there"
+
+
+def test_a_model_with_anothers_attention_says_what_that_makes_it_say(finished):
+    """The stored predictions are those with the adversary's attention, whose first seed is given."""
+    declaration = Registry().get("model", "average-tanh")
+    options = {name: option.default for name, option in declaration.options.items()} | {"hidden": 8}
+    table = read_table(finished / "results/data/mock-2/plain/instances.parquet", "instances")
+    instances = Instances.from_table(table, ["test"])
+    given, _ = told_by(finished, "average-tanh.attefa", "0-1", 0)
+    folder = finished / "results/models/mock-2/plain/given/0-1"
+    stored = read_table(folder / "predictions.parquet", "predictions").to_pandas()
+    stored = stored[(stored["seed"] == 1) & (stored["split"] == "test")].set_index("instance")["probabilities"]
+    (asked,) = trained_models(folder / "weights.safetensors", declaration.pointer, options, 2, [1], 4096)
+    for i, weights in enumerate(given):
+        batch = whole_batch(instances.take([i]))
+        spread = torch.zeros(1, batch.ids.shape[1])
+        spread[0, instances.maskable[i]] = torch.from_numpy(weights)
+        with torch.no_grad():
+            encoded = asked.model.encode(asked.model.embedding(batch.ids), batch)
+            told = asked.model.decode(encoded, spread).softmax(-1)[0].numpy()
+        np.testing.assert_allclose(stored[instances.instance[i]], told, atol=1e-5)
+    assert not (finished / "results/models/echo/plain/given").exists(), "there is no adversary there"

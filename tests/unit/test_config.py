@@ -65,6 +65,73 @@ def study(**changes):
         ({"compute": {"slots_per_gpu": "auto"}}, "`compute.slots_per_gpu` is 'auto': it must be a whole number."),
         ({"compute": []}, r"`compute` is \[\]: it must be keys and values."),
         ({"models": {"bilstm-tanh": {"measures": ["gradeint"]}}}, r"names 'gradeint'; did you mean 'gradient'\?"),
+        (
+            {"adversaries": ["atefa"]},
+            r"^`adversaries.atefa`: there is no objective 'atefa', so set `objective`; did you mean 'attefa'\?$",
+        ),
+        ({"adversaries": {"attefa": {"of": ["bilstm"]}}}, r"`adversaries.attefa.of` names 'bilstm'; did you mean"),
+        (
+            {"adversaries": {"attefa": {"datasets": ["sst"]}}},
+            r"`adversaries.attefa.datasets` names 'sst'; known are: movie\.",
+        ),
+        (
+            {"adversaries": {"attefa": {"base_seed": 3}}, "seeds": ["0-1", "7"]},
+            r"^`adversaries.attefa.base_seed` is 3, which is none of the study's seeds \(0-1, 7\)\.$",
+        ),
+        (
+            {"adversaries": {"attefa": {"strength": [0.1]}}},
+            "`adversaries.attefa.strength`: the objective 'attefa' has none; leave it out.",
+        ),
+        (
+            {"adversaries": {"wiegreffe-pinter": {"strength": [-1]}}},
+            "`adversaries.wiegreffe-pinter.strength.0` is -1: .*greater than or equal to 0",
+        ),
+        ({"adversaries": {"attefa": {"seed": [1]}}}, r"`adversaries.attefa.seed` .*did you mean 'seeds'\?"),
+        (
+            {"adversaries": {"attefa": {"training": {"epoch": 3}}}},
+            r"`adversaries.attefa.training.epoch` .*did you mean 'epochs'\?",
+        ),
+        (
+            {"adversaries": {"attefa": {"of": ["bow"]}}, "models": {"bow": {"kind": "bag-of-words"}}},
+            "`adversaries.attefa.of`: model 'bow' provides no attention; take it off the list.",
+        ),
+        (
+            {"adversaries": ["attefa"], "models": {"bilstm-tanh": {}, "bilstm-tanh.attefa": {"kind": "cnn-tanh"}}},
+            "`adversaries.attefa`: 'bilstm-tanh.attefa' is there twice; rename one.",
+        ),
+        (
+            {"adversaries": {"wiegreffe-pinter": {}, "wiegreffe-pinter.0.1": {"objective": "attefa"}}},
+            "`adversaries.wiegreffe-pinter.0.1`: 'bilstm-tanh.wiegreffe-pinter.0.1' is there twice; rename one.",
+        ),
+        (
+            {"models": {"bilstm-tanh": {}, "given": {"kind": "cnn-tanh", "attention_of": "bilstm-than"}}},
+            r"`models.given.attention_of` names 'bilstm-than'; did you mean 'bilstm-tanh'\?",
+        ),
+        (
+            {"models": {"bilstm-tanh": {"attention_of": "bilstm-tanh"}}},
+            "`models.bilstm-tanh.attention_of` names 'bilstm-tanh'; none is known here.",
+        ),
+        (
+            {"models": {"bag-of-words": {}, "cnn-tanh": {"attention_of": "bag-of-words"}}},
+            "`models.cnn-tanh.attention_of`: model 'bag-of-words' does not provide attention of one head.",
+        ),
+        (
+            {"models": {"cnn-tanh": {}, "bilstm-heads": {"attention_of": "cnn-tanh"}}},
+            "`models.bilstm-heads.attention_of`: model 'bilstm-heads' does not provide attention of one head.",
+        ),
+        (
+            {
+                "models": {
+                    "a": {"kind": "cnn-tanh", "attention_of": "b"},
+                    "b": {"kind": "cnn-tanh", "attention_of": "a"},
+                }
+            },
+            "`models.a.attention_of`: the attention of model 'b' is itself another's; name that one.",
+        ),
+        (
+            {"protocols": {"adversary": {"kind": "agreement"}}},
+            "`protocols.adversary`: a table of every study has that name; choose another.",
+        ),
     ],
 )
 def test_fault_is_one_sentence_with_key_value_and_nearest(changes, sentence):
@@ -116,6 +183,95 @@ def test_protocol_needs_enough_measures():
 def test_protocol_may_not_take_the_name_of_a_table():
     with pytest.raises(PlumblineError, match=r"`protocols\.timings`: a table of every study has that name"):
         resolve(study(protocols={"timings": {"kind": "agreement"}}))
+
+
+def test_adversaries_are_named_by_model_entry_and_strength():
+    adversaries = {"attefa": {"base_seed": 7, "seeds": "3-4"}, "far": {"objective": "wiegreffe-pinter"}}
+    adversaries["near"] = {"objective": "wiegreffe-pinter", "strength": [0, 1e-5], "of": ["cnn-tanh"]}
+    models = ["bilstm-tanh", "cnn-tanh", "bag-of-words"]
+    derived = resolve(study(models=models, adversaries=adversaries, seeds=["0-1", "5,7"])).derived
+    strengths = ["0", "0.0001", "0.0002", "0.0005", "0.0008", "0.001", "0.01", "0.1"]
+    assert list(derived) == [
+        "bilstm-tanh.attefa", "cnn-tanh.attefa", *(f"bilstm-tanh.far.{s}" for s in strengths),
+        *(f"cnn-tanh.far.{s}" for s in strengths), "cnn-tanh.near.0", "cnn-tanh.near.1e-05",
+    ]  # fmt: skip
+    one, other = derived["cnn-tanh.attefa"], derived["cnn-tanh.near.1e-05"]
+    assert (one.base, one.base_seed, one.base_block, one.seeds) == ("cnn-tanh", 7, "5,7", ["3-4"])
+    assert (one.objective, one.strength, one.adversary) == ("attefa", None, "attefa")
+    assert (other.base, other.base_seed, other.base_block, other.seeds) == ("cnn-tanh", 0, "0-1", ["0-1", "5,7"])
+    assert (other.objective, other.strength, other.adversary) == ("wiegreffe-pinter", 1e-5, "near")
+
+
+def test_an_adversary_trains_as_its_base_model_but_for_its_objective():
+    own = {"batch_size": 8, "patience": 3, "first_eligible_epoch": 2}
+    models = {"bilstm-tanh": {"hidden": 6, "training": own}}
+    adversaries = {"attefa": {"training": {"epochs": 5}}, "wiegreffe-pinter": {"strength": [0.1]}}
+    datasets = {"movie": {"training": {"learning_rate": 0.5}}}
+    resolved = resolve(study(datasets=datasets, models=models, adversaries=adversaries))
+    usual = resolved.trainings["movie", "bilstm-tanh"].model_dump()
+    assert usual["batch_size"] == 8 and usual["learning_rate"] == 0.5
+    changes = {"patience": 10, "class_weights": "none", "reduction": "mean", "select_by": "loss"}
+    changes["first_eligible_epoch"] = 1
+    expected = {
+        "bilstm-tanh.attefa": {"epochs": 5, "select_on": "dev", "also_select_on": ["test"]},
+        "bilstm-tanh.wiegreffe-pinter.0.1": {"epochs": 80, "select_on": "train", "also_select_on": []},
+    }
+    for name, more in expected.items():
+        assert resolved.trainings["movie", name].model_dump() == usual | changes | more
+        assert resolved.model_options["movie", name]["hidden"] == 6
+        assert resolved.declarations["model", name].name == "bilstm-tanh"
+
+
+def test_adversaries_run_where_their_base_models_do():
+    models = {"bilstm-tanh": {"datasets": ["movie"]}, "average-tanh": {}, "cnn-tanh": {"datasets": []}}
+    models["bag-of-words"] = {}
+    changes = {"datasets": ["movie", "stories", "mock-1"], "models": models, "seeds": ["0-1", "2"]}
+    adversaries = {"attefa": {"seeds": ["5"]}, "far": {"objective": "attefa", "datasets": ["movie", "mock-1"]}}
+    runs = list_runs(resolve(study(**changes, adversaries=adversaries)))
+    found = [(cell.model, cell.dataset, cell.seeds) for cell in sorted(runs.adversaries, key=lambda cell: cell.model)]
+    assert found == [
+        *(("average-tanh.attefa", dataset, "5") for dataset in ("mock-1", "movie", "stories")),
+        *(("average-tanh.far", dataset, seeds) for dataset in ("mock-1", "movie") for seeds in ("0-1", "2")),
+        ("bilstm-tanh.attefa", "movie", "5"), ("bilstm-tanh.far", "movie", "0-1"), ("bilstm-tanh.far", "movie", "2"),
+    ]  # fmt: skip
+    assert not {cell.model for cell in runs.cells} & {cell.model for cell in runs.adversaries}
+    with pytest.raises(PlumblineError, match=r"^`adversaries\.attefa`: no model of this study has attention\.$"):
+        list_runs(resolve(study(models=["bag-of-words"], measures=["gradient-attached"], adversaries=["attefa"])))
+
+
+def test_models_with_anothers_attention_train_but_are_not_explained_or_scored():
+    models = {"bilstm-tanh": {"datasets": ["movie"]}, "average-tanh": {"attention_of": "bilstm-tanh"}}
+    models["cnn-tanh"] = {"attention_of": "bilstm-tanh.attefa"}
+    models["cnn-dot"] = {}
+    resolved = resolve(study(datasets=["movie", "mock-1"], models=models, adversaries={"attefa": {"seeds": ["8-9"]}}))
+    one, other = (resolved.derived[name] for name in ("average-tanh", "cnn-tanh"))
+    assert (one.base, one.base_seed, one.base_block, one.objective) == ("bilstm-tanh", 0, "0", "guided")
+    assert (other.base, other.base_seed, other.base_block) == ("bilstm-tanh.attefa", 8, "8-9")
+    runs = list_runs(resolved)
+    trained = [(cell.dataset, cell.model) for cell in runs.cells]
+    assert [model for dataset, model in trained if dataset == "movie"] == sorted(models)
+    assert [model for dataset, model in trained if dataset == "mock-1"] == ["cnn-dot"]
+    assert runs.measures["average-tanh"] == runs.measures["cnn-tanh"] == []
+    assert {cell.model for cell in runs.scored["agreement"]} == {"bilstm-tanh", "cnn-dot"}
+    assert {cell.model for cell in runs.adversaries} == {"bilstm-tanh.attefa", "cnn-dot.attefa"}
+    reason = "the attention of model 'cnn-tanh' is that of 'bilstm-tanh.attefa'"
+    assert reason in {excluded.reason for excluded in runs.excluded}
+    models["cnn-tanh"]["measures"] = ["attention"]
+    with pytest.raises(PlumblineError, match=rf"`models\.cnn-tanh\.measures`: {reason}; take it off the list\."):
+        list_runs(resolve(study(models=models, datasets=["movie"], adversaries=["attefa"])))
+
+
+def test_no_model_reads_a_base_model_where_that_one_cannot_be(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from plumbline.models.classifier import AttentionClassifier\nfrom plumbline.registry import model\n\n"
+        '@model("mine", provides=["attention"], tasks=["classification"])\nclass Mine(AttentionClassifier):\n'
+        '    """Reads one text only."""\n'
+    )
+    changes = {"plugins": [str(tmp_path / "mine.py")], "datasets": ["movie", "stories"], "measures": ["attention"]}
+    models = {"mine": {}, "cnn-tanh": {"attention_of": "mine"}, "cnn-dot": {}}
+    runs = list_runs(resolve(study(**changes, models=models, protocols=[], adversaries=["attefa"])))
+    assert [cell.model for cell in runs.cells if cell.dataset == "stories"] == ["cnn-dot"]
+    assert [cell.model for cell in runs.adversaries if cell.dataset == "stories"] == ["cnn-dot.attefa"]
 
 
 def test_recipes_merge_declaration_and_config():

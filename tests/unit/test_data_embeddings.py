@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plumbline.config.recipes import Embedding
-from plumbline.data.embeddings import embed, passes
+from plumbline.data.embeddings import embed, passes, second_vectors
 from plumbline.data.vocabulary import SPECIALS
 from plumbline.errors import PlumblineError
 
@@ -83,6 +83,21 @@ def test_random_vectors_are_standard_normal_and_follow_the_seed(tmp_path: Path) 
     assert record == {"kind": "random", "dimensions": 50, "seed": 3}
     np.testing.assert_array_equal(matrix, embed(words, TOKENS, Embedding(dimensions=50, seed=3), tmp_path)[0])
     assert (matrix[1:] != embed(words, TOKENS, Embedding(dimensions=50, seed=4), tmp_path)[0][1:]).any()
+
+
+@pytest.mark.parametrize("kind", ["random", "file"])
+def test_a_scale_is_on_all_vectors_alike(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "v.txt").write_text("good 3 4\n")
+    found = {}
+    for scale in (1, 0.25):
+        recipe = Embedding(kind=kind, path="v.txt", dimensions=2, missing="normal", scale=scale)
+        matrix, record = embed(WORDS, TOKENS, recipe, tmp_path)
+        found[scale] = np.stack([matrix, second_vectors(matrix, recipe)])
+        assert found[scale].dtype == np.float32 and not found[scale][:, 0].any() and found[scale][:, 1:].all()
+        assert record.get("scale", 1) == scale
+    np.testing.assert_array_equal(found[0.25], found[1] / 4)
+    assert (found[1][0] == found[1][1]).all() == (kind == "file"), "second texts have another draw"
+    assert kind == "random" or found[0.25][0, 5].tolist() == [0.75, 1]
 
 
 WORD2VEC = """

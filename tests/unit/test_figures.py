@@ -10,14 +10,14 @@ import pytest
 from matplotlib import pyplot, rcParams
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from plumbline.errors import PlumblineError
 from plumbline.figures import style
 from plumbline.figures.agreement import kendall, matrices, measures_of, of_pair, tau_histogram, tau_matrix
 from plumbline.figures.differences import Roles, differences, mean_differences
 from plumbline.figures.intervals import interval
-from plumbline.figures.rule_graph import crossings, lay_out, layers_of, parse_dot, rule_graph
+from plumbline.figures.rule_graph import crossings, lay_out, layers_of, parse_dot, rule_graph, turned_back
 from plumbline.store import ARTEFACTS
 
 TEXTS = 12
@@ -244,3 +244,14 @@ def test_rule_graph_is_drawn(tmp_path: Path) -> None:
     assert {text.get_text() for text in figure.axes[0].texts} == {"all", "report", "train", "prepare", "rule graph"}
     style.save(figure, tmp_path / "rules.svg")
     assert (tmp_path / "rules.svg").stat().st_size > 1000
+
+
+def test_rules_that_read_what_comes_of_them_are_drawn_with_a_return() -> None:
+    names = enumerate(["all", "train", "attend", "data", "raw"])
+    dot = "digraph {\n" + "".join(f' {number}[label = "{name}"];\n' for number, name in names)
+    dot += " 4 -> 3\n 4 -> 2\n 3 -> 1\n 1 -> 2\n 2 -> 1\n 1 -> 0\n 2 -> 0\n}"
+    graph = parse_dot(dot)
+    assert turned_back(graph) == [("attend", "train")]
+    figure = rule_graph(dot)
+    arrows = [patch for patch in figure.axes[0].patches if isinstance(patch, FancyArrowPatch)]
+    assert [arrow.get_linestyle() not in ("-", "solid") for arrow in arrows] == [False] * 4 + [True]

@@ -316,7 +316,7 @@ def bins(panel: Axes, colour: str) -> list[np.ndarray]:
 
 def test_seeds_are_one_number_for_each_text() -> None:
     frame = variances()
-    figure = seed_variance(frame, "t", ["negative", "positive"])
+    figure = seed_variance(frame, ["negative", "positive"], "t")
     left, right = figure.axes
     texts = frame.groupby("instance").agg(
         {"predicted_class": "first", "max_attention": "first", "jsd": "median", "tvd": "mean"}
@@ -345,16 +345,16 @@ def test_seeds_are_one_number_for_each_text() -> None:
 @pytest.mark.filterwarnings("error")
 def test_few_and_many_texts_seeds_and_classes_are_drawn(tmp_path: Path) -> None:
     for frame in (variances(4), variances(1), variances(60, 1, 3), variances(2000, 2, 40), variances().assign(jsd=0.0)):
-        figure = seed_variance(frame, "t")
+        figure = seed_variance(frame, [], "t")
         style.save(figure, tmp_path / "figure.png")
         assert_fits(figure)
         (cloud,) = figure.axes[1].collections
         texts = frame["instance"].nunique()
         assert len(cloud.get_offsets()) == texts and cloud.get_rasterized() == (texts > 500)
         assert ("all classes" in words(figure)) == (frame["predicted_class"].nunique() > 3)
-    assert "JSD from another seed" in seed_variance(variances(seeds=1), "t").axes[0].get_xlabel()
+    assert "JSD from another seed" in seed_variance(variances(seeds=1), [], "t").axes[0].get_xlabel()
     for frame in (variances().iloc[:0], variances().assign(jsd=np.nan)):
-        assert "t: No text was scored here." in words(seed_variance(frame, "t"))
+        assert "t: No text was scored here." in words(seed_variance(frame, [], "t"))
 
 
 def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:
@@ -362,7 +362,7 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:
         for name in ("one", "two"):
             style.save(attefa_violins(runs(["sst"]), None), tmp_path / f"violins-{name}.{kind}")
             style.save(jsd_tvd_plane(sweep(), SEEDS, "t"), tmp_path / f"plane-{name}.{kind}")
-            style.save(seed_variance(variances(600), "t"), tmp_path / f"seeds-{name}.{kind}")
+            style.save(seed_variance(variances(600), [], "t"), tmp_path / f"seeds-{name}.{kind}")
         for figure in ("violins", "plane", "seeds"):
             one, two = ((tmp_path / f"{figure}-{name}.{kind}").read_bytes() for name in ("one", "two"))
             assert one == two and len(one) < 150_000
@@ -377,4 +377,4 @@ def test_only_columns_of_the_tables_are_read_in_their_order() -> None:
     (panel,) = attefa_violins(frame, None).axes
     assert [len(dots(panel, style.class_colour(0), full=full)[0]) for full in (True, False)] == [3, 3]
     assert len(labels(jsd_tvd_plane(frame, None, "t").axes[0])) == len(STRENGTHS)
-    assert seed_variance(variances()[VARIANCES].astype({"split": "category"}), "t").axes[1].collections
+    assert seed_variance(variances()[VARIANCES].astype({"split": "category"}), [], "t").axes[1].collections

@@ -17,7 +17,8 @@ from plumbline.registry import Registry
 REGISTRY = Registry()
 INSTANCES = example_instances(14)
 MODELS = REGISTRY.names("model")
-ATTENTIVE = [name for name in MODELS if name != "bag-of-words"]
+# Constant attention has nothing to detach.
+ATTENTIVE = [name for name in MODELS if name != "bag-of-words" and not name.endswith("-uniform")]
 MEASURES = {
     "attention": (attention, {}),
     "gradient": (gradient, {}),

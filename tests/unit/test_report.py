@@ -19,9 +19,9 @@ import pytest
 
 from plumbline.protocols.counterfactual import BINS
 from plumbline.registry import Registry
-from plumbline.report import about, agreement, counterfactual, published, tables
+from plumbline.report import about, adversary, agreement, counterfactual, published, tables
 from plumbline.report.build import Content, embedded, page
-from plumbline.report.examples import Block, choose_texts, collect, most_probable, taus
+from plumbline.report.examples import Block, Rival, choose_texts, collect, most_probable, taus
 from plumbline.report.inputs import read_blocks, read_figures, read_tables
 from plumbline.report.manifest import manifest
 from plumbline.report.pictures import KINDS, order, picture, slim
@@ -39,7 +39,8 @@ HOSTILE = [
 ]
 CLASSES = ["negative", "<b>positive</b>"]
 MEASURES = ["attention", "gradient"]
-BY_CELL = [kind for kind in KINDS if kind not in ("mean-differences", "rule-graph")]
+WHOLE = ["attefa-violins", "mean-differences", "rule-graph"]
+BY_CELL = [kind for kind in KINDS if kind not in WHOLE]
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><circle id="a" r="4"/></svg>'
 
 
@@ -148,6 +149,34 @@ def adversarial_frame() -> pd.DataFrame:
     return table("adversarial_attention", rows).to_pandas()
 
 
+def adversary_frame() -> pd.DataFrame:
+    """AtteFa's adversary from three seeds, of which the last diverged where dev chooses, and one by strength."""
+    line = CELL | {"adversary": "attefa", "objective": "attefa", "base_seed": 0, "epochs": 9, "status": "ok"}
+    rows = [
+        line
+        | {"seed": seed, "selected_on": split, "epoch": 4 + seed, "f1": 0.7 + 0.1 * seed, "tvd": 0.05 + 0.1 * seed}
+        | {"jsd": 0.4 + 0.2 * seed, "attefa": 0.2 + 0.4 * seed}
+        for split in ("dev", "test")
+        for seed in range(2)
+    ]
+    lost = {"epoch": None, "f1": None, "tvd": None, "jsd": None, "attefa": None, "status": "undefined"}
+    rows.append(rows[0] | lost | {"seed": 2, "reason": "training diverged"})
+    swept = {"adversary": "<sweep>", "objective": "wiegreffe-pinter", "strength": 0.001, "selected_on": "train"}
+    rows += [rows[0] | swept, rows[0] | swept | lost | {"strength": 0.1}]
+    return table("adversary", rows).to_pandas()
+
+
+def seed_variance_frame() -> pd.DataFrame:
+    rows = [
+        CELL
+        | {"base_seed": 10, "seed": seed, "max_attention_bin": bin_, "n": 4}
+        | {"tvd_mean": 0.1 * seed, "jsd_mean": 0.2 * seed + (bin_ != "all")}
+        for seed in (1, 2)
+        for bin_ in ("all", BINS[0])
+    ]
+    return table("seed_variance", rows).to_pandas()
+
+
 def reproduction_frame() -> pd.DataFrame:
     line = {"study": "J&W", "table": "T2", "dataset": "sst", "model": "bilstm-tanh", "measure_a": "attention"}
     line |= {"measure_b": "gradient", "predicted_class": "1", "metric": "kendall_tau", "published": 0.40, "n_seeds": 2}
@@ -199,8 +228,10 @@ def content() -> Content:
         agreement=agreement_frame(),
         permutation=permutation_frame(),
         adversarial_attention=adversarial_frame(),
+        adversary=adversary_frame(),
+        seed_variance=seed_variance_frame(),
         figures={f"{kind}/sst/{model}": SVG for kind in BY_CELL for model in ("bilstm-tanh", "bag-of-words")}
-        | {"mean-differences": SVG, "rule-graph": SVG},
+        | dict.fromkeys(WHOLE, SVG),
         parts={"bilstm-tanh": {"encoder": "bilstm", "attention": "tanh"}, "bag-of-words": {}},
         examples=collect([block()], [summary()], {"sst": instances()}, "test", 4, {"sst": "question"}),
         versions={"python": "3.11"},
@@ -215,7 +246,7 @@ def html(content: Content) -> str:
 def test_the_page_has_all_its_sections(html: str) -> None:
     found = [attributes["id"] for tag, attributes in Elements(html).tags if tag == "section"]
     wanted = ["what-ran", "published", "performance", "agreement", "permutation", "adversarial-attention"]
-    wanted += ["figures", "examples", "timings", "about"]
+    wanted += ["adversarial-models", "seed-variance", "figures", "examples", "timings", "about"]
     assert found == wanted
     assert all(f'href="#{name}"' in html for name in wanted)
 
@@ -287,6 +318,7 @@ def test_a_study_with_nothing_to_compare_or_to_show(content: Content) -> None:
     html = page(bare)
     assert "there is nothing to compare" in html and "had to be left out" in html
     assert 'id="permutation"' not in html and 'id="adversarial-attention"' not in html
+    assert 'id="adversarial-models"' not in html and 'id="seed-variance"' not in html and "Adversaries:" not in html
     assert "has no agreement protocol" in html and "draws no figures" in html and "No example texts" in html
 
 
@@ -415,7 +447,7 @@ def opened(html: str, folder: Path, link: str) -> Elements:
     [
         (
             "",
-            {("bilstm", "tanh", experiment) for experiment in ("correlation", "permutation", "adversarial attention")},
+            {("bilstm", "tanh", KINDS[kind].experiment) for kind in BY_CELL},
         ),
         ("#figures/sst/bilstm/tanh/permutation", {("bilstm", "tanh", "permutation")}),
         ("#figures/*/bag-of-words/none/adversarial%20attention", {("bag-of-words", "none", "adversarial attention")}),
@@ -438,7 +470,7 @@ def test_examples_are_drawn_from_text_alone(html: str, tmp_path: Path) -> None:
     # Eight words of two measures and of two adversaries, the last two of each being evidence.
     assert sum("word" in classes.split() and "special" not in classes for classes in drawn) in (24, 32)
     assert sum("evidence" in classes for classes in drawn) in (6, 8)
-    assert [tag for tag, _ in tags].count("img") == 2 * len(BY_CELL) + 2
+    assert [tag for tag, _ in tags].count("img") == 2 * len(BY_CELL) + len(WHOLE)
 
 
 def test_figures_are_made_smaller_but_not_others() -> None:
@@ -495,6 +527,93 @@ def test_examples_show_adversaries_second_texts_and_evidence(content: Content) -
     assert "adversaries" not in example["models"]["bilstm-tanh"]["seeds"]["0"][0]
 
 
+def test_what_adversaries_reached_is_summed_up() -> None:
+    shown = adversary.adversary_overview(adversary_frame())
+    swept, diverged, dev, test = shown.rows
+    assert [row[3].text for row in (dev, test, swept)] == ["dev", "test", "train"]
+    assert [row[2].text.replace("\u00a0", " ") for row in shown.rows] == [
+        "<sweep> (wiegreffe-pinter), λ = 0.001",
+        "<sweep> (wiegreffe-pinter), λ = 0.1",
+        "attefa",
+        "attefa",
+    ]
+    reached = ["0.400 ± 0.200", "0.100 ± 0.050", "0.500 ± 0.100", "0.750 ± 0.050", "4.5 ± 0.5"]
+    assert [cell.text for cell in test[4:]] == ["2", *reached]
+    assert [cell.text for cell in dev[4:]] == ["3, 1 diverged", *reached] and dev[4].mark == "bad"
+    assert [cell.text for cell in swept[4:]] == ["1", "0.200", "0.050", "0.400", "0.700", "4.0"]
+    assert [cell.text for cell in diverged[4:]] == ["1, 1 diverged", *["undefined"] * 5] and diverged[5].at is None
+    assert [cell.at for cell in test[5:9]] == pytest.approx([0.4, 0.2, 0.5 / np.log(2), 0.75])
+    assert [cell.half for cell in test[5:9]] == pytest.approx([0.2, 0.1, 0.1 / np.log(2), 0.05])
+    assert "optimistic" in shown.caption and "diverged" in shown.caption
+    ran = adversary_frame()[lambda frame: frame["status"] == "ok"]
+    assert "diverged" not in adversary.adversary_overview(ran).caption
+
+
+def test_seed_variance_is_summed_up() -> None:
+    (row,) = adversary.seed_variance_overview(seed_variance_frame()).rows
+    assert [cell.text for cell in row[2:]] == ["10", "2", "4", "0.150 ± 0.050", "0.300 ± 0.100"]
+    assert (row[5].at, row[6].at) == pytest.approx((0.3, 0.3 / np.log(2)))
+
+
+def attention(seed: int, *heads: list[float], texts: int = 6) -> pa.Table:
+    row = {
+        "seed": seed,
+        "split": "test",
+        "heads": len(heads),
+        "attention": [weight for head in heads for weight in head],
+    }
+    return table("attention", [row | {"instance": i} for i in range(texts)])
+
+
+def against(*heads: list[float]) -> Block:
+    """A block whose seed 1 has an adversary of seed 5, which attends to the last word."""
+    said = [
+        {"seed": seed, "split": "test", "instance": i, "label": 0, "probabilities": [0.1 * seed, 1 - 0.1 * seed]}
+        for seed in (5, 6)
+        for i in range(6)
+    ]
+    last = Rival("<attefa>", 1, 5, attention(5, [0.0] * 7 + [1.0]), table("predictions", said))
+    return replace(block(), attention=attention(1, *heads), rivals=[last])
+
+
+def test_examples_show_where_adversarial_models_look() -> None:
+    (example,) = collect([against([0.5, 0.5] + [0.0] * 6)], [summary()], {"sst": instances()}, "test", 4)
+    seeds = example["models"]["bilstm-tanh"]["seeds"]
+    assert all("rivals" not in told for told in seeds["0"])
+    for told in seeds["1"]:
+        assert told["rivals"]["heads"] == 1 and told["rivals"]["scores"] == [0.5, 0.5, 0, 0, 0, 0, 0, 0]
+        (rival,) = told["rivals"]["models"]
+        assert (rival["title"], rival["seed"], rival["jsd"]) == ("<attefa>", 5, 0.693)
+        # Of the class that the base model predicts.
+        assert rival["probability"] == 0.5 and rival["scores"] == [0, 0, 0, 0, 0, 0, 0, 1]
+
+
+def test_heads_are_averaged_and_weights_that_are_none_left_out(content: Content) -> None:
+    twice = against([1.0] + [0.0] * 7, [0.0] * 4 + [1.0] + [0.0] * 3)
+    # A model that no measure explains is shown where it has adversaries.
+    (example,) = collect([replace(twice, importances=[])], [summary()], {"sst": instances()}, "test", 4)
+    assert list(example["models"]["bilstm-tanh"]["seeds"]) == ["1"]
+    told = example["models"]["bilstm-tanh"]["seeds"]["1"][0]["rivals"]
+    assert told["heads"] == 2 and told["scores"] == [0.5, 0, 0, 0, 0.5, 0, 0, 0]
+    broken = against([float("nan")] * 8)
+    (example,) = collect([broken], [summary()], {"sst": instances()}, "test", 4)
+    told = example["models"]["bilstm-tanh"]["seeds"]["1"][0]["rivals"]
+    assert told["scores"] == [None] * 8 and told["models"][0]["jsd"] is None
+    html = page(replace(content, examples=[example]))
+    assert json.loads(Elements(html).scripts[0])["examples"] == [example] and "<attefa>" not in html
+
+
+@pytest.mark.browser
+def test_both_kinds_of_adversaries_are_drawn(content: Content, tmp_path: Path) -> None:
+    examples = collect([against([0.5, 0.5] + [0.0] * 6)], [summary()], {"sst": instances()}, "test", 4)
+    html = page(replace(content, examples=examples))
+    rows = [
+        [attributes.get("class") for tag, attributes in opened(html, tmp_path, f"#example/sst/bilstm-tanh/{seed}").tags]
+        for seed in (0, 1)
+    ]
+    assert rows[1].count("measure") == rows[0].count("measure") + 2
+
+
 def test_of_many_classes_only_some_are_named() -> None:
     assert most_probable([0.1, 0.2, 0.3, 0.3, 0.1]) == [[2, 0.3], [3, 0.3], [1, 0.2]]
     assert most_probable([0.25, 0.75]) == [[1, 0.75], [0, 0.25]]
@@ -533,6 +652,23 @@ def test_blocks_have_adversaries_where_a_cell_is_attacked(tmp_path: Path) -> Non
     predictions = [str(tmp_path / "predictions.parquet")] * 2
     plain, attacked = read_blocks(cells, predictions, [], [str(tmp_path / "adversaries.parquet")])
     assert plain.adversaries is None and attacked.adversaries is not None and len(attacked.adversaries) == 12
+
+
+def test_blocks_have_rivals_where_a_cell_has_them(tmp_path: Path) -> None:
+    for seed in (1, 5, 6):
+        write_table(tmp_path / f"{seed}.parquet", "attention", attention(seed, [0.125] * 8))
+    write_table(tmp_path / "predictions.parquet", "predictions", block(seeds=(0,)).predictions)
+    told = {"adversary": "mine", "objective": "attefa", "strength": None, "base_seed": 1, "seed": 5}
+    swept = told | {"objective": "mine", "strength": 0.1, "seed": 6}
+    cells = [{"dataset": "sst", "model": "a", "measures": [], "rivals": []}]
+    cells += [cells[0] | {"model": "b", "rivals": [told, swept]}]
+    predictions = [str(tmp_path / "predictions.parquet")] * 2
+    looks = [str(tmp_path / f"{seed}.parquet") for seed in (1, 5, 6)]
+    plain, rivalled = read_blocks(cells, predictions, [], [], looks, predictions)
+    assert plain.attention is None and not list(plain.rivals)
+    assert rivalled.attention is not None and rivalled.attention["seed"][0].as_py() == 1
+    titles = [(rival.title, rival.seed, rival.attention["seed"][0].as_py()) for rival in rivalled.rivals]
+    assert titles == [("mine (attefa)", 5, 5), ("mine, λ\u00a0=\u00a00.1", 6, 6)]
 
 
 def test_the_manifest_adds_up_the_jobs(content: Content) -> None:

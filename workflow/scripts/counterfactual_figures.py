@@ -1,16 +1,28 @@
-"""Draw what happens when attention is permuted, or replaced by an adversary, for each dataset and model."""
+"""Draw what happens when attention is permuted, or replaced by an adversary or by another seed's."""
 
 from pathlib import Path
 
 import pandas as pd
 
 from plumbline.figures.adversarial_texts import SECONDS, WEIGHTS, WORDS, adversarial_texts, choose_texts, gather
+from plumbline.figures.adversary import VARIANCES, seed_variance
 from plumbline.figures.counterfactual import CHANGES, DIVERGENCES, jsd_histogram, jsd_violins, permutation_violins
 from plumbline.figures.style import save
 from plumbline.job import job
 from plumbline.store import read_json, read_table
 
-DRAWN = {"permutation": permutation_violins, "jsd-histogram": jsd_histogram, "jsd-violins": jsd_violins}
+DRAWN = {
+    "permutation": permutation_violins,
+    "jsd-histogram": jsd_histogram,
+    "jsd-violins": jsd_violins,
+    "seed-variance": seed_variance,
+}
+# The kind of table that holds a protocol's scores, and the columns that are drawn.
+READ = {
+    "permutation": ("permutation_scores", CHANGES),
+    "adversarial_attention": ("adversaries", DIVERGENCES),
+    "seed_variance": ("seed_variance_scores", VARIANCES),
+}
 
 with job(snakemake):
     classes = {summary["dataset"]: summary["classes"] for summary in map(read_json, snakemake.input.summaries)}
@@ -20,8 +32,7 @@ with job(snakemake):
         files.setdefault((cell["dataset"], cell["model"]), []).append(path)
     for (dataset, model), paths in files.items():
         plots = [plot for plot in snakemake.params.plots if (plot["dataset"], plot["model"]) == (dataset, model)]
-        kind, columns = ("permutation_scores", CHANGES) if not instances else ("adversaries", DIVERGENCES)
-        rows = pd.concat([read_table(path, kind, columns).to_pandas() for path in paths])
+        rows = pd.concat([read_table(path, *READ[snakemake.params.protocol]).to_pandas() for path in paths])
         title = f"{dataset}, {model}"
         for plot in plots:
             if plot["kind"] in DRAWN:

@@ -16,13 +16,20 @@ with job(snakemake):
     instances = {
         name: read_table(path, "instances") for name, path in zip(names, snakemake.input.instances, strict=True)
     }
-    blocks = read_blocks(cells, snakemake.input.predictions, snakemake.input.importances, snakemake.input.adversaries)
+    blocks = read_blocks(
+        cells,
+        snakemake.input.predictions,
+        snakemake.input.importances,
+        snakemake.input.adversaries,
+        snakemake.input.attention,
+        snakemake.input.rivals,
+    )
     seconds = {name: SECONDS.get(task, "second text") for name, task in snakemake.params.tasks.items()}
     split = "test" if "test" in study["explain"] else study["explain"][0]
     examples = collect(blocks, summaries, instances, split, study["report"]["examples"], seconds)
     figures = read_figures(snakemake.input.figures)
-    kinds = ("performance", "reproduction", "timings", "agreement", "permutation", "adversarial_attention")
-    shown = {name: tables.get(name) for name in kinds}
+    kinds = ("performance", "reproduction", "timings", "agreement", "permutation", "adversarial_attention", "adversary")
+    shown = {name: tables.get(name) for name in (*kinds, "seed_variance")}
     others = {kind: table for kind, table in tables.items() if kind not in shown}
     content = Content(
         study,

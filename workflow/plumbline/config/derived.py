@@ -40,7 +40,7 @@ def derive(resolved: "Resolved") -> Iterator[Derived]:
     for name, entry in resolved.study.adversaries.items():
         for derived in _adversaries(resolved, name, entry):
             found[derived.name] = derived
-    yield from found.values()
+            yield derived
     for name, model in resolved.study.models.items():
         if model.attention_of:
             where = f"models.{name}.attention_of"
@@ -52,7 +52,7 @@ def _adversaries(resolved: "Resolved", name: str, entry: "AdversaryEntry") -> It
     objective = entry.objective or name
     if objective not in OBJECTIVE_TRAINING:
         hint = nearest(objective, list(OBJECTIVE_TRAINING))
-        raise PlumblineError(f"`{where}`: there is no objective '{objective}'; set `objective`. {hint}")
+        raise PlumblineError(f"`{where}`: there is no objective '{objective}', so set `objective`; {hint}")
     if objective == "attefa" and entry.strength is not None:
         raise PlumblineError(f"`{where}.strength`: the objective 'attefa' has none; leave it out.")
     base_seed, block = _seed(study.seeds, entry.base_seed, f"{where}.base_seed")
@@ -67,7 +67,7 @@ def _adversaries(resolved: "Resolved", name: str, entry: "AdversaryEntry") -> It
             raise PlumblineError(f"`{where}.of`: {lacks}; take it off the list.")
         for strength in [] if lacks else strengths:
             named = f"{model}.{name}" if strength is None else f"{model}.{name}.{strength:g}"
-            own = study.models[model].datasets or list(study.datasets)
+            own = _datasets(resolved, model)
             datasets = [dataset for dataset in own if dataset in (entry.datasets or own)]
             seeds = entry.seeds or study.seeds
             yield Derived(named, model, base_seed, block, objective, strength, name, seeds, datasets)
@@ -95,9 +95,19 @@ def _guided(resolved: "Resolved", name: str, base: str, adversaries: dict[str, D
     blocks = adversaries[base].seeds if base in adversaries else study.seeds
     seed, block = _seed(blocks, None, where)
     both = [adversaries[base].datasets] if base in adversaries else []
-    both += [study.models[model].datasets or list(study.datasets) for model in (name, source)]
+    both += [_datasets(resolved, model) for model in (name, source)]
     datasets = [dataset for dataset in study.datasets if all(dataset in some for some in both)]
     return Derived(name, base, seed, block, "guided", None, "", study.seeds, datasets)
+
+
+def _datasets(resolved: "Resolved", model: str) -> list[str]:
+    """The datasets that train a model: those that it names, or all, as far as it can read them."""
+    named, tasks = resolved.study.models[model].datasets, resolved.declarations["model", model].tasks
+    return [
+        dataset
+        for dataset in (resolved.study.datasets if named is None else named)
+        if resolved.declarations["dataset", dataset].task in tasks
+    ]
 
 
 def _seed(blocks: list[str], wanted: int | None, where: str) -> tuple[int, str]:

@@ -88,7 +88,7 @@ def list_runs(resolved: Resolved) -> Runs:
         for derived in resolved.derived.values()
         for dataset in derived.datasets
         for seeds in derived.seeds
-        if derived.adversary and not _unreadable(resolved, dataset, derived.base)
+        if derived.adversary
     ]
     for name, adversary in study.adversaries.items():
         found = [derived.name for derived in resolved.derived.values() if derived.adversary == name]

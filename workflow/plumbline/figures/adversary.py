@@ -3,7 +3,7 @@
 Attentions are compared by JSD, from 0 to ln 2, and outputs by TVD on the studies' scale, from 0 to 0.5.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise, product
 from math import ceil
 from textwrap import wrap
@@ -355,7 +355,7 @@ def _best_place(
     return np.array([low[best], high[best]])
 
 
-def seed_variance(scores: pd.DataFrame, title: str, classes: Sequence[str] = ()) -> Figure:
+def seed_variance(scores: pd.DataFrame, classes: list[str], title: str) -> Figure:
     """How far the attention and output of a model are from those of other seeds, text by text.
 
     `scores` has rows of the table `seed_variance_scores`, of one dataset and model and all other seeds.
@@ -367,7 +367,7 @@ def seed_variance(scores: pd.DataFrame, title: str, classes: Sequence[str] = ())
     if texts.empty:
         return style.sentence(f"{title}: {NO_TEXTS}")
     texts["change"] = 2 * texts["tvd"]
-    groups = groups_of(texts, list(classes))
+    groups = groups_of(texts, classes)
     others = scores["seed"].nunique()
     with style.look():
         figure = _new_figure(style.TWO_COLUMNS)

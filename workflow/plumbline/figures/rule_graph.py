@@ -60,6 +60,21 @@ def parse_dot(text: str) -> nx.DiGraph:
     return graph
 
 
+def turned_back(graph: nx.DiGraph) -> list[tuple[str, str]]:
+    """The edges that lead back to the rule at which their circle begins: a model may read another model.
+
+    It is the one with the most before it outside the circle.
+    """
+    found: list[tuple[str, str]] = []
+    for circle in nx.strongly_connected_components(graph):
+        outside = graph.subgraph(set(graph) - circle)
+        before = {rule: {p for p in graph.predecessors(rule) if p in outside} for rule in circle}
+        begun = {rule: len(ps.union(*(nx.ancestors(outside, p) for p in ps))) for rule, ps in before.items()}
+        first = max(sorted(circle), key=begun.__getitem__)
+        found += [(rule, first) for rule in graph.predecessors(first) if rule in circle]
+    return sorted(found)
+
+
 def layers_of(graph: nx.DiGraph) -> dict[str, int]:
     """The layer of every rule, 0 at the bottom: the longest way from it to a rule that nothing needs."""
     layer: dict[str, int] = {}
@@ -153,6 +168,8 @@ def _apart(row: list[str], wish: dict[str, float], pull: dict[str, float], width
 def rule_graph(dot: str) -> Figure:
     """The figure: rules as boxes from top to bottom, an arrow from each to the rules that need its files."""
     graph = parse_dot(dot)
+    back = turned_back(graph)
+    graph.remove_edges_from(back)
     layout = lay_out(graph)
     left = min(layout.x[name] - layout.width[name] / 2 for name in layout.x)
     right = max(layout.x[name] + layout.width[name] / 2 for name in layout.x)
@@ -167,6 +184,8 @@ def rule_graph(dot: str) -> Figure:
         axes.set_axis_off()
         for edge in layout.edges:
             _arrow(axes, [(layout.x[name], y[name]) for name in edge])
+        for ends in back:
+            _return(axes, *((layout.x[rule] + layout.width[rule] / 2, y[rule]) for rule in ends))
         for rule in sorted(graph):
             _box(axes, rule, layout.x[rule], y[rule], layout.width[rule], final=not list(graph.successors(rule)))
     return figure
@@ -191,6 +210,24 @@ def _arrow(axes: Axes, places: list[tuple[float, float]]) -> None:
             shrinkA=0,
             shrinkB=0,
             joinstyle="miter",
+            zorder=1,
+        )
+    )
+
+
+def _return(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """A dashed bow on the right, from a rule up to one that also reads what comes of it."""
+    axes.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            connectionstyle="arc3,rad=0.5",
+            arrowstyle="-|>,head_length=3.2,head_width=1.7",
+            color="#9aa2ac",
+            linestyle=(0, (3, 2)),
+            linewidth=1,
+            shrinkA=0,
+            shrinkB=0,
             zorder=1,
         )
     )

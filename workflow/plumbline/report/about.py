@@ -94,7 +94,7 @@ def _settings(entry: dict[str, Any]) -> str:
     """The options that the config sets, a nested one as `training.epochs 6`."""
     words = []
     for key, value in entry.items():
-        if key in ("kind", "measures", "datasets") or value in (None, {}, []):
+        if key in ("kind", "measures", "datasets") or value in (None, "", {}, []):
             continue
         nested = value.items() if isinstance(value, dict) else [(None, value)]
         for inner, setting in nested:
@@ -103,9 +103,9 @@ def _settings(entry: dict[str, Any]) -> str:
     return ", ".join(words) or "defaults"
 
 
-def protocols_of(study: dict[str, Any]) -> list[str]:
-    """The study's protocols, each with the options that the config sets."""
-    return [f"{name} ({_settings(entry)})" for name, entry in study["protocols"].items()]
+def entries_of(study: dict[str, Any], key: str) -> list[str]:
+    """The study's protocols or adversaries, each with the options that the config sets."""
+    return [f"{name} ({_settings(entry)})" for name, entry in study.get(key, {}).items()]
 
 
 def seeds_of(study: dict[str, Any]) -> list[int]:

@@ -19,10 +19,12 @@ from markupsafe import Markup
 from plumbline.figures.adversarial_texts import ADVERSARY
 from plumbline.figures.style import measure_colour, ordered
 from plumbline.registry import Registry
-from plumbline.report import about, agreement, counterfactual, published, tables
+from plumbline.report import about, adversary, agreement, counterfactual, published, tables
 from plumbline.report.pictures import order, picture
 
 PAGE = Path(__file__).parent
+# The colour of adversarial models, which is none of a measure that is known.
+RIVAL = "#AA3377"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Content:
     agreement: pd.DataFrame | None = None
     permutation: pd.DataFrame | None = None
     adversarial_attention: pd.DataFrame | None = None
+    adversary: pd.DataFrame | None = None
+    seed_variance: pd.DataFrame | None = None
     others: dict[str, pd.DataFrame] = field(default_factory=dict)
     figures: dict[str, str] = field(default_factory=dict)
     parts: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -59,6 +63,8 @@ def page(content: Content) -> str:
     data = {
         "measures": {measure: measure_colour(measure) for measure in measures},
         "adversary": ADVERSARY,
+        "attention": measure_colour("attention"),
+        "rival": RIVAL,
         "agreement": None if content.agreement is None else agreement.all_rows(content.agreement, classes),
         "examples": content.examples,
     }
@@ -66,7 +72,8 @@ def page(content: Content) -> str:
     return environment.from_string((PAGE / "page.html").read_text(encoding="utf-8")).render(
         study=content.study,
         seeds=about.seeds_of(content.study),
-        protocols=about.protocols_of(content.study),
+        adversaries=about.entries_of(content.study, "adversaries"),
+        protocols=about.entries_of(content.study, "protocols"),
         measures=measures,
         colour=measure_colour,
         datasets=about.datasets_table(content.summaries),
@@ -83,6 +90,10 @@ def page(content: Content) -> str:
         adversarial_attention=None
         if content.adversarial_attention is None
         else counterfactual.adversarial_overview(content.adversarial_attention),
+        adversary=None if content.adversary is None else adversary.adversary_overview(content.adversary),
+        seed_variance=None
+        if content.seed_variance is None
+        else adversary.seed_variance_overview(content.seed_variance),
         others={name: tables.any_table(name, frame) for name, frame in sorted(content.others.items())},
         by_cell=sorted(
             (picture for picture in pictures if picture.model),

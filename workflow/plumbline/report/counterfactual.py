@@ -4,7 +4,7 @@ import pandas as pd
 
 from plumbline.figures.counterfactual import LARGEST_JSD
 from plumbline.protocols.counterfactual import BINS, EVERY
-from plumbline.report.tables import DASH, Cell, Table, named, number, numeric, plain
+from plumbline.report.tables import DASH, Cell, Table, named, number, numeric, placed, plain
 
 
 def permutation_overview(permutation: pd.DataFrame) -> Table:
@@ -17,9 +17,7 @@ def permutation_overview(permutation: pd.DataFrame) -> Table:
         by_bin = [group[group["max_attention_bin"] == bin_] for bin_ in BINS]
         means = [numeric(_mean(part, "median_change_mean"), 3) if len(part) else Cell(DASH, None) for part in by_bin]
         texts = numeric(whole["n"].mean(), 0)
-        rows.append(
-            [Cell(named(dataset, variant)), Cell(model), texts, _placed(whole["median_change_mean"], 1), *means]
-        )
+        rows.append([Cell(named(dataset, variant)), Cell(model), texts, placed(whole["median_change_mean"], 1), *means])
     caption = (
         "Median change in output under permuted attention, ½ Σ |Δp|: mean over texts, ± standard deviation over seeds, "
         "on an axis from 0 to 1; then the same for texts whose largest weight lies in a bin. Low: the output does not "
@@ -44,7 +42,7 @@ def adversarial_overview(adversarial_attention: pd.DataFrame) -> Table:
                 Cell(epsilon, float(epsilon)),
                 numeric(group["n"].mean(), 0),
                 Cell(f"{number(100 * found, 1)} %", found),
-                _placed(group["jsd_mean"], LARGEST_JSD),
+                placed(group["jsd_mean"], LARGEST_JSD),
                 Cell(f"{number(100 * mean / LARGEST_JSD, 0)} %", mean),
             ]
         )
@@ -66,10 +64,3 @@ def _of_all_classes(table: pd.DataFrame) -> pd.DataFrame:
 def _mean(rows: pd.DataFrame, column: str) -> float:
     """The mean over texts and seeds; a bin holds other texts in each seed."""
     return float((rows[column] * rows["n"]).sum() / rows["n"].sum())
-
-
-def _placed(means: pd.Series, largest: float) -> Cell:
-    """Mean ± spread over seeds, with its place between 0 and the largest value."""
-    mean, half = float(means.mean()), float(means.std(ddof=0))
-    text = f"{number(mean, 3)} ± {number(half, 3)}" if len(means) > 1 else number(mean, 3)
-    return Cell(text, mean, at=mean / largest, half=half / largest)

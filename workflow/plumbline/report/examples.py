@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from plumbline.data.instances import ragged
 from plumbline.figures.style import ordered, reference_measure
 from plumbline.protocols.rank_statistics import kendall_tau
+from plumbline.tables.adversary import attention_divergence
 
 # The columns of the table `adversaries` that are shown.
 ADVERSARIES = ["seed", "split", "instance", "epsilon", "feasible", "jsd", "change", "adversary"]
@@ -19,15 +20,29 @@ MOST_PROBABLE = 3
 
 
 @dataclass(frozen=True)
+class Rival:
+    """An adversarial model: its title, the seed of the base model that it was set against, its own seed, where it looks
+    and what it predicted."""
+
+    title: str
+    base_seed: int
+    seed: int
+    attention: pa.Table
+    predictions: pa.Table
+
+
+@dataclass(frozen=True)
 class Block:
-    """A block of seeds of one model: what it predicted, the importances of each measure, read when asked for, and the
-    adversaries of its attention, if the study has them."""
+    """A block of seeds of one model: what it predicted, the importances of each measure, read when asked for, and, if
+    the study has them, the adversaries of its attention, and where it looks itself beside adversarial models."""
 
     dataset: str
     model: str
     predictions: pa.Table
     importances: Iterable[tuple[str, pa.Table]]
     adversaries: pa.Table | None = None
+    attention: pa.Table | None = None
+    rivals: Iterable[Rival] = ()
 
 
 def collect(
@@ -60,7 +75,7 @@ def collect(
         example = found[block.dataset]
         numbers = [text["number"] for text in example["texts"]]
         explained = explain(block, split, numbers)
-        if explained["measures"]:
+        if explained["seeds"]:
             model = example["models"].setdefault(block.model, {**explained, "seeds": {}})
             model["seeds"] |= explained["seeds"]
     examples = [found[summary["dataset"]] for summary in summaries if summary["dataset"] in found]
@@ -119,14 +134,16 @@ def explain(block: Block, split: str, numbers: list[int]) -> dict[str, Any]:
     predicted = _rows(block.predictions, split, numbers)
     told = {(row["seed"], row["instance"]): row["probabilities"] for row in predicted.to_pylist()}
     attacks = _attacks(block.adversaries, split, numbers)
+    rivals = _rivals(block, split, numbers, told)
     seeds: dict[str, list[dict[str, Any]]] = {}
-    for seed in sorted({seed for seed, _ in told}):
+    for seed in sorted({seed for seed, _ in (told if measures else rivals)}):
         seeds[str(seed)] = [
             {
                 "probable": most_probable(told[seed, number]),
                 "scores": {measure: [_short(s) for s in scores[measure][seed, number]] for measure in measures},
                 "tau": taus([scores[measure][seed, number] for measure in measures], measures),
                 **({"adversaries": attacks[seed, number]} if (seed, number) in attacks else {}),
+                **({"rivals": rivals[seed, number]} if (seed, number) in rivals else {}),
             }
             for number in numbers
         ]
@@ -149,10 +166,42 @@ def _attacks(
         attack = {"epsilon": row["epsilon"]}
         if row["feasible"]:
             attack |= {"jsd": _short(row["jsd"]), "change": _short(row["change"])}
-            # Most words of an adversary have next to no weight, and need no digits.
-            attack["scores"] = [round(weight, 4) or 0 for weight in row["adversary"]]
+            attack["scores"] = _weights(row["adversary"])
         found.setdefault((row["seed"], row["instance"]), []).append(attack)
     return found
+
+
+def _rivals(
+    block: Block, split: str, numbers: list[int], told: Mapping[tuple[int, int], list[float]]
+) -> dict[tuple[int, int], dict[str, Any]]:
+    """Of each base seed and text where the base model looks, and where its rivals do, with their JSD from it and their
+    probability of its class; means over heads."""
+    found: dict[tuple[int, int], dict[str, Any]] = {}
+    looks = {} if block.attention is None else _looks(block.attention, split, numbers)
+    for rival in block.rivals:
+        others = _looks(rival.attention, split, numbers)
+        rows = _rows(rival.predictions, split, numbers).to_pylist()
+        said = {row["instance"]: row["probabilities"] for row in rows if row["seed"] == rival.seed}
+        for number in numbers:
+            key = rival.base_seed, number
+            heads, other = looks[key], others[rival.seed, number].mean(0)
+            shown = found.setdefault(key, {"heads": len(heads), "scores": _weights(heads.mean(0)), "models": []})
+            shown["models"].append(
+                {
+                    "title": rival.title,
+                    "seed": rival.seed,
+                    "jsd": _short(float(attention_divergence(heads.mean(0), other))),
+                    "probability": _short(said[number][int(np.argmax(told[key]))]),
+                    "scores": _weights(other),
+                }
+            )
+    return found
+
+
+def _looks(attention: pa.Table, split: str, numbers: list[int]) -> dict[tuple[int, int], np.ndarray]:
+    """The weights [heads, words] of each seed and text."""
+    rows = _rows(attention, split, numbers).to_pylist()
+    return {(row["seed"], row["instance"]): np.reshape(row["attention"], (row["heads"], -1)) for row in rows}
 
 
 def taus(scores: list[np.ndarray], measures: list[str]) -> dict[str, float | None]:
@@ -170,6 +219,11 @@ def taus(scores: list[np.ndarray], measures: list[str]) -> dict[str, float | Non
 def _rows(table: pa.Table, split: str, numbers: list[int]) -> pa.Table:
     wanted = pc.is_in(table["instance"], pa.array(numbers, table["instance"].type))
     return table.filter(pc.and_(wanted, pc.equal(table["split"].cast(pa.string()), split)))
+
+
+def _weights(weights: Iterable[float]) -> list[float | None]:
+    """Most words of an adversary have next to no weight, and need no digits."""
+    return [round(float(weight), 4) or 0 if np.isfinite(weight) else None for weight in weights]
 
 
 def _short(value: float) -> float | None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline.report.examples import ADVERSARIES, Block
+from plumbline.report.adversary import title
+from plumbline.report.examples import ADVERSARIES, Block, Rival
 from plumbline.store import read_stamped, read_table
 
 FIGURES = Path("results", "figures")
@@ -26,13 +27,31 @@ def read_figures(paths: Sequence[str]) -> dict[str, str]:
 
 
 def read_blocks(
-    cells: list[dict[str, Any]], predictions: Sequence[str], importances: Sequence[str], adversaries: Sequence[str] = ()
+    cells: list[dict[str, Any]],
+    predictions: Sequence[str],
+    importances: Sequence[str],
+    adversaries: Sequence[str] = (),
+    attention: Sequence[str] = (),
+    rivals: Sequence[str] = (),
 ) -> Iterator[Block]:
     """One block per cell, read one at a time. `importances` lists the files of the first cell's measures, then on;
-    `adversaries` one file of each cell that has them."""
-    files, attacked = iter(importances), iter(adversaries)
+    `adversaries` one file of each cell that has them. Of a cell with rivals `attention` lists its own file and theirs,
+    `rivals` their predictions."""
+    files, attacked, looks, said = map(iter, (importances, adversaries, attention, rivals))
     for cell, path in zip(cells, predictions, strict=True):
         named = [(measure, next(files)) for measure in cell["measures"]]
         tables = ((measure, read_table(file, "attributions")) for measure, file in named)
         found = read_table(next(attacked), "adversaries", ADVERSARIES) if cell.get("attacked") else None
-        yield Block(cell["dataset"], cell["model"], read_table(path, "predictions"), tables, found)
+        against = cell.get("rivals", [])
+        own = read_table(next(looks), "attention") if against else None
+        others = [
+            Rival(
+                title(rival["adversary"], rival["objective"], rival["strength"]),
+                rival["base_seed"],
+                rival["seed"],
+                read_table(next(looks), "attention"),
+                read_table(next(said), "predictions"),
+            )
+            for rival in against
+        ]
+        yield Block(cell["dataset"], cell["model"], read_table(path, "predictions"), tables, found, own, others)

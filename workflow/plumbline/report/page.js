@@ -323,9 +323,25 @@
         colour: data.adversary,
         note: attack.scores ? `JSD ${fixed(attack.jsd)}, output changed by ${fixed(attack.change, 3)}` : "none found",
         scores: attack.scores,
-      }))];
+      })), ...(told.rivals ? against(told, name(guess)) : [])];
       stage.replaceChildren(summary, ...second, scale, ...lines.map((line) => row(line, shown, paper)),
         values(shown, lines.filter(({ scores }) => scores)));
+    }
+
+    // The attention of the base model, and of adversarial models that say much the same.
+    function against({ probable, rivals: { heads, scores, models } }, guess) {
+      const probability = (p) => `probability of ${guess} ${fixed(p, 3)}`;
+      return [{
+        name: heads > 1 ? `base model, mean of ${heads} heads` : "base model",
+        colour: data.attention,
+        note: probability(probable[0][1]),
+        scores,
+      }, ...models.map((rival) => ({
+        name: `adversarial model (${rival.title})`,
+        colour: data.rival,
+        note: `seed ${rival.seed}, JSD ${fixed(rival.jsd)}, ${probability(rival.probability)}`,
+        scores: rival.scores,
+      }))];
     }
 
     function row({ name, colour, note, scores }, shown, paper) {

@@ -43,12 +43,35 @@ KINDS = {
         "Texts whose words are shaded by the attention, and by an adversary of it that leaves the output all but the "
         "same (appendix D).",
     ),
+    "jsd-tvd-plane": Kind(
+        "adversarial models",
+        "How different the attention of adversaries is from their base model’s (JSD, to the right) and how different "
+        "their output is (TVD, upwards): a curve by the strength λ of Wiegreffe & Pinter’s objective, a star for "
+        "AtteFa’s, crosses for the base model from other seeds. Low and far right other attention gives the same "
+        "output; along each straight line AtteFa is the same.",
+    ),
+    "seed-variance": Kind(
+        "seed variance",
+        "How far other seeds alone move attention, text by text: median JSD by the largest weight that a word had "
+        "(left), and against the change in output that comes with it (right). 0 is the same attention, ln 2 attention "
+        "on other words altogether.",
+    ),
+    "attefa-violins": Kind(
+        "adversarial models",
+        "AtteFa by dataset and base model, a dot for each seed of the adversary: full where dev chose the epoch, "
+        "hollow where test did; diamonds are published. Near 0 other attention gives the same output, near 1 it does "
+        "not.",
+    ),
     "mean-differences": Kind(
         "correlation",
         "Whose ranking agrees more with leave-one-out, and where (Jain & Wallace’s Figures 3 to 5; as there, of a "
         "BiLSTM and an average encoder with tanh attention).",
     ),
-    "rule-graph": Kind("", "The rules of the workflow. An arrow runs from a rule to one that needs its files."),
+    "rule-graph": Kind(
+        "",
+        "The rules of the workflow. An arrow runs from a rule to one that needs its files; a dashed one where a rule "
+        "reads what came of it for another model.",
+    ),
 }
 
 

@@ -1,6 +1,6 @@
 """The page's tables: what each cell says, what it is sorted by, and nothing about markup."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -58,6 +58,14 @@ def spread(values: pd.Series, decimals: int = 3) -> Cell:
     if len(known) == 1:
         return numeric(mean, decimals)
     return Cell(f"{number(mean, decimals)} ± {number(float(known.std(ddof=0)), decimals)}", mean)
+
+
+def placed(values: pd.Series, largest: float) -> Cell:
+    """Mean ± standard deviation of one value per seed, with its place between 0 and the largest value."""
+    cell, known = spread(values), values.dropna()
+    if known.empty:
+        return cell
+    return replace(cell, at=float(known.mean()) / largest, half=float(known.std(ddof=0)) / largest)
 
 
 def performance_table(performance: pd.DataFrame, split: str = "test") -> Table:

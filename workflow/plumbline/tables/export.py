@@ -35,6 +35,20 @@ LATEX_LAYOUT: dict[str, dict[str, Any]] = {
         "values": "jsd_mean",
         "decimals": 3,
     },
+    "adversary": {
+        "keep": {"status": "ok"},
+        "index": ["dataset", "model", "adversary", "strength"],
+        "columns": ["selected_on"],
+        "values": "attefa",
+        "decimals": 3,
+    },
+    "seed_variance": {
+        "keep": {},
+        "index": ["dataset", "model"],
+        "columns": ["max_attention_bin"],
+        "values": "jsd_mean",
+        "decimals": 3,
+    },
 }
 
 
@@ -58,7 +72,10 @@ def latex(name: str, frame: pd.DataFrame) -> str:
         return _styled(frame.dropna(axis=1, how="all"))
     for column, value in layout["keep"].items():
         frame = frame[frame[column] == value]
-    cells = frame.groupby([*layout["index"], *layout["columns"]], observed=True)[layout["values"]]
+    # Not all lines have all that spans them, such as a strength.
+    keys = [*layout["index"], *layout["columns"]]
+    frame = frame.assign(**{key: frame[key].astype(object).fillna("") for key in keys})
+    cells = frame.groupby(keys)[layout["values"]]
     number = f"{{:.{layout.get('decimals', 2)}f}}".format
     texts = cells.mean().map(number)
     spread = cells.std(ddof=0)
