@@ -55,7 +55,7 @@ def rows(device: str) -> Iterator[Row]:
         subprocess.run([sys.executable, __file__, device, *map(str, seeds)], check=True, capture_output=True)
 
     task = task_of(device)
-    what = f"adversaries, {task.name}, {task.training.epochs} epochs, nine"
+    what = f"adversaries, {task.name}, epochs: {task.training.epochs}, nine"
     slow = 9 * seconds(lambda: job(SEEDS[:1]))
     fast = seconds(lambda: job(SEEDS))
     per_seed = "{:.2f} → {:.2f} s per seed".format

@@ -96,6 +96,10 @@ def study(**changes):
             "`adversaries.attefa.of`: model 'bow' provides no attention; take it off the list.",
         ),
         (
+            {"models": ["bilstm-tanh", "average-uniform"], "adversaries": {"attefa": {"of": ["average-uniform"]}}},
+            "`adversaries.attefa.of`: the attention of model 'average-uniform' is uniform and cannot move",
+        ),
+        (
             {"adversaries": ["attefa"], "models": {"bilstm-tanh": {}, "bilstm-tanh.attefa": {"kind": "cnn-tanh"}}},
             "`adversaries.attefa`: 'bilstm-tanh.attefa' is there twice; rename one.",
         ),
@@ -241,9 +245,9 @@ def test_adversaries_run_where_their_base_models_do():
 
 def test_models_with_anothers_attention_train_but_are_not_explained_or_scored():
     models = {"bilstm-tanh": {"datasets": ["movie"]}, "average-tanh": {"attention_of": "bilstm-tanh"}}
-    models["cnn-tanh"] = {"attention_of": "bilstm-tanh.attefa"}
-    models["cnn-dot"] = {}
-    resolved = resolve(study(datasets=["movie", "mock-1"], models=models, adversaries={"attefa": {"seeds": ["8-9"]}}))
+    models |= {"cnn-tanh": {"attention_of": "bilstm-tanh.attefa"}, "cnn-dot": {}}
+    changes = {"datasets": ["movie", "mock-1"], "protocols": ["permutation"]}
+    resolved = resolve(study(**changes, models=models, adversaries={"attefa": {"seeds": ["8-9"]}}))
     one, other = (resolved.derived[name] for name in ("average-tanh", "cnn-tanh"))
     assert (one.base, one.base_seed, one.base_block, one.objective) == ("bilstm-tanh", 0, "0", "guided")
     assert (other.base, other.base_seed, other.base_block) == ("bilstm-tanh.attefa", 8, "8-9")
@@ -252,7 +256,7 @@ def test_models_with_anothers_attention_train_but_are_not_explained_or_scored():
     assert [model for dataset, model in trained if dataset == "movie"] == sorted(models)
     assert [model for dataset, model in trained if dataset == "mock-1"] == ["cnn-dot"]
     assert runs.measures["average-tanh"] == runs.measures["cnn-tanh"] == []
-    assert {cell.model for cell in runs.scored["agreement"]} == {"bilstm-tanh", "cnn-dot"}
+    assert {cell.model for cell in runs.scored["permutation"]} == {"bilstm-tanh", "cnn-dot"}
     assert {cell.model for cell in runs.adversaries} == {"bilstm-tanh.attefa", "cnn-dot.attefa"}
     reason = "the attention of model 'cnn-tanh' is that of 'bilstm-tanh.attefa'"
     assert reason in {excluded.reason for excluded in runs.excluded}

@@ -13,11 +13,14 @@ from plumbline.registry import KINDS, Registry
 
 def show_runs(config: Path) -> None:
     """Print every valid run of a study and the reason for each pair that is left out."""
-    runs = list_runs(resolve(with_plugins_located(read_config(config), [Path(), config.parent])))
-    for cell in runs.cells:
-        print(
-            f"{cell.dataset}  {cell.variant}  {cell.model}  seeds {cell.seeds}: {', '.join(runs.measures[cell.model])}"
-        )
+    resolved = resolve(with_plugins_located(read_config(config), [Path(), config.parent]))
+    runs = list_runs(resolved)
+    for cell in [*runs.cells, *runs.adversaries]:
+        told = ", ".join(runs.measures.get(cell.model, []))
+        if derived := resolved.derived.get(cell.model):
+            reads = "adversary" if derived.adversary else "with the attention"
+            told = f"{reads} of {derived.base}, seed {derived.base_seed}"
+        print(f"{cell.dataset}  {cell.variant}  {cell.model}  seeds {cell.seeds}: {told}")
     for excluded in runs.excluded:
         print(f"left out: {excluded.reason}")
 

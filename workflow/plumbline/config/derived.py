@@ -77,6 +77,8 @@ def _lacks(resolved: "Resolved", model: str) -> str:
     """Why a model can have no adversary, if so."""
     if resolved.study.models[model].attention_of:
         return f"the attention of model '{model}' is another's"
+    if resolved.options["model", model].get("attention") == "uniform":
+        return f"the attention of model '{model}' is uniform and cannot move"
     provides = resolved.declarations["model", model].provides
     return "" if {"attention", "heads"} & set(provides) else f"model '{model}' provides no attention"
 

@@ -48,6 +48,9 @@ def _missing(resolved: Resolved, kind: Kind, name: str, model: str) -> str:
 
 def _unreadable(resolved: Resolved, dataset: str, model: str) -> str:
     task, tasks = resolved.declarations["dataset", dataset].task, resolved.declarations["model", model].tasks
+    derived = resolved.derived.get(model)
+    if task in tasks and derived and dataset not in derived.datasets:
+        return f"model '{model}' has the attention of '{derived.base}', which is not trained on dataset '{dataset}'"
     return "" if task in tasks else f"model '{model}' does {' and '.join(tasks)}, dataset '{dataset}' is {task}"
 
 
@@ -73,7 +76,7 @@ def list_runs(resolved: Resolved) -> Runs:
                 raise PlumblineError(f"`models.{model}.datasets`: {reason}; take it off the list.")
             if reason:
                 excluded.append(Excluded(dataset, model, "", reason))
-            elif model not in resolved.derived or dataset in resolved.derived[model].datasets:
+            else:
                 cells += [Cell(dataset, "plain", model, seeds) for seeds in study.seeds]
     for measure in study.measures:
         if not any(measure in explained for explained in measures.values()):

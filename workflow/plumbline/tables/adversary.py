@@ -16,8 +16,8 @@ FloatArray = npt.NDArray[np.float64]
 # The largest distance of outputs on the study's scale, and the largest divergence of attention.
 LARGEST_TVD = 0.5
 LARGEST_JSD = float(np.log(2))
-# Attention that differs by less is the same.
-SMALLEST_JSD = 1e-12
+# Attention that differs by less is the same: weights are float32, whose rounding alone gives up to about 1e-7.
+SMALLEST_JSD = 1e-6
 
 
 @metric("tvd", direction="lower", range=[0, 0.5], unit="distance", equation="¼ Σ_c |p_c - q_c|; 0 is identical")
