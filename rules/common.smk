@@ -102,6 +102,12 @@ def against(wildcards):
     return dict(base_seed=derived.base_seed, objective=derived.objective, strength=derived.strength)
 
 
+def changed_options(model):
+    """The options of a model that the config sets otherwise than they are registered."""
+    usual = RESOLVED.declarations["model", model].options
+    return {name: value for name, value in RESOLVED.options["model", model].items() if value != usual[name].default}
+
+
 def seeds(wildcards):
     return parse_seeds(wildcards.seeds)
 

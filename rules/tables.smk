@@ -56,6 +56,7 @@ rule reproduction:
         models={model: kind for model, kind in kinds("model").items() if model not in RESOLVED.derived},
         measures=kinds("measure"),
         dataset_options={dataset: RESOLVED.options["dataset", dataset] for dataset in STUDY.datasets},
+        model_options={model: changed_options(model) for model in STUDY.models},
         select_on={
             dataset: {model: RESOLVED.trainings[dataset, model].select_on for model in STUDY.models}
             for dataset in STUDY.datasets

@@ -84,7 +84,16 @@ def study(**changes):
         ),
         (
             {"adversaries": {"wiegreffe-pinter": {"strength": [-1]}}},
-            "`adversaries.wiegreffe-pinter.strength.0` is -1: .*greater than or equal to 0",
+            r"`adversaries.wiegreffe-pinter.strength` is \[-1\]: must hold numbers of 0 or more, each once",
+        ),
+        ({"adversaries": {"attefa": {"of": []}}}, "`adversaries.attefa.of` is \\[\\]: .*at least 1 item"),
+        (
+            {"adversaries": {"mine": {"objective": "atefa"}}},
+            r"`adversaries.mine.objective` is 'atefa'; did you mean 'attefa'\?",
+        ),
+        (
+            {"adversaries": {"attefa": {"training": {"select_by": "roc_auc"}}}},
+            "`adversaries.attefa.training.select_by` is 'roc_auc'; an adversary chooses by its loss.",
         ),
         ({"adversaries": {"attefa": {"seed": [1]}}}, r"`adversaries.attefa.seed` .*did you mean 'seeds'\?"),
         (
@@ -113,7 +122,7 @@ def study(**changes):
         ),
         (
             {"models": {"bilstm-tanh": {"attention_of": "bilstm-tanh"}}},
-            "`models.bilstm-tanh.attention_of` names 'bilstm-tanh'; none is known here.",
+            "`models.bilstm-tanh.attention_of` names 'bilstm-tanh'; a model cannot be given its own attention.",
         ),
         (
             {"models": {"bag-of-words": {}, "cnn-tanh": {"attention_of": "bag-of-words"}}},

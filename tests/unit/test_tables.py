@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -92,6 +93,13 @@ def test_reproduction_puts_ours_beside_published():
     summary = {"dataset": "mine", "classes": ["negative", "positive"], "vocabulary_size": 9, "partial": {},
                "dropped": {}, "splits": {"train": counts, "test": counts}}  # fmt: skip
     names = Names({"mine": "sst"}, {"net": "bilstm-tanh"}, {"att": "attention", "grad": "gradient"}, {"mine": {}})
+    other = reproduction(
+        Ran(replace(names, model_options={"net": {"hidden": 8}}), [summary], {"mine": {"net": "dev"}}, scored, agreed)
+    )
+    assert (
+        other[other["model"].notna()]["within"].isna().all()
+        and other[other["model"].notna()]["note"].str.contains("not judged: hidden 8").all()
+    )
     table = reproduction(Ran(names, [summary], {"mine": {"net": "dev"}}, scored, agreed))
     table = table[table["study"] == "Jain & Wallace 2019"].set_index(["metric", "predicted_class"])
     tau_row = table.loc[("kendall_tau", "0")]

@@ -52,6 +52,8 @@ def _adversaries(resolved: "Resolved", name: str, entry: "AdversaryEntry") -> It
     objective = entry.objective or name
     if objective not in OBJECTIVE_TRAINING:
         hint = nearest(objective, list(OBJECTIVE_TRAINING))
+        if entry.objective:
+            raise PlumblineError(f"`{where}.objective` is '{objective}'; {hint}")
         raise PlumblineError(f"`{where}`: there is no objective '{objective}', so set `objective`; {hint}")
     if objective == "attefa" and entry.strength is not None:
         raise PlumblineError(f"`{where}.strength`: the objective 'attefa' has none; leave it out.")
@@ -85,6 +87,8 @@ def _lacks(resolved: "Resolved", model: str) -> str:
 
 def _guided(resolved: "Resolved", name: str, base: str, adversaries: dict[str, Derived], where: str) -> Derived:
     study = resolved.study
+    if name in (base, base in adversaries and adversaries[base].base):
+        raise PlumblineError(f"`{where}` names '{base}'; a model cannot be given its own attention.")
     known = [*(model for model in study.models if model != name), *adversaries]
     if base not in known:
         raise PlumblineError(f"`{where}` names '{base}'; {nearest(base, known)}")

@@ -4,7 +4,7 @@ import os
 import types
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
@@ -70,15 +70,17 @@ class AdversaryEntry(Recipe):
     objective: str = Field(
         "", description="`attefa` or `wiegreffe-pinter`; by default the entry's own name. docs/adversaries.md has both."
     )
-    of: list[str] | None = Field(None, description="The base models; by default all that have attention.")
-    datasets: list[str] | None = Field(None, description="Only on these datasets; by default on all of the base model.")
+    of: list[str] | None = Field(None, min_length=1, description="The base models; by default all that have attention.")
+    datasets: list[str] | None = Field(
+        None, min_length=1, description="Only on these datasets; by default on all of the base model."
+    )
     base_seed: int | None = Field(
         None, ge=0, description="The seed of the base model; by default the study's first one."
     )
     seeds: list[str] | None = Field(
         None, min_length=1, description="Blocks of seeds of the adversaries; by default the study's."
     )
-    strength: list[Annotated[float, Field(ge=0)]] | None = Field(
+    strength: list[float] | None = Field(
         None,
         min_length=1,
         description="The strengths λ of `wiegreffe-pinter`, an adversary for each; by default "
@@ -87,6 +89,13 @@ class AdversaryEntry(Recipe):
     training: dict[str, Any] = Field(
         {}, description="Overrides of the adversary's training, which else is its base model's with 80 epochs at most."
     )
+
+    @field_validator("strength")
+    @classmethod
+    def _strengths(cls, value: list[float] | None) -> list[float] | None:
+        if value and (min(value) < 0 or len(set(value)) < len(value)):
+            raise ValueError("must hold numbers of 0 or more, each once")
+        return value
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -267,9 +276,12 @@ class Resolved:
         for dataset in self.study.datasets:
             usual = self.trainings[dataset, derived.base].model_dump()
             layers = [usual, OBJECTIVE_TRAINING[derived.objective], own]
-            self.trainings[dataset, derived.name] = _merged(
-                Training, layers, f"adversaries.{derived.adversary}.training"
-            )
+            where = f"adversaries.{derived.adversary}.training"
+            training = self.trainings[dataset, derived.name] = _merged(Training, layers, where)
+            if training.select_by != "loss":
+                raise PlumblineError(
+                    f"`{where}.select_by` is '{training.select_by}'; an adversary chooses by its loss."
+                )
             self.model_options[dataset, derived.name] = self.model_options[dataset, derived.base]
 
     def _fit(self, dataset: str, model: str) -> None:

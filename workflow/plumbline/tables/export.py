@@ -74,13 +74,20 @@ def latex(name: str, frame: pd.DataFrame) -> str:
         frame = frame[frame[column] == value]
     # Not all lines have all that spans them, such as a strength.
     keys = [*layout["index"], *layout["columns"]]
-    frame = frame.assign(**{key: frame[key].astype(object).fillna("") for key in keys})
+    frame = frame.assign(**{key: frame[key].astype(object).map(_short) for key in keys})
     cells = frame.groupby(keys)[layout["values"]]
     number = f"{{:.{layout.get('decimals', 2)}f}}".format
     texts = cells.mean().map(number)
     spread = cells.std(ddof=0)
     texts = texts.where(cells.count() < 2, texts + " ± " + spread.map(number))
     return _styled(texts.unstack(layout["columns"]).fillna("").reset_index())
+
+
+def _short(value: Any) -> Any:
+    """A key as it is printed: nothing where there is none, and of a number such as a strength all that counts."""
+    if isinstance(value, float):
+        return "" if pd.isna(value) else f"{value:g}"
+    return "" if value is None else value
 
 
 def _styled(frame: pd.DataFrame) -> str:

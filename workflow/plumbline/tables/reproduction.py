@@ -1,6 +1,7 @@
 """Published numbers beside ours, cell by cell. Published tables lie under `published/`, as they stand in print."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,10 @@ def _rows(study: Study, ran: Ran) -> Iterator[dict[str, Any]]:
         for _, line in published[published["dataset"] == kind].iterrows():
             for model in _models(line, ran.names):
                 for ours in study.ours(line, dataset, model, ran):
+                    if model and (changed := ran.names.model_options.get(model)):
+                        told = ", ".join(f"{option} {value}" for option, value in sorted(changed.items()))
+                        told = f"a model other than published, and so not judged: {told}"
+                        ours = replace(ours, tolerance=None, note="; ".join(filter(None, [ours.note, told])))
                     yield _row(study.name, line, dataset, model, ours, ran)
 
 

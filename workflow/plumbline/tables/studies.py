@@ -1,7 +1,7 @@
 """What published numbers are compared with: the study that ran, and our values of one number."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ class Names:
     models: Mapping[str, str]
     measures: Mapping[str, str]
     dataset_options: Mapping[str, Mapping[str, Any]]
+    # The options of each model that the config changed.
+    model_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
