@@ -101,11 +101,13 @@ def list_runs(resolved: Resolved) -> Runs:
     scored = {}
     for protocol in study.protocols:
         unscored = {model: _unscored(resolved, protocol, model, measures[model]) for model in study.models}
-        scored[protocol] = [cell for cell in sorted(cells) if not unscored[cell.model]]
+        small = _small_blocks(resolved, protocol)
+        scored[protocol] = [cell for cell in sorted(cells) if not unscored[cell.model] and cell.seeds not in small]
         if not scored[protocol]:
-            told = "; ".join(reason for reason in unscored.values() if reason)
+            told = "; ".join(reason for reason in (*small.values(), *unscored.values()) if reason)
             raise PlumblineError(f"`protocols.{protocol}` can score no model of this study: {told}.")
         excluded += [Excluded("", model, "", reason) for model, reason in unscored.items() if reason]
+        excluded += [Excluded("", "", "", reason) for reason in small.values()]
     return Runs(sorted(cells), sorted(adversaries), measures, scored, excluded)
 
 
@@ -115,17 +117,18 @@ def _given(resolved: Resolved, model: str) -> str:
     return f"the attention of model '{model}' is that of '{derived.base}'" if derived else ""
 
 
+def _small_blocks(resolved: Resolved, protocol: str) -> dict[str, str]:
+    """The blocks that have too few seeds for a protocol that compares them, and why."""
+    least = resolved.declarations["protocol", protocol].least_seeds
+    needs = f"protocol '{protocol}' needs blocks of {least} seeds or more, and '{{}}' has fewer"
+    return {block: needs.format(block) for block in resolved.study.seeds if len(parse_seeds(block)) < least}
+
+
 def _unscored(resolved: Resolved, protocol: str, model: str, measures: list[str]) -> str:
     """Why a protocol cannot score a model, if so."""
-    declaration = resolved.declarations["protocol", protocol]
     if given := _given(resolved, model):
         return given
-    few = [block for block in resolved.study.seeds if len(parse_seeds(block)) < declaration.least_seeds]
-    if few:
-        return (
-            f"protocol '{protocol}' needs blocks of {declaration.least_seeds} seeds or more, and '{few[0]}' has fewer"
-        )
-    least = declaration.least_measures
+    least = resolved.declarations["protocol", protocol].least_measures
     if len(measures) < least:
         return f"protocol '{protocol}' compares at least {least} measures, and model '{model}' has {len(measures)}"
     return _missing(resolved, "protocol", protocol, model)
