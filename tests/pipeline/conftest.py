@@ -64,6 +64,13 @@ def write_config(folder: Path, config: dict) -> None:
     (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
 
 
+def use_sst(config: dict, **preparation) -> None:
+    """Change a config to one on SST alone, whatever the length of its texts."""
+    config["datasets"] = {"sst": {"preparation": {"longer_than": None, **preparation}}}
+    for entry in (config["models"]["bag-of-words"], *config["adversaries"].values()):
+        entry.pop("datasets")
+
+
 def run_snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PLUMBLINE_DATA")}
     command = [sys.executable, "-m", "snakemake", *arguments]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import run_snakemake
+from .conftest import run_snakemake, use_sst
 
 pytestmark = pytest.mark.pipeline
 
@@ -47,11 +47,6 @@ def test_faulty_config(fresh, reconfigure, fault):
     edit, sentence = CONFIG_FAULTS[fault]
     reconfigure(fresh, edit)
     refused(fresh, sentence)
-
-
-def use_sst(config: dict, **preparation) -> None:
-    config["datasets"] = {"sst": {"preparation": {"longer_than": None, **preparation}}}
-    config["models"]["bag-of-words"].pop("datasets")
 
 
 def write_trees(folder: Path, train: str) -> None:

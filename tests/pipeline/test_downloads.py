@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import planned_jobs, run_snakemake
+from .conftest import planned_jobs, run_snakemake, use_sst
 
 pytestmark = pytest.mark.pipeline
 
@@ -29,12 +29,7 @@ def sst(fresh, reconfigure, tmp_path, monkeypatch) -> Path:
             pack.writestr(path.removeprefix("raw/sst/"), TREES)
     digest = hashlib.sha256((served / "trees.zip").read_bytes()).hexdigest()
 
-    def edit(config: dict) -> None:
-        preparation = {"longer_than": None, "embedding": {"kind": "random", "dimensions": 4}}
-        config["datasets"] = {"sst": {"preparation": preparation}}
-        config["models"]["bag-of-words"].pop("datasets")
-
-    reconfigure(fresh, edit)
+    reconfigure(fresh, lambda config: use_sst(config, embedding={"kind": "random", "dimensions": 4}))
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(served))) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         publishers = fresh / "workflow/plumbline/data/publishers.py"
