@@ -29,6 +29,11 @@ if ADVERSARIES:
     include: "rules/adversary.smk"
 
 
+if ROAR:
+
+    include: "rules/roar.smk"
+
+
 if AGREEMENT:
 
     include: "rules/agreement.smk"

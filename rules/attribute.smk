@@ -6,7 +6,7 @@ for name, measures, models in ATTRIBUTION:
         name:
             name
         input:
-            instances="results/data/{dataset}/{variant}/instances.parquet",
+            instances=texts,
             summary="results/data/{dataset}/dataset.json",
             weights=f"results/models/{CELL}/weights.safetensors",
         output:

@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 from snakemake.exceptions import WorkflowError
 
@@ -11,11 +12,13 @@ LIBRARY = Path(workflow.basedir, "workflow")
 sys.path.insert(0, str(LIBRARY))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")])))
 
+from plumbline.config.masking import PLAIN, UNMASKED, baseline, measure_options
 from plumbline.config.runs import Cell, list_runs
 from plumbline.config.study import located, parse_seeds, resolve, with_plugins_located
 from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vectors_of
 from plumbline.errors import PlumblineError
 from plumbline.provenance import code_hash, text_hash
+from plumbline.registry import PAIRED
 
 # Where a study's own files may lie: as they are named, beside its config file, or in the project.
 PLACES = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
@@ -40,9 +43,14 @@ def one_of(names):
     return "|".join(sorted(map(re.escape, names))) or "none"
 
 
+# The variants whose words are masked, and those of which nothing is left but which words are.
+MASKED = rf"(roar|recursive)/(relative|absolute)/({one_of(STUDY.measures)})/\d+"
+POSITIONS = rf"positions/({PLAIN}|{MASKED})"
+
+
 wildcard_constraints:
     dataset=one_of(STUDY.datasets),
-    variant="plain",
+    variant=PLAIN,
     model=one_of([*STUDY.models, *RESOLVED.derived]),
     seeds=one_of({*STUDY.seeds, *(block for derived in RESOLVED.derived.values() for block in derived.seeds)}),
     measure=one_of(STUDY.measures),
@@ -91,7 +99,36 @@ def training(wildcards):
 
 
 def model_options(wildcards):
-    return RESOLVED.model_options[wildcards.dataset, wildcards.model]
+    """A model's options; a checkpoint that lies beside the study or in the project is named by its place."""
+    found = RESOLVED.model_options[wildcards.dataset, wildcards.model]
+    if any((place / found.get("checkpoint", "")).is_dir() for place in PLACES if found.get("checkpoint")):
+        found = {**found, "checkpoint": located(found["checkpoint"], PLACES)}
+    return found
+
+
+def reads_pieces(model):
+    """Whether a model cuts texts into word pieces of its own."""
+    return RESOLVED.declarations["model", model].reads == "pieces"
+
+
+def texts(wildcards):
+    """The texts that a model reads, without anything masked."""
+    of = f"pieces/{wildcards.model}" if reads_pieces(wildcards.model) else PLAIN
+    return f"results/data/{wildcards.dataset}/{of}/instances.parquet"
+
+
+def pieces(wildcards):
+    """The record of a model's word pieces, if it has some of its own."""
+    return (
+        f"results/data/{wildcards.dataset}/pieces/{wildcards.model}/pieces.json"
+        if reads_pieces(wildcards.model)
+        else []
+    )
+
+
+def vectors(wildcards):
+    """The word vectors that a model begins with, if it does not bring its own."""
+    return [] if reads_pieces(wildcards.model) else f"results/data/{wildcards.dataset}/embedding.safetensors"
 
 
 def against(wildcards):
@@ -147,7 +184,7 @@ def attribution():
     return [("attribute", ["{measure}"], STUDY.models), *rules] if COSTLY else rules
 
 
-def asked(measures):
+def asked(measures, options=lambda name: RESOLVED.options["measure", name]):
     """Object and options of each measure of a job."""
 
     def of(wildcards):
@@ -155,7 +192,7 @@ def asked(measures):
         return {
             name: dict(
                 object=RESOLVED.declarations["measure", name].pointer,
-                options=RESOLVED.options["measure", name],
+                options=options(name),
             )
             for name in names
         }
@@ -267,6 +304,126 @@ def told_of(rival):
     )
 
 
+# Words masked by importance and models trained anew.
+ROAR = bool(STUDY.roar)
+ROAR_TABLES = ["roar", "faithfulness", "sparsity", "synthetic_roar"]
+HEADLINES = {
+    dataset: "accuracy" if RESOLVED.declarations["dataset", dataset].task in PAIRED else "macro_f1"
+    for dataset in STUDY.datasets
+}
+
+
+def masked(wildcards):
+    """How the words of a variant are masked; None of a plain one."""
+    return RUNS.masked.get(Cell(wildcards.dataset, wildcards.variant, wildcards.model, wildcards.seeds))
+
+
+def masking(wildcards):
+    """What a training's params hold of the words that are masked."""
+    found = masked(wildcards)
+    return (
+        {}
+        if found is None
+        else dict(level=found.level, unit=found.unit, measure=found.measure, positions=found.positions)
+    )
+
+
+def of_variant(wildcards, variant, file):
+    """A file of the same models trained on another variant."""
+    return f"results/models/{wildcards.dataset}/{variant}/{wildcards.model}/{wildcards.seeds}/{file}"
+
+
+def own_masks(wildcards):
+    """The masks of the texts that a model is trained on or explained by; none if nothing is masked."""
+    found = masked(wildcards)
+    return [] if found is None or found.masks == PLAIN else of_variant(wildcards, found.masks, "masks.parquet")
+
+
+def masks_below(wildcards):
+    """The masks to which a level adds; none at the first."""
+    below = masked(wildcards).below
+    return [] if below == PLAIN else of_variant(wildcards, below, "masks.parquet")
+
+
+def importances_below(wildcards):
+    """The importances by which a level masks."""
+    found = masked(wildcards)
+    below = UNMASKED if found.below == PLAIN else found.below
+    return (
+        f"results/attributions/{wildcards.dataset}/{below}/{wildcards.model}/{wildcards.seeds}/{found.measure}.parquet"
+    )
+
+
+def explained_weights(wildcards):
+    variant = PLAIN if wildcards.variant == UNMASKED else wildcards.variant
+    return of_variant(wildcards, variant, "weights.safetensors")
+
+
+def masking_by():
+    """Every file of importances by which some level masks, once."""
+    return sorted({importances_below(cell) for cell, found in RUNS.masked.items() if not found.positions})
+
+
+def explained_unmasked():
+    """Each plain cell that is masked, with each measure that masks it."""
+    return sorted({(cell, point.measure) for cell, points in RUNS.curves.items() for point in points})
+
+
+def unmasked():
+    """The importances with which masking begins, in that order."""
+    return [
+        f"results/attributions/{cell.dataset}/{UNMASKED}/{cell.model}/{cell.seeds}/{measure}.parquet"
+        for cell, measure in explained_unmasked()
+    ]
+
+
+def kept(path):
+    """An output that stays, unless the study would rather have the room."""
+    return path if STUDY.compute.keep_retrained else temp(path)
+
+
+def curve_points():
+    """Each point of the curves with the cell whose models it is about."""
+    return [
+        dict(
+            dataset=cell.dataset,
+            model=cell.model,
+            strategy=point.strategy,
+            unit=point.unit,
+            measure=point.measure,
+            level=point.level,
+            trained_on="positions" if point.positions else "words",
+            variant=point.variant,
+            seeds=cell.seeds,
+        )
+        for cell, points in RUNS.curves.items()
+        for point in points
+    ]
+
+
+def curve_cells():
+    """The cells of all points, each once."""
+    return sorted({Cell(p["dataset"], p["variant"], p["model"], p["seeds"]) for p in curve_points()})
+
+
+def shown_masked():
+    """The points whose texts the report shows: of each dataset and model the first block, and of levels and strategies
+    the relative and the recursive ones where there are any."""
+    found = []
+    for cell in RUNS.curves:
+        if cell.seeds != STUDY.seeds[0]:
+            continue
+        unit = "relative" if "relative" in STUDY.roar else "absolute"
+        strategies = STUDY.roar[unit].strategies
+        strategy = "recursive" if "recursive" in strategies else strategies[0]
+        found += [
+            {**vars(point), "dataset": cell.dataset, "model": cell.model, "seeds": cell.seeds}
+            for point in RUNS.curves[cell]
+            if (point.unit, point.strategy) == (unit, strategy) and not point.positions and point.variant != PLAIN
+        ]
+    return found
+
+
 def scores(wildcards):
     """Files of all cells that a protocol scores."""
     return cells(f"results/scores/{wildcards.protocol}/{{cell}}.parquet", RUNS.scored[wildcards.protocol])
@@ -282,6 +439,11 @@ def compared(wildcards):
     """The measures that a protocol reads: all of a model, or none if it asks the model alone."""
     asks = RESOLVED.declarations["protocol", wildcards.protocol].least_measures
     return RUNS.measures[wildcards.model] if asks else []
+
+
+def in_pieces():
+    """The datasets, each with a model that cuts them into word pieces of its own."""
+    return sorted({(cell.dataset, cell.model) for cell in RUNS.cells if reads_pieces(cell.model)})
 
 
 def looking():
@@ -301,6 +463,9 @@ def manifests():
         *cells("results/models/{cell}/manifest.json", [*RUNS.cells, *RUNS.adversaries]),
         *cells("results/models/{cell}/attention.json", looking()),
         *(path.replace(".parquet", ".json") for cell in RUNS.cells for path in importances(cell)),
+        *cells("results/models/{cell}/manifest.json", RUNS.masked),
+        *(path.replace(".parquet", ".json") for path in masking_by()),
+        *(f"results/data/{dataset}/pieces/{model}/manifest.json" for dataset, model in in_pieces()),
         *(
             path
             for protocol in STUDY.protocols
@@ -310,7 +475,8 @@ def manifests():
 
 
 def tables_of_study():
-    names = ["performance", *(["adversary"] if ADVERSARIES else []), "timings", "reproduction", *STUDY.protocols]
+    names = ["performance", *(["adversary"] if ADVERSARIES else []), *(ROAR_TABLES if ROAR else [])]
+    names += ["timings", "reproduction", *STUDY.protocols]
     return [f"results/tables/{name}.{suffix}" for name in names for suffix in ("parquet", "csv")]
 
 
@@ -350,6 +516,17 @@ def adversary_plots():
     return [dict(kind="attefa-violins", stem="attefa-violins"), *planes] if ADVERSARIES else []
 
 
+def roar_plots():
+    """Curves and sparsity of each dataset and model whose words are masked, and all faithfulness at a glance."""
+    pairs = sorted({(cell.dataset, cell.model) for cell in RUNS.curves})
+    found = [
+        dict(kind=kind, dataset=dataset, model=model, stem=f"{kind}/{dataset}/{model}")
+        for kind in ("roar-curves", "sparsity")
+        for dataset, model in pairs
+    ]
+    return [*found, dict(kind="faithfulness", stem="faithfulness")] if ROAR else []
+
+
 def files_of(plots):
     return expand("results/figures/{stem}.{format}", stem=[plot["stem"] for plot in plots], format=FORMATS)
 
@@ -359,7 +536,8 @@ def agreement_figures():
 
 
 def figures_of_study():
-    others = [*adversary_plots(), *(plot for protocol in COUNTERFACTUAL for plot in plots(protocol))]
+    others = [*adversary_plots(), *roar_plots(), *(plot for kind in COUNTERFACTUAL for plot in plots(kind))]
+    others += [dict(stem="synthetic-roar")] if ROAR else []
     return [*agreement_figures(), *files_of(others), "results/figures/rule-graph.svg"]
 
 

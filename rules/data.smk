@@ -85,3 +85,27 @@ rule embed:
         code=code("embed"),
     script:
         "../workflow/scripts/embed.py"
+
+
+rule cut_into_pieces:
+    input:
+        instances="results/data/{dataset}/plain/instances.parquet",
+    output:
+        instances="results/data/{dataset}/pieces/{model}/instances.parquet",
+        summary="results/data/{dataset}/pieces/{model}/pieces.json",
+        manifest="results/data/{dataset}/pieces/{model}/manifest.json",
+    log:
+        "results/logs/cut_into_pieces/{dataset}/{model}.log",
+    benchmark:
+        "results/benchmarks/cut_into_pieces/{dataset}/{model}.tsv"
+    retries: 1
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=doubling(4000),
+        runtime=doubling(60),
+    params:
+        checkpoint=lambda wildcards: model_options(wildcards)["checkpoint"],
+        code=code("cut_into_pieces"),
+    script:
+        "../workflow/scripts/cut_into_pieces.py"

@@ -19,6 +19,8 @@ rule report:
         figures=[path for path in figures_of_study() if path.endswith(".svg")],
         summaries=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
         instances=expand("results/data/{dataset}/plain/instances.parquet", dataset=STUDY.datasets),
+        pieces=[f"results/data/{dataset}/pieces/{model}/instances.parquet" for dataset, model in in_pieces()],
+        masks=[of_variant(SimpleNamespace(**point), point["variant"], "masks.parquet") for point in shown_masked()],
         predictions=cells("results/models/{cell}/predictions.parquet"),
         importances=[path for cell in RUNS.cells for path in importances(cell)],
         adversaries=cells(f"results/scores/{PROTOCOLS.get('adversarial_attention')}/{{cell}}.parquet", ATTACKED),
@@ -49,6 +51,8 @@ rule report:
             }
             for cell in RUNS.cells
         ],
+        pieces=in_pieces(),
+        masked=shown_masked(),
         parts=parts(),
         tasks=tasks(),
         excluded=[vars(excluded) for excluded in RUNS.excluded],

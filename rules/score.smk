@@ -7,7 +7,7 @@ for name, protocols in SCORING.items():
             name
         input:
             importances=lambda wildcards: importances(wildcards, compared(wildcards)),
-            instances="results/data/{dataset}/{variant}/instances.parquet",
+            instances=texts,
             summary="results/data/{dataset}/dataset.json",
             predictions=f"results/models/{CELL}/predictions.parquet",
             weights=f"results/models/{CELL}/weights.safetensors",

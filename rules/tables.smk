@@ -42,6 +42,7 @@ rule reproduction:
         performance="results/tables/performance.parquet",
         agreement=f"results/tables/{AGREEMENT}.parquet" if AGREEMENT else [],
         adversary="results/tables/adversary.parquet" if ADVERSARIES else [],
+        faithfulness="results/tables/faithfulness.parquet" if ROAR else [],
     output:
         parquet="results/tables/reproduction.parquet",
         csv="results/tables/reproduction.csv",

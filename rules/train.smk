@@ -1,8 +1,10 @@
 rule train:
     input:
-        instances="results/data/{dataset}/{variant}/instances.parquet",
+        instances=texts,
         summary="results/data/{dataset}/dataset.json",
-        embedding="results/data/{dataset}/embedding.safetensors",
+        embedding=vectors,
+        pieces=pieces,
+        masks=own_masks,
         # Of the model that this one reads, if it does.
         predictions=lambda wildcards: of_base(wildcards, "predictions"),
         attention=lambda wildcards: of_base(wildcards, "attention"),
@@ -15,6 +17,8 @@ rule train:
         f"results/logs/train/{CELL}.log",
     benchmark:
         f"results/benchmarks/train/{CELL}.tsv"
+    wildcard_constraints:
+        variant=f"{PLAIN}|{POSITIONS}",
     retries: 1
     conda:
         ENVIRONMENT
@@ -31,6 +35,7 @@ rule train:
         trainable=trainable,
         training=training,
         against=against,
+        masking=masking,
         seeds=seeds,
         code=code("train", "model"),
     script:
@@ -39,7 +44,7 @@ rule train:
 
 rule attend:
     input:
-        instances="results/data/{dataset}/{variant}/instances.parquet",
+        instances=texts,
         summary="results/data/{dataset}/dataset.json",
         weights=f"results/models/{CELL}/weights.safetensors",
     output:

@@ -173,7 +173,7 @@ def test_seeds_that_do_not_fit_together_train_in_smaller_groups(monkeypatch):
     alone = [train_together(make, rows, training, [seed], Budget(400))[0] for seed in range(5)]
     sizes = []
 
-    def short_of_memory(build, rows, training, seeds, budget, record, objective):
+    def short_of_memory(build, rows, training, seeds, budget, record, objective, predicted):
         sizes.append(len(seeds))
         if len(seeds) > 2:
             raise torch.OutOfMemoryError("CUDA out of memory")

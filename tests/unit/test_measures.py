@@ -18,7 +18,11 @@ REGISTRY = Registry()
 INSTANCES = example_instances(14)
 MODELS = REGISTRY.names("model")
 # Constant attention has nothing to detach.
-ATTENTIVE = [name for name in MODELS if name != "bag-of-words" and not name.endswith("-uniform")]
+ATTENTIVE = [
+    model.name
+    for model in REGISTRY.all("model")
+    if {"attention", "heads"} & set(model.provides) and not model.name.endswith("-uniform")
+]
 MEASURES = {
     "attention": (attention, {}),
     "gradient": (gradient, {}),

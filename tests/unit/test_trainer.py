@@ -44,7 +44,7 @@ def train(name="average-tanh", seeds=(0, 1), **changes):
     return train_block(*pointer(name), VECTORS, True, SPLITS, 2, training, list(seeds), 4096)
 
 
-@pytest.mark.parametrize("name", REGISTRY.names("model"))
+@pytest.mark.parametrize("name", [model.name for model in REGISTRY.all("model") if model.reads == "words"])
 def test_every_model_learns_a_planted_word(name):
     _, _, predictions = train(name, seeds=[3], epochs=16, first_eligible_epoch=1, select_by="accuracy")
     test = np.array(predictions["split"]) == "test"
@@ -86,6 +86,8 @@ def test_weight_decay_spares_the_attention():
     assert {id(p) for p in free[0]} == {id(p) for p in model.attention.parameters()}
     assert (decay[1], free[1]) == (1e-5, 0.0)
     assert len(parameter_groups(model, Training(no_decay=[]))) == 1
+    _, (biases, _) = parameter_groups(model, Training(no_decay=["*.bias"]))
+    assert {id(p) for p in biases} == {id(p) for name, p in model.named_parameters() if name.endswith(".bias")}
 
 
 def test_class_weights_are_the_studys():

@@ -3,7 +3,7 @@
 A new measure that passes gives one finite number per word, the same whatever the batch, the padding and the order.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,14 +27,17 @@ WORDS, DIMENSIONS, CLASSES, ANSWERS = 40, 8, 2, 5
 TOLERANCE = 1e-6
 
 
-def example_instances(count: int = 12, seed: int = 0, paired: bool = False) -> Instances:
+def example_instances(
+    count: int = 12, seed: int = 0, paired: bool = False, splits: Sequence[str] = ("test",)
+) -> Instances:
     """Texts of two to thirteen random words, as a dataset would give them; with questions, if asked for, to which the
     answer must be the label or one other class."""
     random = np.random.default_rng(seed)
     words = [random.integers(len(SPECIALS), WORDS, size=2 + i % 12) for i in range(count)]
     ids = [np.concatenate([[SOS], text, [EOS]]).astype(np.int32) for text in words]
     maskable = [np.concatenate([[False], np.ones(len(text), dtype=bool), [False]]) for text in words]
-    split, instance = np.array(["test"] * count), np.arange(count, dtype=np.int32)
+    instance = np.arange(count, dtype=np.int32)
+    split = np.array(splits)[instance * len(splits) // count]
     label = np.arange(count, dtype=np.int32) % CLASSES
     if not paired:
         return Instances(split, instance, label, ids, maskable)
@@ -47,10 +50,36 @@ def example_model(declaration: Declaration, seed: int = 0, paired: bool = False)
     """The declared model with random weights; one for questions has ANSWERS classes."""
     torch.manual_seed(seed)
     options = {name: option.default for name, option in declaration.options.items()}
+    classes = ANSWERS if paired else CLASSES
+    if declaration.reads == "pieces":
+        with TemporaryDirectory() as folder:
+            save_example_checkpoint(folder)
+            return build(declaration.pointer, {**options, "checkpoint": folder}, None, classes)
     embedding = torch.randn(WORDS, DIMENSIONS)
     embedding[0] = 0
     pair = torch.randn(WORDS, DIMENSIONS) if paired else None
-    return build(declaration.pointer, options, embedding, ANSWERS if paired else CLASSES, pair)
+    return build(declaration.pointer, options, embedding, classes, pair)
+
+
+def save_example_checkpoint(folder: str | Path) -> None:
+    """A small RoBERTa with random weights and no dropout, for models that start from a checkpoint."""
+    from transformers import RobertaConfig, RobertaModel
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    config = RobertaConfig(
+        vocab_size=WORDS,
+        hidden_size=2 * DIMENSIONS,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=4 * DIMENSIONS,
+        max_position_embeddings=64,
+        type_vocab_size=1,
+        initializer_range=0.3,
+        hidden_dropout_prob=0,
+        attention_probs_dropout_prob=0,
+    )
+    RobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
 
 
 def whole_batch(instances: Instances) -> Batch:
@@ -156,8 +185,9 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
     if not models:
         yield f"no registered model provides what it needs: {', '.join(sorted(needed(declaration, options)))}."
     told: dict[str, list[str]] = {}
+    instances = example_instances(splits=[*declaration.splits, "test"])
     for model in models:
-        for fault in _check_measure_on(measure, options, partial(_frozen, model), declaration.range):
+        for fault in _check_measure_on(measure, options, partial(_frozen, model), instances, declaration.range):
             told.setdefault(fault, []).append(f"'{model.name}'")
     for fault, names in told.items():
         where = "every model" if len(names) == len(models) > 1 else f"model {', '.join(names)}"
@@ -173,9 +203,9 @@ def _check_measure_on(
     measure: Callable[..., Any],
     options: dict[str, Any],
     make: Callable[[], torch.nn.Module],
+    instances: Instances,
     limits: list[float] | None,
 ) -> Iterator[str]:
-    instances = example_instances()
     longest = int(instances.lengths.max())
 
     def scores(some: Instances, budget: int) -> list[np.ndarray]:
@@ -202,10 +232,11 @@ def _check_measure_on(
     if limits and (values.min() < limits[0] - TOLERANCE or values.max() > limits[1] + TOLERANCE):
         yield f"its scores reach from {values.min():.3g} to {values.max():.3g}, outside its declared range {limits}."
     order = np.random.default_rng(1).permutation(len(instances))
+    shuffled = scores(instances.take(order), 3 * longest)
     again = {
         "differ when it is run again": scores(instances, 10_000),
         "depend on the token budget": scores(instances, longest),
-        "depend on the order of the texts": [scores(instances.take(order), 3 * longest)[j] for j in np.argsort(order)],
+        "depend on the order of the texts": [shuffled[j] for j in np.argsort(order)],
     }
     for fault, others in again.items():
         if not all(np.allclose(a, b, atol=TOLERANCE) for a, b in zip(whole, others, strict=True)):

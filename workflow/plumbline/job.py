@@ -86,9 +86,10 @@ class Job:
         self._budget = Budget(resources.token_budget, resources.mem_mb, resources.slots_per_gpu)
         return self._budget
 
-    def manifest(self, rows: int, device: Any = None) -> None:
+    def manifest(self, rows: int, device: Any = None, measure: str = "") -> None:
         """Write what was run, with which options and versions, where, and what it cost."""
-        self.manifests([Part(self.snakemake.output.manifest, rows, time.perf_counter() - self._clock)], device)
+        seconds = time.perf_counter() - self._clock
+        self.manifests([Part(self.snakemake.output.manifest, rows, seconds, measure)], device)
 
     def manifests(self, parts: Sequence[Part], device: Any = None) -> None:
         """Write a manifest for each part of the work. The start-up is shared among them; events count for the first."""

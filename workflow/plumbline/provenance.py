@@ -72,6 +72,7 @@ def text_hash(folder: Path, *patterns: str) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
+@cache
 def code_hash(*roots: Path) -> str:
     """One short hash of everything that the roots can reach. It does not depend on where the project lies."""
     digests = sorted(_read(path)[0] for path in reachable(*roots))

@@ -38,10 +38,11 @@ FACTS: dict[str, dict[str, Any]] = {
         "counts": {},
         "preparation": {},
         "training": {},
+        "pieces_training": {},
         "model_options": {},
     },
-    "model": {"provides": [], "tasks": ["classification"], "training": {}},
-    "measure": {"needs": [], "cheap": False, "direction": "higher", "range": None, "equation": ""},
+    "model": {"provides": [], "tasks": ["classification"], "training": {}, "reads": "words"},
+    "measure": {"needs": [], "splits": [], "cheap": False, "direction": "higher", "range": None, "equation": ""},
     "protocol": {"needs": [], "least_measures": 1, "least_seeds": 1, "gpu": False, "equation": ""},
     "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
 }

@@ -262,9 +262,83 @@ declare(
     },
     required=["dataset", "variant", "model", "base_seed", "seed", "max_attention_bin", "n"],
 )
+# Which words of each text are masked for a seed, one flag per word.
+declare(
+    "masks",
+    1,
+    {"seed": pa.int64(), **INSTANCE_KEY, "masked": FLAGS},
+    required=["seed", "split", "instance", "masked"],
+)
+# Performance of models trained on texts with words masked. Each curve is whole: level 0 is the model of the plain
+# texts, and the last level of relative ones, at which everything is masked, is one that all measures share.
+# `trained_on` is `words`, or `positions` for a model that sees which words are masked and nothing else.
+CURVE = {"dataset": WORD, "model": WORD, "strategy": WORD, "unit": WORD, "measure": WORD}
+declare(
+    "roar",
+    1,
+    {
+        **CURVE,
+        "level": pa.int32(),
+        "trained_on": WORD,
+        "variant": WORD,
+        "seed": pa.int64(),
+        "metric": WORD,
+        "value": pa.float64(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=[*CURVE, "level", "trained_on", "variant", "seed", "metric", "status"],
+)
+# Areas are shares of that between random and nothing left; `floor` is the performance with everything masked.
+declare(
+    "faithfulness",
+    1,
+    {
+        **CURVE,
+        "metric": WORD,
+        "n_seeds": pa.int32(),
+        "n_levels": pa.int32(),
+        "per_seed": pa.list_(pa.float64()),
+        "faithfulness": pa.float64(),
+        "ci_low": pa.float64(),
+        "ci_high": pa.float64(),
+        "unclipped": pa.float64(),
+        "unclipped_ci_low": pa.float64(),
+        "unclipped_ci_high": pa.float64(),
+        "floor": pa.float64(),
+        "floor_ci_low": pa.float64(),
+        "floor_ci_high": pa.float64(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=[*CURVE, "metric", "n_seeds", "status"],
+)
+# The mean share of a text's importance that its `top` words have: so many of them, or so many percent.
+declare(
+    "sparsity",
+    1,
+    {
+        "dataset": WORD,
+        "model": WORD,
+        "measure": WORD,
+        "seed": pa.int64(),
+        "unit": WORD,
+        "top": pa.int32(),
+        "share": pa.float64(),
+        "n": pa.int32(),
+    },
+    required=["dataset", "model", "measure", "seed", "unit", "top", "n"],
+)
+# Hooker et al.'s synthetic check: accuracy after so many of the features were removed.
+declare(
+    "synthetic_roar",
+    1,
+    {"seed": pa.int64(), "curve": WORD, "removed": pa.int32(), "accuracy": pa.float64()},
+    required=["seed", "curve", "removed", "accuracy"],
+)
 declare(
     "reproduction",
-    3,
+    4,
     {
         "study": WORD,
         "table": WORD,
@@ -278,6 +352,8 @@ declare(
         "metric": WORD,
         "published": pa.float64(),
         "published_spread": pa.float64(),
+        "published_low": pa.float64(),
+        "published_high": pa.float64(),
         "published_later": pa.float64(),
         "ours": pa.float64(),
         "ours_spread": pa.float64(),

@@ -2,10 +2,17 @@
 
 from plumbline.attribution.run import Asked, attribute
 from plumbline.data.instances import Instances
+from plumbline.data.masking import of_seed, special_ids, with_masks
 from plumbline.job import Part, job
 from plumbline.models.block import trained_models
 from plumbline.registry import load
 from plumbline.store import read_json, read_table, write_table
+
+
+def masked(seed: int) -> Instances:
+    """The texts with the words masked that were so when this seed's model was trained."""
+    return with_masks(instances, of_seed(masks, "masked", seed, instances), special_ids(snakemake.input.pieces)[0])
+
 
 with job(snakemake) as running:
     instances = Instances.from_table(read_table(snakemake.input.instances, "instances"), snakemake.params.splits)
@@ -20,7 +27,8 @@ with job(snakemake) as running:
         device,
     )
     measures = {name: Asked(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
-    columns, seconds = attribute(models, instances, measures)
+    masks = read_table(snakemake.input.masks, "masks") if snakemake.input.get("masks") else None
+    columns, seconds = attribute(models, instances, measures, masked if masks else None)
     parts = []
     for name, path, manifest in zip(measures, snakemake.output.importances, snakemake.output.manifests, strict=True):
         write_table(path, "attributions", columns[name])

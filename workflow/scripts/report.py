@@ -3,9 +3,10 @@
 from plumbline.figures.adversarial_texts import SECONDS
 from plumbline.job import job, versions
 from plumbline.report.build import Content, page
-from plumbline.report.examples import collect
-from plumbline.report.inputs import read_blocks, read_figures, read_tables
+from plumbline.report.examples import choose_texts, collect
+from plumbline.report.inputs import read_blocks, read_figures, read_masks, read_tables
 from plumbline.report.manifest import manifest
+from plumbline.report.masked import MOST_TEXTS, collect_masked
 from plumbline.store import read_json, read_table, write_json, write_text
 
 with job(snakemake):
@@ -25,12 +26,29 @@ with job(snakemake):
         snakemake.input.rivals,
     )
     seconds = {name: SECONDS.get(task, "second text") for name, task in snakemake.params.tasks.items()}
-    split = "test" if "test" in study["explain"] else study["explain"][0]
-    examples = collect(blocks, summaries, instances, split, study["report"]["examples"], seconds)
+    # A study that only masks explains no split.
+    split = "test" if "test" in study["explain"] else [*study["explain"], "test"][0]
+    count = study["report"]["examples"]
+    in_pieces = [tuple(pair) for pair in snakemake.params.pieces]
+    pieces = {pair: read_table(path, "instances") for pair, path in zip(in_pieces, snakemake.input.pieces, strict=True)}
+    examples = collect(blocks, summaries, instances, split, count, seconds, pieces)
+    points, masks = snakemake.params.masked, snakemake.input.masks
+    first: dict[str, str] = {}
+    for cell, path in zip(cells, snakemake.input.predictions, strict=True):
+        first.setdefault(cell["dataset"], path)
+    numbers = {
+        dataset: choose_texts(read_table(first[dataset], "predictions"), "test", min(count, MOST_TEXTS))
+        for dataset in {point["dataset"] for point in points}
+    }
+    # The texts as each model reads them.
+    read_by = [(point["dataset"], point["model"]) for point in points]
+    texts = {pair: pieces.get(pair, instances[pair[0]]) for pair in read_by}
+    masked = collect_masked(read_masks(points, masks), texts, numbers, "test", seconds)
     figures = read_figures(snakemake.input.figures)
     kinds = ("performance", "reproduction", "timings", "agreement", "permutation", "adversarial_attention", "adversary")
-    shown = {name: tables.get(name) for name in (*kinds, "seed_variance")}
-    others = {kind: table for kind, table in tables.items() if kind not in shown}
+    shown = {name: tables.get(name) for name in (*kinds, "seed_variance", "roar", "faithfulness")}
+    # Sparsity and the synthetic check have figures.
+    others = {kind: table for kind, table in tables.items() if kind not in (*shown, "sparsity", "synthetic_roar")}
     content = Content(
         study,
         cells,
@@ -40,6 +58,7 @@ with job(snakemake):
         figures=figures,
         parts=snakemake.params.parts,
         examples=examples,
+        masked=masked,
         versions=versions(),
         **shown,
     )

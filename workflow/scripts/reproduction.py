@@ -9,7 +9,7 @@ from plumbline.tables.studies import Names, Ran
 with job(snakemake):
     params, paths = snakemake.params, snakemake.input
     # Of the tables but the first the study may have none.
-    tables = {name: getattr(paths, name) for name in ("performance", "agreement", "adversary")}
+    tables = {name: getattr(paths, name) for name in ("performance", "agreement", "adversary", "faithfulness")}
     ran = Ran(
         Names(params.datasets, params.models, params.measures, params.dataset_options, params.model_options),
         [read_json(path) for path in paths.datasets],

@@ -1,7 +1,9 @@
-"""Train a block of seeds of one model on one variant of a dataset."""
+"""Train a block of seeds of one model on one variant of a dataset; if its words are masked, mask them first."""
 
 from plumbline.config.recipes import Training
+from plumbline.data.corpus import SPLITS
 from plumbline.data.instances import Instances
+from plumbline.data.masking import mask_columns, masks_at, of_seed, special_ids, with_masks
 from plumbline.job import job
 from plumbline.models.objectives import objective_of
 from plumbline.models.trainer import train_block
@@ -9,29 +11,49 @@ from plumbline.models.weights import base_columns
 from plumbline.store import read_json, read_table, read_tensors, write_table, write_tensors
 
 with job(snakemake) as running:
-    table = read_table(snakemake.input.instances, "instances")
-    splits = {split: Instances.from_table(table, [split]) for split in ("train", "dev", "test")}
+    instances = Instances.from_table(read_table(snakemake.input.instances, "instances"), SPLITS)
+    splits, seeds = instances.by_split(), snakemake.params.seeds
     against, columns = snakemake.params.against, None
     if against:
         says, looks = snakemake.input.predictions, snakemake.input.attention
         read = read_table(looks, "attention"), read_table(says, "predictions")
         columns = base_columns(*read, against["base_seed"], splits)
+    masking, masks, variants = snakemake.params.masking, None, None
+    if snakemake.input.masks:
+        told = read_table(snakemake.input.masks, "masks")
+        masks = {seed: of_seed(told, "masked", seed, instances) for seed in seeds}
+    if snakemake.output.get("masks"):
+        scores = read_table(snakemake.input.importances, "attributions")
+        level, unit = masking["level"], masking["unit"]
+        masks = {
+            seed: masks_at(level, unit, of_seed(scores, "scores", seed, instances), masks and masks[seed])
+            for seed in seeds
+        }
+        write_table(snakemake.output.masks, "masks", mask_columns(masks, instances))
+    if masking:
+        mask, other = special_ids(snakemake.input.pieces)
+        left = other if masking["positions"] else None
+        variants = {seed: with_masks(instances, masks and masks[seed], mask, left).by_split() for seed in seeds}
     device = running.device()
     weights, history, predictions = train_block(
         snakemake.params.object,
         snakemake.params.options,
-        read_tensors(snakemake.input.embedding),
+        read_tensors(snakemake.input.embedding) if snakemake.input.embedding else {},
         snakemake.params.trainable,
         splits,
         len(read_json(snakemake.input.summary)["classes"]),
         Training(**snakemake.params.training),
-        snakemake.params.seeds,
+        seeds,
         running.budget(),
         device,
         objective_of(against.get("objective", ""), against.get("strength")),
         columns,
+        variants,
+        # Of models that are trained anew only the test scores are asked.
+        ["test"] if masking else SPLITS,
     )
     write_table(snakemake.output.history, "history", history)
     write_table(snakemake.output.predictions, "predictions", predictions)
     write_tensors(snakemake.output.weights, weights)
-    running.manifest(rows=len(splits["train"]) * len(snakemake.params.seeds) * max(history["epoch"]), device=device)
+    rows = len(splits["train"]) * len(seeds) * max(history["epoch"])
+    running.manifest(rows, device, masking.get("measure", ""))

@@ -1,6 +1,6 @@
 """Measures that come from one backward pass to the word vectors."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -49,6 +49,11 @@ def _logits(model: Any, batch: Batch, embedded: torch.Tensor, modes: set[str]) -
     return found | {"attached": model.decode(encoded, attention)} if "attached" in modes else found
 
 
+def vocabulary_root(model: Any) -> torch.Tensor:
+    """R [d, d] with ‖R g‖ = ‖E g‖ for any g: E [V, d], the word vectors, is QR, and Q has orthonormal columns."""
+    return torch.linalg.qr(model.embedding.weight.detach(), mode="r").R
+
+
 def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Mapping[str, Any]]) -> list[Importances]:
     """The measures that `gradient` gives for each set of options, from shared passes.
 
@@ -59,6 +64,13 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
     differentiated = {(r["attention"], r["target"], r["function"]): [] for r in requests}  # type: ignore[var-annotated]
     for number, r in enumerate(requests):
         differentiated[r["attention"], r["target"], r["function"]].append(number)
+    asked = {r["reduction"] for r in requests}
+    root = vocabulary_root(evaluator.model) if "vocabulary" in asked else torch.empty(0)
+    reduced: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+        "dot": lambda slope, embedded: (slope * embedded).sum(dim=-1),
+        "l2": lambda slope, _: slope.norm(dim=-1),
+        "vocabulary": lambda slope, _: (slope @ root.T).norm(dim=-1),
+    }
 
     def work(index: np.ndarray, batch: Batch) -> None:
         embedded = evaluator.model.embedding(batch.ids).detach().requires_grad_()
@@ -74,7 +86,7 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
                 )
                 for number in numbers:
                     request = requests[number]
-                    values = slope.norm(dim=-1) if request["reduction"] == "l2" else (slope * embedded).sum(dim=-1)
+                    values = reduced[request["reduction"]](slope, embedded)
                     values = values.abs() if request["sign"] == "absolute" else values
                     per_word(values, instances, index, scores[number])
                     targets[number][index] = classes.cpu().numpy()
@@ -83,6 +95,9 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
     return [Importances(*pair) for pair in zip(scores, targets, strict=True)]
 
 
+@measure(
+    "gradient-vocabulary", equation="‖E ∂f_c/∂e_t‖₂", attention="attached", function="logit", reduction="vocabulary"
+)
 @measure("gradient-norm", equation="‖∂f_c/∂e_t‖₂", attention="attached", function="logit", reduction="l2")
 @measure("input-x-gradient", equation="|e_t · ∂f_c/∂e_t|", attention="attached", function="logit")
 @measure("gradient-attached", equation="|e_t · ∂p_c/∂e_t|", attention="attached")
@@ -100,13 +115,15 @@ def gradient(
     target: Literal["predicted", "gold"] | int = "predicted",
     function: Literal["probability", "logit"] = "probability",
     attention: Literal["detached", "attached"] = "detached",
-    reduction: Literal["dot", "l2"] = "dot",
+    reduction: Literal["dot", "l2", "vocabulary"] = "dot",
     sign: Literal["absolute", "signed"] = "absolute",
 ) -> Importances:
     """How the explained output changes with a word's vector.
 
     `dot` multiplies by the vector, which is the derivative with respect to the word's entry in a one-hot code
-    (Jain & Wallace's gradient); `l2` is the norm. With attention `detached` the weights are held constant.
+    (Jain & Wallace's gradient); `l2` is the norm; `vocabulary` is the norm of the derivative with respect to the whole
+    one-hot code, which has an entry for each word of the vocabulary (Madsen et al.'s gradient). With attention
+    `detached` the weights are held constant.
     """
     request = {
         "target": target, "function": function, "attention": attention, "reduction": reduction, "sign": sign

@@ -23,11 +23,15 @@ class Asked(NamedTuple):
 
 
 def attribute(
-    evaluators: Iterable[Evaluator], instances: Instances, measures: Mapping[str, Asked]
+    evaluators: Iterable[Evaluator],
+    instances: Instances,
+    measures: Mapping[str, Asked],
+    variant: Callable[[int], Instances] | None = None,
 ) -> tuple[dict[str, dict[str, list[Any]]], dict[str, float]]:
     """For each measure the columns of its table `attributions`, and the seconds it took.
 
-    Measures that one function computes in shared passes share their seconds too.
+    Measures that one function computes in shared passes share their seconds too. `variant` gives the texts of each seed
+    where seeds learned different ones; in all else they are the instances.
     """
     words = [int(maskable.sum()) for maskable in instances.maskable]
     columns: dict[str, dict[str, list[Any]]] = {name: {key: [] for key in KEYS} for name in measures}
@@ -36,15 +40,16 @@ def attribute(
     for name, asked in measures.items():
         families.setdefault(getattr(asked.function, "together", name), []).append(name)
     for evaluator in evaluators:
+        texts = instances if variant is None else variant(evaluator.seed)
         for together, names in families.items():
             started = time.perf_counter()
             try:
                 # What one measure does to the gradient mode does not reach the next.
                 with torch.enable_grad():
                     if callable(together):
-                        found = together(evaluator, instances, [measures[name].options for name in names])
+                        found = together(evaluator, texts, [measures[name].options for name in names])
                     else:
-                        found = [measures[n].function(evaluator, instances, **measures[n].options) for n in names]
+                        found = [measures[n].function(evaluator, texts, **measures[n].options) for n in names]
             except Exception as error:
                 error.add_note(f"This came from the measure {' or '.join(repr(name) for name in names)}.")
                 raise

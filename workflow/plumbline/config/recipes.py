@@ -57,15 +57,30 @@ class Preparation(Recipe):
 
 
 class Training(Recipe):
-    """How a model is trained. Adam with AMSGrad; weight decay is added to the gradient."""
+    """How a model is trained."""
 
     epochs: int = Field(8, ge=1, description="Passes over the training split.")
     batch_size: int = Field(32, ge=1, description="Instances per step.")
-    learning_rate: float = Field(1e-3, gt=0, description="Step size of Adam.")
-    weight_decay: float = Field(1e-5, ge=0, description="L2 penalty on all parameters but those of `no_decay`.")
+    optimiser: Literal["amsgrad", "adamw"] = Field(
+        "amsgrad",
+        description="Adam with AMSGrad, whose weight decay is a term of the gradient, or AdamW, whose is not.",
+    )
+    learning_rate: float = Field(1e-3, gt=0, description="Step size of Adam; its peak, where a schedule changes it.")
+    beta2: float = Field(
+        0.999, ge=0, lt=1, description="How much of its mean of squared gradients Adam keeps at each step."
+    )
+    schedule: Literal["constant", "linear"] = Field(
+        "constant",
+        description="Whether the step size stays, or falls by the same amount each step, to 0 after the last epoch.",
+    )
+    warmup: float = Field(
+        0.0, ge=0, lt=1, description="Share of all steps in which a `linear` step size first grows from 0 to its peak."
+    )
+    weight_decay: float = Field(1e-5, ge=0, description="Weight decay of all parameters but those of `no_decay`.")
     no_decay: list[str] = Field(
         ["attention"],
-        description="Parameters whose name starts so get no weight decay (Jain & Wallace: the attention).",
+        description="Parameters whose name starts so, or matches a pattern with `*`, get no weight decay (Jain & "
+        "Wallace: the attention).",
     )
     class_weights: Literal["balanced", "none"] = Field(
         "balanced", description="`balanced` weighs a class by the size of class 0 over its own (Jain & Wallace's code)."
@@ -106,7 +121,7 @@ class Training(Recipe):
     )
 
     @model_validator(mode="after")
-    def _some_epoch_is_eligible(self) -> Self:
+    def _values_agree(self) -> Self:
         if self.first_eligible_epoch > self.epochs:
             raise ValueError(
                 f"`first_eligible_epoch` is {self.first_eligible_epoch}, but `epochs` is {self.epochs}; lower it"
@@ -114,6 +129,10 @@ class Training(Recipe):
         if self.select_by != "loss" and "train" in (self.select_on, *self.also_select_on):
             raise ValueError(
                 f"the training split chooses by its loss, and `select_by` is {self.select_by}; set it to loss"
+            )
+        if self.warmup and self.schedule == "constant":
+            raise ValueError(
+                f"`warmup` is {self.warmup:g}, but `schedule` is constant; set it to linear or `warmup` to 0"
             )
         return self
 

@@ -1,7 +1,8 @@
 """All valid runs of a study, and why the other pairs are not among them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from plumbline.config.masking import Masked, Point, baseline, masked_variants, points
 from plumbline.config.study import Resolved, parse_seeds
 from plumbline.errors import PlumblineError
 from plumbline.registry import Kind, needed
@@ -29,11 +30,13 @@ class Excluded:
 
 @dataclass(frozen=True)
 class Runs:
-    """What a study runs: its cells, those of adversaries, the measures that explain each model, the cells that each
-    protocol scores, and what was left out."""
+    """What a study runs: its cells, those of adversaries, those of texts with words masked and the points of the curves
+    that these make, the measures that explain each model, the cells that each protocol scores, what was left out."""
 
     cells: list[Cell]
     adversaries: list[Cell]
+    masked: dict[Cell, Masked]
+    curves: dict[Cell, list[Point]]
     measures: dict[str, list[str]]
     scored: dict[str, list[Cell]]
     excluded: list[Excluded]
@@ -59,9 +62,9 @@ def list_runs(resolved: Resolved) -> Runs:
     study = resolved.study
     excluded: list[Excluded] = []
     cells: list[Cell] = []
-    measures: dict[str, list[str]] = {}
+    able: dict[str, list[str]] = {}
     for model, entry in study.models.items():
-        measures[model] = []
+        able[model] = []
         for measure in entry.measures if entry.measures is not None else study.measures:
             reason = _given(resolved, model) or _missing(resolved, "measure", measure, model)
             if reason and entry.measures is not None:
@@ -69,7 +72,7 @@ def list_runs(resolved: Resolved) -> Runs:
             if reason:
                 excluded.append(Excluded("", model, measure, reason))
             else:
-                measures[model].append(measure)
+                able[model].append(measure)
         for dataset in entry.datasets if entry.datasets is not None else study.datasets:
             reason = _unreadable(resolved, dataset, model)
             if reason and entry.datasets is not None:
@@ -79,7 +82,7 @@ def list_runs(resolved: Resolved) -> Runs:
             else:
                 cells += [Cell(dataset, "plain", model, seeds) for seeds in study.seeds]
     for measure in study.measures:
-        if not any(measure in explained for explained in measures.values()):
+        if not any(measure in explained for explained in able.values()):
             reasons = [e.reason for e in excluded if e.measure == measure] or ["no model's list of measures names it"]
             raise PlumblineError(f"`measures.{measure}` can explain no model of this study: {'; '.join(reasons)}.")
     for dataset in study.datasets:
@@ -98,6 +101,9 @@ def list_runs(resolved: Resolved) -> Runs:
         if not any(cell.model in found for cell in adversaries):
             told = f" on {', '.join(adversary.datasets)}" if adversary.datasets else ""
             raise PlumblineError(f"`adversaries.{name}`: no model of this study has attention{told}.")
+    measures, unexplained = _explained(resolved, able)
+    excluded += unexplained
+    masked, curves = _masked(resolved, sorted(cells), able)
     scored = {}
     for protocol in study.protocols:
         unscored = {model: _unscored(resolved, protocol, model, measures[model]) for model in study.models}
@@ -108,7 +114,48 @@ def list_runs(resolved: Resolved) -> Runs:
             raise PlumblineError(f"`protocols.{protocol}` can score no model of this study: {told}.")
         excluded += [Excluded("", model, "", reason) for model, reason in unscored.items() if reason]
         excluded += [Excluded("", "", "", reason) for reason in small.values()]
-    return Runs(sorted(cells), sorted(adversaries), measures, scored, excluded)
+    return Runs(sorted(cells), sorted(adversaries), masked, curves, measures, scored, excluded)
+
+
+def _explained(resolved: Resolved, able: dict[str, list[str]]) -> tuple[dict[str, list[str]], list[Excluded]]:
+    """The measures that explain each model's plain texts: those that it can have and that have the splits they need."""
+    explain, excluded = resolved.study.explain, []
+    found: dict[str, list[str]] = {}
+    for model, measures in able.items():
+        found[model] = []
+        for measure in measures if explain else []:
+            absent = [split for split in resolved.declarations["measure", measure].splits if split not in explain]
+            if absent:
+                reason = f"measure '{measure}' needs split '{absent[0]}', which is not among those that are explained"
+                excluded.append(Excluded("", model, measure, reason))
+            else:
+                found[model].append(measure)
+    return found, excluded
+
+
+def _masked(
+    resolved: Resolved, cells: list[Cell], able: dict[str, list[str]]
+) -> tuple[dict[Cell, Masked], dict[Cell, list[Point]]]:
+    """The cells of texts with words masked, and the points of the curves of each plain cell."""
+    masked: dict[Cell, Masked] = {}
+    curves: dict[Cell, list[Point]] = {}
+    random = baseline(resolved)
+    for unit, entry in resolved.study.roar.items():
+        where, before = f"roar.{unit}", len(masked)
+        for cell in cells:
+            chosen = (entry.models is None or cell.model in entry.models) and not _given(resolved, cell.model)
+            if not chosen or not (entry.datasets is None or cell.dataset in entry.datasets):
+                continue
+            asked = able[cell.model] if entry.measures is None else entry.measures
+            measures = [random, *(measure for measure in asked if measure in able[cell.model] and measure != random)]
+            if len(measures) < 2:
+                raise PlumblineError(f"`{where}`: model '{cell.model}' has no measure to mask by but '{random}'.")
+            for one in masked_variants(unit, entry, measures, random):
+                masked[replace(cell, variant=one.variant)] = one
+            curves.setdefault(cell, []).extend(points(unit, entry, measures, random))
+        if len(masked) == before:
+            raise PlumblineError(f"`{where}` names no model and dataset that go together.")
+    return masked, curves
 
 
 def _given(resolved: Resolved, model: str) -> str:

@@ -10,12 +10,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
 from plumbline.config.derived import STRENGTHS, Derived, derive
+from plumbline.config.masking import RoarEntry, Unit, check_roar
 from plumbline.config.recipes import OBJECTIVE_TRAINING, PAIRED_TRAINING, Preparation, Recipe, Training
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import PAIRED, Declaration, Kind, Registry, holds
 
 Split = Literal["train", "dev", "test"]
-TABLES = ("performance", "adversary", "reproduction", "timings")
+TABLES = ("performance", "adversary", "roar", "faithfulness", "sparsity", "synthetic_roar", "reproduction", "timings")
 
 
 class Entry(BaseModel):
@@ -116,6 +117,11 @@ class Compute(Recipe):
         description="Tokens, padding included, that one forward pass may hold; bounds the memory. `auto` is chosen "
         "from the free memory when a job starts.",
     )
+    keep_retrained: bool = Field(
+        True,
+        description="Whether the weights and importances of models that `roar` trains anew stay. Without, they go once "
+        "nothing needs them, which takes far less disk; a level that is added later then trains the one below again.",
+    )
     slots_per_gpu: int = Field(
         1, ge=1, description="Jobs that may share a GPU. With 4 and one GPU, ask for `--resources gpu=4`."
     )
@@ -155,8 +161,16 @@ class Study(BaseModel):
     adversaries: dict[str, AdversaryEntry] = Field(
         {}, description="Adversaries of the models, by name: the same output from other attention."
     )
+    roar: dict[Unit, RoarEntry] = Field(
+        {},
+        description="ROAR and Recursive ROAR: words masked by importance and models trained anew, with `relative` "
+        "levels (percent of a text), `absolute` ones (numbers of words) or both.",
+    )
     measures: dict[str, MeasureEntry] = Field(description="The importance measures, by name, with options.")
-    explain: list[Split] = Field(["test"], min_length=1, description="The splits whose instances are explained.")
+    explain: list[Split] = Field(
+        ["test"],
+        description="The splits whose instances are explained; none if only `roar` explains, which takes every split.",
+    )
     protocols: dict[str, ProtocolEntry] = Field({}, description="The ways to score, by name, with options.")
     compute: Compute = Field(
         default_factory=lambda: Compute(), description="How work is cut; results do not depend on it."
@@ -168,7 +182,7 @@ class Study(BaseModel):
     def _nothing_set(cls, value: Any) -> Any:
         return {} if value is None else value
 
-    @field_validator("datasets", "models", "adversaries", "measures", "protocols", mode="before")
+    @field_validator("datasets", "models", "adversaries", "roar", "measures", "protocols", mode="before")
     @classmethod
     def _names_alone(cls, value: Any) -> Any:
         """A list of names, or a name with nothing behind it, means the defaults."""
@@ -264,6 +278,7 @@ class Resolved:
             if derived.adversary:
                 self._add_adversary(derived)
             self.derived[derived.name] = derived
+        check_roar(self)
 
     def _add_adversary(self, derived: Derived) -> None:
         """An adversary's object and options are its base model's; its training is, but for what its objective asks."""
@@ -288,8 +303,13 @@ class Resolved:
         """The training and the options of a model on a dataset: what the two declare, then what the config sets."""
         data, of_data = self.declarations["dataset", dataset], self.study.datasets[dataset]
         net, of_net = self.declarations["model", model], self.study.models[model]
-        usual = PAIRED_TRAINING if data.task in PAIRED else {}
-        recipes = [usual, net.training, data.training, of_net.training]
+        usual: dict[str, Any] = dict(PAIRED_TRAINING) if data.task in PAIRED else {}
+        of_task = data.training
+        if net.reads == "pieces":
+            # Fine-tuning has a recipe of its own, of which the task decides only how the epoch is chosen.
+            usual = {key: value for key, value in usual.items() if key == "select_by"}
+            of_task = data.pieces_training
+        recipes = [usual, net.training, of_task, of_net.training]
         self.trainings[dataset, model] = _merged(Training, recipes, f"models.{model}.training")
         if of_data.training:
             recipes.append(of_data.training)

@@ -79,6 +79,8 @@ def read_questions(path: Path) -> list[Question]:
     counts={"train": 8500, "dev": 1500, "test": 1000},
     preparation={"embedding": {"kind": "random", "dimensions": 50}},
     training={"epochs": 100, "batch_size": 50},
+    pieces_training={"epochs": 8},
+    model_options={"output=softmax:hidden": 32},
 )
 def babi(raw: Path, seed: int, *, number: Literal[1, 2, 3] = 1) -> Corpus:
     """Questions that one, two or three sentences of a story answer, which are marked.

@@ -88,6 +88,10 @@ class Instances:
             taken(self.answers, index),
         )
 
+    def by_split(self) -> dict[str, "Instances"]:
+        """The instances of each split."""
+        return {split: self.take(np.flatnonzero(self.split == split)) for split in dict.fromkeys(self.split.tolist())}
+
     def generator(self, place: int, seed: int) -> np.random.Generator:
         """A stream of random numbers of one instance and seed, whatever the order and the batch it is met in."""
         split, number = str(self.split[place]), int(self.instance[place])

@@ -43,13 +43,15 @@ def parse_tree(line: str) -> tuple[int, list[str]]:
         "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "dimensions": 300, "missing": "zeros"},
     },
 )
-def sst(raw: Path, seed: int) -> Corpus:
+def sst(raw: Path, seed: int, *, leaves_over: int = 0) -> Corpus:
     """Sentences from film reviews, positive or negative by their root label; neutral ones are left out.
 
-    The splits are given, so `seed` changes nothing.
+    `leaves_over` keeps trees with more leaves than that, before anything is cleaned (Recursive ROAR: 5, in the place of
+    `longer_than`). The splits are given, so `seed` changes nothing.
     """
     rows: list[tuple[str, int, str]] = []
     neutral: dict[str, int] = {}
+    short: dict[str, int] = {}
     for split, path in declared_files(__file__, "sst", raw).items():
         for number, line in read_lines(path):
             try:
@@ -58,8 +60,11 @@ def sst(raw: Path, seed: int) -> Corpus:
                 raise PlumblineError(f"'{path}', line {number}: the tree {error}; get the file again.") from None
             if label == NEUTRAL:
                 neutral[split] = neutral.get(split, 0) + 1
+            elif len(words) <= leaves_over:
+                short[split] = short.get(split, 0) + 1
             else:
                 rows.append((split, int(label > NEUTRAL), " ".join(words)))
     cleaned = clean_treebank(text for _, _, text in rows)
     examples = [Example(split, label, tokens) for (split, label, _), tokens in zip(rows, cleaned, strict=True)]
-    return Corpus(examples, ["negative", "positive"], dropped={"neutral": neutral} if neutral else {})
+    dropped = {reason: counts for reason, counts in (("neutral", neutral), ("few leaves", short)) if counts}
+    return Corpus(examples, ["negative", "positive"], dropped=dropped)

@@ -34,6 +34,10 @@ MEASURES = {
     "gradient-attached": "#E69F00",
     "input-x-gradient": "#CC79A7",
     "gradient-norm": "#A08A00",
+    "gradient-vocabulary": "#B8400E",
+    "integrated-gradient": "#56B4E9",
+    "integrated-gradient-published": "#23316E",
+    "mutual-information": "#8A1C4B",
     "leave-one-out": "#009E73",
     "random": "#8C8C8C",
 }

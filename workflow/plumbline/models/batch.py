@@ -31,6 +31,13 @@ class Batch:
         positions = torch.arange(self.ids.shape[1], device=self.ids.device)
         return torch.where(self.present, self.present.sum(1, keepdim=True) - 1 - positions, positions)
 
+    def barred(self, classes: int) -> torch.Tensor | None:
+        """Which of so many classes cannot be the answer, [B, C]; None if all can."""
+        if self.answers is None:
+            return None
+        none = torch.zeros(len(self.answers), classes + 1, dtype=torch.bool, device=self.answers.device)
+        return ~none.scatter(1, self.answers, True)[:, 1:]
+
 
 def collate(
     ids: Sequence[np.ndarray],

@@ -17,13 +17,13 @@ from plumbline.store import read_tensors
 def build(
     pointer: str,
     options: Mapping[str, Any],
-    embedding: torch.Tensor,
+    embedding: torch.Tensor | None,
     classes: int,
     pair: torch.Tensor | None = None,
     trainable: bool = True,
 ) -> Any:
-    """A fresh model. Its class takes the word vectors [V, d], the number of classes, the vectors of second texts where
-    there are any, and its options."""
+    """A fresh model. Its class takes the word vectors [V, d], or None if it brings its own, the number of classes, the
+    vectors of second texts where there are any, and its options."""
     model = load(pointer)(embedding, classes, *([] if pair is None else [pair]), **options)
     for name in ("embedding", *([] if pair is None else ["pair_embedding"])):
         # Trained models are found again by these names.

@@ -44,12 +44,13 @@ class Head(nn.Module):
     """A linear layer to C class logits.
 
     For two classes it is the studies' single output z with a sigmoid, written as the logits (-z/2, z/2): their softmax
-    is (1 - sigmoid(z), sigmoid(z)) and their cross entropy the binary one, so nothing after it need know.
+    is (1 - sigmoid(z), sigmoid(z)) and their cross entropy the binary one, so nothing after it need know. Unless
+    `single`, two classes have an output each, as Recursive ROAR's have.
     """
 
-    def __init__(self, size: int, classes: int) -> None:
+    def __init__(self, size: int, classes: int, single: bool = True) -> None:
         super().__init__()
-        self.linear = nn.Linear(size, 1 if classes == 2 else classes)
+        self.linear = nn.Linear(size, 1 if single and classes == 2 else classes)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         logits = self.linear(features)
@@ -82,6 +83,14 @@ class MixedHead(nn.Module):
 @model("bilstm-uniform", encoder="bilstm", attention="uniform", hidden=128)
 @model("bilstm-dot", encoder="bilstm", attention="dot", hidden=128)
 @model(
+    "bilstm-softmax",
+    training={"batching": "shuffle", "class_weights": "none", "reduction": "mean", "first_eligible_epoch": 1},
+    encoder="bilstm",
+    attention="tanh",
+    hidden=128,
+    output="softmax",
+)
+@model(
     "bilstm-tanh",
     provides=["attention", "gradient"],
     tasks=["classification", "question answering", "inference"],
@@ -95,7 +104,7 @@ class AttentionClassifier(nn.Module):
     With `pair`, the initial vectors [V, d] of second texts, it reads a question or hypothesis by an encoder and vectors
     of their own, and its summary takes part in the attention and in the output. `gru`, `transformer` and `uniform` are
     not of that study, nor is `temperature`, which divides the scores of words before the softmax: the higher, the more
-    even the attention.
+    even the attention. `softmax` is Recursive ROAR's output of two classes, one number each instead of one for both.
     """
 
     def __init__(
@@ -109,6 +118,7 @@ class AttentionClassifier(nn.Module):
         hidden: int = 128,
         activation: Literal["tanh", "relu"] = "tanh",
         temperature: float = 1.0,
+        output: Literal["sigmoid", "softmax"] = "sigmoid",
     ) -> None:
         super().__init__()
         if not temperature > 0:
@@ -123,7 +133,7 @@ class AttentionClassifier(nn.Module):
         self.encoder = made()
         size, queried = self.encoder.size, pair is not None
         self.attention: nn.Module = ATTENTIONS[attention](size, queried)
-        self.head: Head | MixedHead = MixedHead(size, classes) if queried else Head(size, classes)
+        self.head: Head | MixedHead = MixedHead(size, classes) if queried else Head(size, classes, output == "sigmoid")
         self.classes, self.temperature = classes, temperature
         if pair is not None:
             self.pair_embedding = nn.Embedding.from_pretrained(pair.clone(), freeze=False, padding_idx=0)
@@ -135,14 +145,11 @@ class AttentionClassifier(nn.Module):
 
     def _beside(self, batch: Batch) -> tuple[torch.Tensor | None, torch.Tensor | None]:
         """The query and the barred classes of each row."""
-        query = barred = None
+        query = None
         if batch.pair is not None:
             seconds = self.pair_encoder(self.pair_embedding(batch.pair.ids), batch.pair)
             query = self.pair_encoder.summary(seconds, batch.pair)
-        if batch.answers is not None:
-            none = torch.zeros(len(batch.answers), self.classes + 1, dtype=torch.bool, device=batch.answers.device)
-            barred = ~none.scatter(1, batch.answers, True)[:, 1:]
-        return query, barred
+        return query, batch.barred(self.classes)
 
     def encode_without(self, batch: Batch, places: torch.Tensor) -> tuple[Encoded, Batch] | None:
         """One text without the word at each of the places [P], as P rows, and the batch that they stand for; None if

@@ -6,6 +6,7 @@ steps can be recorded; what a step does is the same either way.
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 
 from plumbline.config.recipes import Training
-from plumbline.models.amsgrad import AmsGrad
+from plumbline.models.amsgrad import AdamW, AmsGrad, LinearRate
 from plumbline.models.budget import Budget
 from plumbline.models.devices import arithmetic
 from plumbline.models.epochs import chosen_epoch
@@ -30,6 +31,8 @@ Shape = tuple[int, ...]
 RECORDING = 25
 # Each also takes memory of its own for as long as training lasts, and more of them save little padding.
 MOST_WIDTHS = 12
+
+OPTIMISERS = {"amsgrad": AmsGrad, "adamw": AdamW}
 
 
 def class_weights(labels: np.ndarray, classes: int, how: str) -> np.ndarray:
@@ -53,11 +56,12 @@ def batch_order(lengths: np.ndarray, training: Training, random: np.random.Gener
 
 def parameter_groups(model: nn.Module, training: Training) -> list[tuple[list[nn.Parameter], float]]:
     """Parameters with and without weight decay, each group with its decay."""
+    patterns = [name if "*" in name else f"{name}*" for name in training.no_decay]
     decay: list[nn.Parameter] = []
     free: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            (free if name.startswith(tuple(training.no_decay)) else decay).append(parameter)
+            (free if any(fnmatchcase(name, pattern) for pattern in patterns) else decay).append(parameter)
     return [group for group in ((decay, training.weight_decay), (free, 0.0)) if group[0]]
 
 
@@ -123,8 +127,16 @@ class Learner:
         self._shapes: list[Shape] = []
         self._drawn: tuple[list[Shape], torch.Tensor] | None = None
         self._evaluation = {name: split.planned(self.model, budget) for name, split in self.held_out.items()}
-        self._optimiser = AmsGrad(parameter_groups(model, training), training.learning_rate)
         steps = -(-len(train) // training.batch_size)
+        self._rate = None
+        if training.schedule == "linear":
+            total = training.epochs * steps
+            self._rate = LinearRate(training.learning_rate, total, int(training.warmup * total), device)
+        self._optimiser = OPTIMISERS[training.optimiser](
+            parameter_groups(model, training),
+            self._rate.value if self._rate else training.learning_rate,
+            training.beta2,
+        )
         self._order = torch.zeros(steps, training.batch_size, dtype=torch.long, device=device)
         self._position = torch.zeros(1, dtype=torch.long, device=device)
         self._loss = torch.zeros((), device=device)
@@ -199,6 +211,8 @@ class Learner:
             # Under Adam the two differ by the weight of the decay alone.
             loss = losses.sum()
             (loss if self.training.reduction == "sum" else loss / count).backward()
+            if self._rate:
+                self._rate.advance()
             self._optimiser.step()
         self._loss += loss.detach()
         self._position += 1

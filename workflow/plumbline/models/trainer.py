@@ -1,8 +1,9 @@
 """Training: a block of seeds on one dataset, each seed by itself and reproducible to the byte on one machine."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import nn
 from tqdm import tqdm
 
 from plumbline.config.recipes import Training
+from plumbline.data.corpus import SPLITS
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.block import build
@@ -20,6 +22,8 @@ from plumbline.models.objectives import Classification
 from plumbline.models.rows import Column, Rows
 
 LOSS = Told("train", "loss")
+# Rows that all seeds share, or those of each seed.
+SeedRows = Mapping[str, Rows] | Callable[[int], Mapping[str, Rows]]
 
 
 @dataclass(frozen=True)
@@ -49,21 +53,24 @@ def split_rows(
 
 def train_together(
     build: Callable[[], nn.Module],
-    rows: Mapping[str, Rows],
+    rows: SeedRows,
     training: Training,
     seeds: list[int],
     budget: Budget,
     record: bool = False,
     objective: Classification | None = None,
+    predicted: Sequence[str] = SPLITS,
 ) -> list[Trained]:
-    """Train seeds step by step in turn; recorded ones run side by side on a GPU."""
+    """Train seeds step by step in turn, each on its rows; recorded ones run side by side on a GPU."""
+    own = {seed: rows(seed) if callable(rows) else rows for seed in seeds}
     learners = []
     for seed in seeds:
         torch.manual_seed(seed)
-        learners.append(Learner(build(), seed, rows, training, budget, objective, record))
+        learners.append(Learner(build(), seed, own[seed], training, budget, objective, record))
+    size = len(own[seeds[0]]["train"])
     history: dict[int, list[dict[str, Any]]] = {seed: [] for seed in seeds}
     named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
-    progress = tqdm(total=len(seeds) * training.epochs * len(rows["train"]), desc=named, unit="row", disable=None)
+    progress = tqdm(total=len(seeds) * training.epochs * size, desc=named, unit="row", disable=None)
     started = time.perf_counter()
     active = learners
     for epoch in range(1, training.epochs + 1):
@@ -88,18 +95,20 @@ def train_together(
             shown = dict.fromkeys([LOSS, *learner.deciding.values()])
             progress.set_postfix({" ".join(key): f"{told[key]:.3f}" for key in shown})
         going = [learner for learner in active if not learner.done and np.isfinite(learner.history[-1][LOSS])]
-        progress.total -= (len(active) - len(going)) * (training.epochs - epoch) * len(rows["train"])
+        progress.total -= (len(active) - len(going)) * (training.epochs - epoch) * size
         active = going
         if not active:
             break
     progress.close()
-    plans = {name: split.planned(learners[0].model, budget) for name, split in rows.items()}
+    # Texts of different seeds differ in words, not in length.
+    plans = {name: own[seeds[0]][name].planned(learners[0].model, budget) for name in predicted}
     trained = []
     for learner in learners:
         chosen = learner.finish()
         state = {name: tensor.detach().cpu() for name, tensor in learner.model.state_dict().items()}
         told_of = {
-            name: outputs(learner.model, learner.objective, rows[name], plans[name])[0].cpu().numpy() for name in rows
+            name: outputs(learner.model, learner.objective, own[learner.seed][name], plan)[0].cpu().numpy()
+            for name, plan in plans.items()
         }
         trained.append(Trained(state, history[learner.seed], chosen, told_of))
     return trained
@@ -107,12 +116,13 @@ def train_together(
 
 def train_seeds(
     build: Callable[[], nn.Module],
-    rows: Mapping[str, Rows],
+    rows: SeedRows,
     training: Training,
     seeds: list[int],
     budget: Budget,
     record: bool,
     objective: Classification | None = None,
+    predicted: Sequence[str] = SPLITS,
 ) -> list[Trained]:
     """Train seeds: side by side where steps are recorded, fewer at a time if memory runs out; else one by one."""
     pending = [seeds] if record else [[seed] for seed in seeds]
@@ -120,7 +130,7 @@ def train_seeds(
     while pending:
         group = pending.pop(0)
         try:
-            trained += train_together(build, rows, training, group, budget, record, objective)
+            trained += train_together(build, rows, training, group, budget, record, objective, predicted)
             continue
         except RuntimeError as error:
             if not out_of_memory(error):
@@ -150,20 +160,27 @@ def train_block(
     device: torch.device | str = "cpu",
     objective: Classification | None = None,
     columns: Mapping[str, Mapping[str, Column]] | None = None,
+    variants: Mapping[int, Mapping[str, Instances]] | None = None,
+    predicted: Sequence[str] = SPLITS,
 ) -> tuple[dict[str, torch.Tensor], dict[str, list[Any]], dict[str, list[Any]]]:
     """Train every seed. Returns the weights, named ``seed/parameter``, and the columns of history and predictions.
 
     `vectors` holds the word vectors as `embedding` and, where instances have a second text, those of it as `pair`.
-    `columns` holds, split by split, what the objective reads beside the instances.
+    `columns` holds, split by split, what the objective reads beside the instances. `variants` holds the splits of each
+    seed where seeds learn different texts. `predicted` are the splits whose predictions are told.
     """
     weights: dict[str, torch.Tensor] = {}
     history: dict[str, list[Any]] = {key: [] for key in ("seed", "epoch", "split", "metric", "value", "seconds")}
     predictions: dict[str, list[Any]] = {key: [] for key in ("seed", "split", "instance", "label", "probabilities")}
-    rows = split_rows(splits, classes, training, device, columns)
+    rows: SeedRows
+    if variants is None:
+        rows = split_rows(splits, classes, training, device, columns)
+    else:
+        rows = cache(lambda seed: split_rows(variants[seed], classes, training, device))
     record = torch.device(device).type == "cuda"
     budget = Budget.of(budget)
-    blueprint = lambda: build(pointer, options, vectors["embedding"], classes, vectors.get("pair"), trainable)  # noqa: E731
-    block = train_seeds(blueprint, rows, training, seeds, budget, record, objective)
+    blueprint = lambda: build(pointer, options, vectors.get("embedding"), classes, vectors.get("pair"), trainable)  # noqa: E731
+    block = train_seeds(blueprint, rows, training, seeds, budget, record, objective, predicted)
     for seed, trained in zip(seeds, block, strict=True):
         weights |= {f"{seed}/{name}": tensor for name, tensor in trained.state.items()}
         chosen = {"seed": seed, "epoch": trained.chosen_epoch, "split": training.select_on, "metric": "chosen_epoch"}
@@ -173,7 +190,8 @@ def train_block(
         ]:
             for key, value in row.items():
                 history[key].append(value)
-        for name, instances in splits.items():
+        for name in predicted:
+            instances = splits[name]
             predictions["seed"] += [seed] * len(instances)
             predictions["split"] += instances.split.tolist()
             predictions["instance"] += instances.instance.tolist()

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from plumbline.figures.adversarial_texts import ADVERSARY
 from plumbline.figures.style import measure_colour, ordered
 from plumbline.registry import Registry
-from plumbline.report import about, adversary, agreement, counterfactual, published, tables
+from plumbline.report import about, adversary, agreement, counterfactual, published, roar, tables
 from plumbline.report.pictures import order, picture
 
 PAGE = Path(__file__).parent
@@ -45,10 +45,13 @@ class Content:
     adversarial_attention: pd.DataFrame | None = None
     adversary: pd.DataFrame | None = None
     seed_variance: pd.DataFrame | None = None
+    roar: pd.DataFrame | None = None
+    faithfulness: pd.DataFrame | None = None
     others: dict[str, pd.DataFrame] = field(default_factory=dict)
     figures: dict[str, str] = field(default_factory=dict)
     parts: dict[str, dict[str, str]] = field(default_factory=dict)
     examples: list[dict[str, Any]] = field(default_factory=list)
+    masked: list[dict[str, Any]] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
 
 
@@ -67,6 +70,7 @@ def page(content: Content) -> str:
         "rival": RIVAL,
         "agreement": None if content.agreement is None else agreement.all_rows(content.agreement, classes),
         "examples": content.examples,
+        "masked": content.masked,
     }
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string((PAGE / "page.html").read_text(encoding="utf-8")).render(
@@ -94,6 +98,10 @@ def page(content: Content) -> str:
         seed_variance=None
         if content.seed_variance is None
         else adversary.seed_variance_overview(content.seed_variance),
+        faithfulness=None if content.faithfulness is None else roar.faithfulness_table(content.faithfulness),
+        leakage=None if content.roar is None else roar.leakage_table(content.roar, content.faithfulness),
+        costs=roar.cost_table(content.timings),
+        masked=bool(content.masked),
         others={name: tables.any_table(name, frame) for name, frame in sorted(content.others.items())},
         by_cell=sorted(
             (picture for picture in pictures if picture.model),

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.data.instances import ragged
+from plumbline.data.vocabulary import SOS, SPECIALS
 from plumbline.figures.style import ordered, reference_measure
 from plumbline.protocols.rank_statistics import kendall_tau
 from plumbline.tables.adversary import attention_divergence
@@ -52,9 +53,10 @@ def collect(
     split: str,
     count: int,
     seconds: Mapping[str, str] | None = None,
+    pieces: Mapping[tuple[str, str], pa.Table] | None = None,
 ) -> list[dict[str, Any]]:
     """The examples of every dataset as plain values; `instances` holds each dataset's table, `seconds` what its second
-    texts are.
+    texts are, `pieces` the table of each dataset and model that has word pieces of its own.
 
     A dataset's first block chooses the texts for all its models. Datasets come in the order of the summaries.
     """
@@ -78,6 +80,9 @@ def collect(
         if explained["seeds"]:
             model = example["models"].setdefault(block.model, {**explained, "seeds": {}})
             model["seeds"] |= explained["seeds"]
+            own = (pieces or {}).get((block.dataset, block.model))
+            if own is not None:
+                model["texts"] = describe_texts(own, split, numbers)
     examples = [found[summary["dataset"]] for summary in summaries if summary["dataset"] in found]
     return [example for example in examples if example["texts"] and example["models"]]
 
@@ -116,8 +121,8 @@ def _describe(number: int, row: dict[str, Any]) -> dict[str, Any]:
         "scored": [int(free) for free in row["maskable"]],
     }
     if row["tokens_b"]:
-        # Without the tokens that open and close it.
-        text["second"] = row["tokens_b"][1:-1]
+        # Without the tokens that open and close it; one in word pieces is only closed.
+        text["second"] = row["tokens_b"][row["tokens_b"][0] == SPECIALS[SOS] : -1]
     if row["evidence"]:
         text["evidence"] = [place for place, holds in enumerate(row["evidence"]) if holds]
     return text

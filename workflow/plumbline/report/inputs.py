@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from plumbline.report.adversary import title
 from plumbline.report.examples import ADVERSARIES, Block, Rival
@@ -55,3 +56,11 @@ def read_blocks(
             for rival in against
         ]
         yield Block(cell["dataset"], cell["model"], read_table(path, "predictions"), tables, found, own, others)
+
+
+def read_masks(points: Sequence[dict[str, Any]], paths: Sequence[str]) -> Iterator[tuple[dict[str, Any], pa.Table]]:
+    """Each point of a curve with its table of masks, one at a time; only of a dataset's and model's first block."""
+    first: dict[tuple[str, str], str] = {}
+    for point, path in zip(points, paths, strict=True):
+        if first.setdefault((point["dataset"], point["model"]), point["seeds"]) == point["seeds"]:
+            yield point, read_table(path, "masks")

@@ -248,6 +248,21 @@
     return sizes.map((size) => (largest > 0 ? size / largest : 0));
   }
 
+  // The word under the pointer is marked in every row.
+  function marking(stage) {
+    function mark(event) {
+      const position = event.type === "mouseleave" ? undefined : event.target.dataset.position;
+      for (const word of stage.querySelectorAll(".word.same")) word.classList.remove("same");
+      if (position !== undefined) for (const word of stage.querySelectorAll(`[data-position="${position}"]`)) word.classList.add("same");
+    }
+    stage.addEventListener("mouseover", mark);
+    stage.addEventListener("mouseleave", mark);
+  }
+
+  // The question or hypothesis of a text, if it has one.
+  const secondText = (shown, name) => (shown.second ? [make("p", { class: "second" }, make("span", { text: `${name}: ` }),
+    make("bdi", { text: shown.second.join(" ") }))] : []);
+
   function examples(place, datasets) {
     const byName = new Map(datasets.map((dataset) => [dataset.dataset, dataset]));
     const dataset = choice("Dataset", datasets.map((each) => each.dataset), change);
@@ -267,12 +282,15 @@
     // The most probable class comes first.
     const predicted = (told) => told.probable[0][0];
 
+    // A model that cuts words into pieces of its own has its own form of the texts.
+    const texts = () => here().models[model.select.value].texts ?? here().texts;
+
     function options() {
       const chosen = here();
       fill(model.select, Object.keys(chosen.models));
       const seeds = chosen.models[model.select.value].seeds;
       fill(seed.select, Object.keys(seeds));
-      fill(text.select, chosen.texts.map((each, i) => {
+      fill(text.select, texts().map((each, i) => {
         const told = predicted(seeds[seed.select.value][i]);
         const words = each.tokens.filter((_, k) => each.scored[k]).slice(0, 9).join(" ");
         return [String(each.number), `${chosen.split} ${each.number}, ${told === each.label ? "right" : "wrong"}: ${words} …`];
@@ -291,11 +309,11 @@
     function draw() {
       const chosen = here();
       const position = text.select.selectedIndex;
-      const shown = chosen.texts[position];
+      const shown = texts()[position];
       const explained = chosen.models[model.select.value];
       const told = explained.seeds[seed.select.value][position];
       back.disabled = position <= 0;
-      next.disabled = position >= chosen.texts.length - 1;
+      next.disabled = position >= texts().length - 1;
       const guess = predicted(told);
       const right = guess === shown.label;
       const name = (label) => chosen.classes[label] ?? `class ${label}`;
@@ -311,8 +329,7 @@
       const negative = explained.measures.some((measure) => told.scores[measure].some((score) => score < 0));
       if (negative) scale.append("; a wavy line marks negative scores");
       if (shown.evidence) scale.append("; a straight line marks the words that hold the answer");
-      const second = shown.second ? [make("p", { class: "second" }, make("span", { text: `${chosen.second}: ` }),
-        make("bdi", { text: shown.second.join(" ") }))] : [];
+      const second = secondText(shown, chosen.second);
       const lines = [...explained.measures.map((measure) => ({
         name: measure,
         colour: data.measures[measure],
@@ -368,14 +385,7 @@
       return make("div", { class: "measure" }, head, words);
     }
 
-    // The word under the pointer is marked in every measure.
-    function mark(event) {
-      const position = event.type === "mouseleave" ? undefined : event.target.dataset.position;
-      for (const word of stage.querySelectorAll(".word.same")) word.classList.remove("same");
-      if (position !== undefined) for (const word of stage.querySelectorAll(`[data-position="${position}"]`)) word.classList.add("same");
-    }
-    stage.addEventListener("mouseover", mark);
-    stage.addEventListener("mouseleave", mark);
+    marking(stage);
 
     // The same numbers as a table, for those who cannot use colours; made when it is opened.
     function values(shown, lines) {
@@ -410,8 +420,98 @@
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   }
 
+  // Texts with words masked, a row for each level. Boxes are as wide as their words, so that all rows break alike.
+
+  function maskedTexts(place, cells) {
+    const dataset = choice("Dataset", [...new Set(cells.map((cell) => cell.dataset))], change);
+    const model = choice("Model", [], change);
+    const way = choice("Strategy", [], change);
+    const measure = choice("Measure", [], change);
+    const text = choice("Text", [], change, true);
+    const choices = [dataset, model, way, measure, text];
+    const stage = make("div", { id: "masked" });
+    place.replaceChildren(
+      make("div", { class: "controls" }, dataset.field, model.field, way.field, measure.field),
+      make("div", { class: "controls" }, text.field), stage);
+    marking(stage);
+
+    const named = (curve) => `${curve.strategy}, ${curve.unit === "relative" ? "percent" : "number"} of words`;
+    const here = () => cells.find((cell) => cell.dataset === dataset.select.value && cell.model === model.select.value);
+    const words = (shown) => shown.tokens.filter((_, i) => shown.scored[i]);
+
+    function options() {
+      fill(model.select, cells.filter((cell) => cell.dataset === dataset.select.value).map((cell) => cell.model));
+      const cell = here();
+      fill(way.select, [...new Set(cell.curves.map(named))]);
+      fill(measure.select, cell.curves.filter((curve) => named(curve) === way.select.value).map((curve) => curve.measure));
+      fill(text.select, cell.texts.map((each) => [String(each.number), `${cell.split} ${each.number}: ${words(each).slice(0, 9).join(" ")} …`]));
+    }
+    function change() {
+      options();
+      draw();
+      link("masked", choices);
+    }
+    function draw() {
+      const cell = here();
+      const curve = cell.curves.find((each) => named(each) === way.select.value && each.measure === measure.select.value);
+      const position = text.select.selectedIndex;
+      const shown = cell.texts[position];
+      const colour = data.measures[curve.measure];
+      const paper = channels(getComputedStyle(document.body).backgroundColor);
+      const fresh = make("del", { class: "word", text: "words" });
+      shade(fresh, 1, colour, paper);
+      const key = make("p", { class: "scale" }, fresh, "masked at this level",
+        make("del", { class: "word gone", title: "words", text: "words" }), `masked before; seed ${cell.seed}`);
+      const count = words(shown).length;
+      if (count < shown.words) key.append(`; the first ${count} of ${shown.words} words`);
+      let before = "0".repeat(count);
+      const rows = [[0, null], ...curve.levels].map(([level, variant]) => {
+        const [masked, flags] = variant === null ? [0, before] : cell.masks[variant][position];
+        const title = curve.unit === "relative" ? `${level} %` : `${level} ${level === 1 ? "word" : "words"}`;
+        const head = make("h4", {}, title, make("small", { text: `${masked} of ${shown.words} masked` }));
+        const line = make("div", { class: "measure" }, head, row(shown, flags, before, colour, paper));
+        before = flags;
+        return line;
+      });
+      stage.replaceChildren(...secondText(shown, cell.second), key, ...rows);
+    }
+    function row(shown, flags, before, colour, paper) {
+      const line = make("p", { class: "words" });
+      let number = 0;
+      shown.tokens.forEach((token, position) => {
+        const free = shown.scored[position];
+        const masked = free && flags[number] === "1";
+        const word = make(masked ? "del" : "span", { class: free ? "word" : "word special", dir: "auto", text: token });
+        if (free) word.dataset.position = position;
+        if (masked) word.title = token;
+        if (masked && before[number] === "1") word.classList.add("gone");
+        else if (masked) shade(word, 1, colour, paper);
+        number += free;
+        line.append(word, " ");
+      });
+      return line;
+    }
+
+    // A link such as #masked/sst/bilstm opens these; what is unknown in it is passed over.
+    function open() {
+      const wanted = linked("masked");
+      if (!wanted) return;
+      choices.forEach(({ select }, i) => {
+        if (offers(select, wanted[i])) select.value = wanted[i];
+        options();
+      });
+      draw();
+      place.scrollIntoView();
+    }
+    options();
+    draw();
+    open();
+    addEventListener("hashchange", open);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  }
+
   const apps = [["agreement-app", (place) => agreement(place, data.agreement)], ["figures-app", figures],
-    ["examples-app", (place) => examples(place, data.examples)]];
+    ["examples-app", (place) => examples(place, data.examples)], ["masked-app", (place) => maskedTexts(place, data.masked)]];
   for (const [id, start] of apps) {
     const place = document.getElementById(id);
     if (place) start(place);

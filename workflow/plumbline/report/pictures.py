@@ -56,6 +56,32 @@ KINDS = {
         "(left), and against the change in output that comes with it (right). 0 is the same attention, ln 2 attention "
         "on other words altogether.",
     ),
+    "roar-curves": Kind(
+        "masking and retraining",
+        "Scores of models trained anew after words were masked, by how much is masked: a line for each measure that "
+        "says which words go first, a dashed one for masking at random, and a dotted one where everything is masked; "
+        "bands are 95 % intervals over seeds (Recursive ROAR’s Figures 4 and 7 to 9). The further a line is below "
+        "random, the more faithful the measure. Where there is a second row, its models see only which words are "
+        "masked: above its dotted line, chance, the masks give the class away.",
+    ),
+    "sparsity": Kind(
+        "masking and retraining",
+        "The share of a text’s importance that its most important words have together, by their number (left) and as a "
+        "percentage of the text (right); a line for each measure (Figures 5 and 6). Where a line rises early, few "
+        "words have most of the importance.",
+    ),
+    "faithfulness": Kind(
+        "masking and retraining",
+        "Faithfulness of every measure with its 95 % interval, by dataset and model: full circles for the recursive "
+        "strategy, hollow ones for the other, pale diamonds as published. Right of 0 masking by the measure costs more "
+        "than masking at random; at 0 it costs as much.",
+    ),
+    "synthetic-roar": Kind(
+        "masking and retraining",
+        "Accuracy of a regression after so many features were removed, of which few are of use (Figure 3). Removal by "
+        "importances that are computed anew each time follows the truth, useful features first; by those of the first "
+        "fit it lags behind; worst is useless features first.",
+    ),
     "attefa-violins": Kind(
         "adversarial models",
         "AtteFa by dataset and base model, a dot for each seed of the adversary: full where dev chose the epoch, "

@@ -42,6 +42,33 @@ LATEX_LAYOUT: dict[str, dict[str, Any]] = {
         "values": "attefa",
         "decimals": 3,
     },
+    "roar": {
+        "keep": {"trained_on": "words", "metric": "accuracy"},
+        "index": ["dataset", "model", "strategy", "unit", "measure"],
+        "columns": ["level"],
+        "values": "value",
+    },
+    "faithfulness": {
+        "keep": {"status": "ok"},
+        "index": ["dataset", "model", "strategy", "unit"],
+        "columns": ["measure"],
+        "values": "faithfulness",
+        "interval": ("ci_low", "ci_high"),
+        "decimals": 3,
+    },
+    "sparsity": {
+        "keep": {"unit": "absolute"},
+        "index": ["dataset", "model", "measure"],
+        "columns": ["top"],
+        "values": "share",
+    },
+    "synthetic_roar": {
+        "keep": {},
+        "index": ["removed"],
+        "columns": ["curve"],
+        "values": "accuracy",
+        "decimals": 3,
+    },
     "seed_variance": {
         "keep": {},
         "index": ["dataset", "model"],
@@ -80,6 +107,9 @@ def latex(name: str, frame: pd.DataFrame) -> str:
     texts = cells.mean().map(number)
     spread = cells.std(ddof=0)
     texts = texts.where(cells.count() < 2, texts + " ± " + spread.map(number))
+    if "interval" in layout:
+        low, high = (frame.groupby(keys)[bound].first() for bound in layout["interval"])
+        texts = texts.where(low.isna(), texts + " [" + low.map(number) + ", " + high.map(number) + "]")
     return _styled(texts.unstack(layout["columns"]).fillna("").reset_index())
 
 

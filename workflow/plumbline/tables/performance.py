@@ -1,5 +1,6 @@
 """How good the models are, split by split."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from plumbline.data.instances import ragged
 from plumbline.models.performance import PERFORMANCE
 
 
-def performance(cells: list[dict[str, Any]], predictions: list[pa.Table]) -> pd.DataFrame:
-    """Rows of the table `performance`. `predictions[i]` belongs to `cells[i]`."""
+def performance(cells: Iterable[Mapping[str, Any]], predictions: Iterable[pa.Table]) -> pd.DataFrame:
+    """Rows of the table `performance`. Each cell has its table of predictions."""
     rows = []
     for cell, table in zip(cells, predictions, strict=True):
         keys = {key: cell[key] for key in ("dataset", "variant", "model")}

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from plumbline.store import ARTEFACTS
-from plumbline.tables import attefa, jain_wallace
+from plumbline.tables import attefa, jain_wallace, recursive_roar
 from plumbline.tables.studies import Names, Ours, Ran, Study
 
-STUDIES = (jain_wallace.STUDY, attefa.STUDY)
+STUDIES = (jain_wallace.STUDY, attefa.STUDY, recursive_roar.STUDY)
 
 
 def reproduction(ran: Ran) -> pd.DataFrame:
@@ -29,11 +29,22 @@ def _rows(study: Study, ran: Ran) -> Iterator[dict[str, Any]]:
         for _, line in published[published["dataset"] == kind].iterrows():
             for model in _models(line, ran.names):
                 for ours in study.ours(line, dataset, model, ran):
-                    if model and (changed := ran.names.model_options.get(model)):
-                        told = ", ".join(f"{option} {value}" for option, value in sorted(changed.items()))
-                        told = f"a model other than published, and so not judged: {told}"
-                        ours = replace(ours, tolerance=None, note="; ".join(filter(None, [ours.note, told])))
-                    yield _row(study.name, line, dataset, model, ours, ran)
+                    options = ran.names.dataset_options.get(dataset, {})
+                    wanted = study.data.get(kind, {})
+                    ours = _unless(
+                        ours, "data", {name: options[name] for name in wanted if options[name] != wanted[name]}
+                    )
+                    ours = _unless(ours, "a model", ran.names.model_options.get(model, {}) if model else {})
+                    yield _row(study, line, dataset, model, ours, ran)
+
+
+def _unless(ours: Ours, what: str, changed: Mapping[str, Any]) -> Ours:
+    """Our values, not judged if options were changed."""
+    if not changed:
+        return ours
+    told = ", ".join(f"{option} {value}" for option, value in sorted(changed.items()))
+    told = f"{what} other than published, and so not judged: {told}"
+    return replace(ours, tolerance=None, note="; ".join(filter(None, [ours.note, told])))
 
 
 def _models(line: pd.Series, names: Names) -> list[str | None]:
@@ -43,14 +54,14 @@ def _models(line: pd.Series, names: Names) -> list[str | None]:
     return [model for model, kind in names.models.items() if kind == line["model"]]
 
 
-def _row(study: str, line: pd.Series, dataset: str, model: str | None, ours: Ours, ran: Ran) -> dict[str, Any]:
+def _row(study: Study, line: pd.Series, dataset: str, model: str | None, ours: Ours, ran: Ran) -> dict[str, Any]:
     mean = float(np.mean(ours.values)) if ours.values else np.nan
     basis = "" if ours.tolerance is None else ours.basis
     notes = [basis, ours.note, _or_none(line["note"]), _partial_note(ran.summary(dataset))]
-    if model and ours.selected_on is None and ran.select_on[dataset][model] == "dev":
+    if model and study.chose_on == "test" and ours.selected_on is None and ran.select_on[dataset][model] == "dev":
         notes.append("the published runs chose their epoch on test data, ours on dev")
     return {
-        "study": study,
+        "study": study.name,
         "table": line["table"],
         "dataset": dataset,
         "model": model,
@@ -58,7 +69,9 @@ def _row(study: str, line: pd.Series, dataset: str, model: str | None, ours: Our
         "selected_on": ours.selected_on,
         "metric": line["metric"],
         "published": line["value"],
-        "published_spread": line["std"],
+        "published_spread": line.get("std", np.nan),
+        "published_low": line.get("ci_low", np.nan),
+        "published_high": line.get("ci_high", np.nan),
         "published_later": line.get("later", np.nan),
         "ours": mean,
         "ours_spread": float(np.std(ours.values)) if model and ours.values else np.nan,

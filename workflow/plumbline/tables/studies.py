@@ -40,6 +40,7 @@ class Ran:
     performance: pd.DataFrame
     agreement: pd.DataFrame | None = None
     adversary: pd.DataFrame | None = None
+    faithfulness: pd.DataFrame | None = None
 
     def summary(self, dataset: str) -> dict[str, Any]:
         """The summary of a dataset."""
@@ -71,8 +72,12 @@ class Ours:
 class Study:
     """A published study. `published` gives its numbers in our words: registered names of datasets and models, and no
     model for a number about the data alone. `ours` gives our values of such a line for a dataset and model of the study
-    that ran; none if it has no counterpart, more than one if it has several."""
+    that ran; none if it has no counterpart, more than one if it has several. `chose_on` is the split that chose the
+    epochs of the published models."""
 
     name: str
     published: Callable[[], pd.DataFrame]
     ours: Callable[[pd.Series, str, str | None, Ran], Iterator[Ours]]
+    chose_on: str = "test"
+    # The options with which a dataset's texts are the published ones, where that says more than the dataset itself.
+    data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -1,0 +1,172 @@
+"""Words masked by their importance and models trained anew (ROAR, Recursive ROAR): the variants that this makes of a
+dataset, and which models' importances each of them rests on."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from plumbline.config.recipes import Recipe
+from plumbline.errors import PlumblineError, nearest
+
+if TYPE_CHECKING:
+    from plumbline.config.study import Resolved
+
+Unit = Literal["relative", "absolute"]
+LEVELS: dict[str, list[int]] = {"relative": list(range(10, 100, 10)), "absolute": list(range(1, 11))}
+# The texts as they are, and the importances of the models that learned them, with which all masking begins.
+PLAIN, UNMASKED, POSITIONS = "plain", "unmasked", "positions/"
+ALL = 100
+
+
+class RoarEntry(Recipe):
+    """Mask the words that a measure calls important, train anew, and see what that costs."""
+
+    strategies: list[Literal["roar", "recursive"]] = Field(
+        ["recursive"],
+        min_length=1,
+        description="`roar` masks by the importances of the unmasked model, `recursive` by those of the model that was "
+        "trained one level below.",
+    )
+    levels: list[int] | None = Field(
+        None,
+        min_length=1,
+        description="How much is masked: percent of a text's words, by default 10 to 90 in steps of 10, or numbers of "
+        "words, by default 1 to 10. Everything masked, which all measures share, is always among them.",
+    )
+    measures: list[str] | None = Field(
+        None, min_length=1, description="The measures that mask; by default all of the study that a model can have."
+    )
+    models: list[str] | None = Field(
+        None, min_length=1, description="The models that are trained anew; by default all."
+    )
+    datasets: list[str] | None = Field(
+        None, min_length=1, description="The datasets whose words are masked; by default all of a model."
+    )
+    target: Literal["gold", "predicted"] = Field(
+        "gold", description="The class that measures explain here, whatever they explain elsewhere."
+    )
+    leakage: bool = Field(
+        False,
+        description="Whether models are also trained on which words are masked and nothing else: above chance, the "
+        "masks alone give the class away.",
+    )
+
+    @model_validator(mode="after")
+    def _levels_rise(self) -> Self:
+        levels = self.levels or []
+        if any(level < 1 for level in levels) or levels != sorted(set(levels)):
+            raise ValueError("`levels` must be whole numbers of 1 or more that rise")
+        return self
+
+
+@dataclass(frozen=True, order=True)
+class Masked:
+    """A variant in which words are masked. `below` is the variant whose models' importances choose them; `positions`
+    says that which words are masked is all that is left of the texts."""
+
+    variant: str
+    unit: str
+    measure: str
+    level: int
+    below: str
+    positions: bool = False
+
+    @property
+    def masks(self) -> str:
+        """The variant whose masks these are."""
+        return self.variant.removeprefix(POSITIONS)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a curve: the variant that it stands on, which several curves may share."""
+
+    strategy: str
+    unit: str
+    measure: str
+    level: int
+    variant: str
+    positions: bool = False
+
+
+def check_roar(resolved: "Resolved") -> None:
+    """Refuse what cannot be, before any work."""
+    study = resolved.study
+    if len({entry.target for entry in study.roar.values()}) > 1:
+        raise PlumblineError("`roar.relative.target` and `roar.absolute.target` differ; they mask by the same scores.")
+    for unit, entry in study.roar.items():
+        where = f"roar.{unit}"
+        for key, known in (("measures", study.measures), ("models", study.models), ("datasets", study.datasets)):
+            for word in getattr(entry, key) or []:
+                if word not in known:
+                    raise PlumblineError(f"`{where}.{key}` names '{word}'; {nearest(word, known)}")
+        if unit == "relative" and max(entry.levels or [0]) > ALL:
+            raise PlumblineError(f"`{where}.levels` holds {max(entry.levels or [])}; it is percent, 100 at most.")
+        if not baseline(resolved):
+            raise PlumblineError(f"`{where}`: masking is compared with masking at random; add `random` to `measures`.")
+        for model in entry.models or []:
+            if study.models[model].attention_of:
+                raise PlumblineError(f"`{where}.models`: the attention of model '{model}' is another's.")
+
+
+def baseline(resolved: "Resolved") -> str:
+    """The study's name of the measure that masks at random; of several, the first."""
+    kinds = {name: resolved.declarations["measure", name].name for name in resolved.study.measures}
+    return next((name for name, kind in kinds.items() if kind == "random"), "")
+
+
+def curve(strategy: str, unit: str, entry: RoarEntry, measure: str, random: str) -> list[Masked]:
+    """The variants of a measure, level by level; for relative levels the last is that of everything.
+
+    The first level of the recursive strategy is that of the other, and so is every level of random masking.
+    """
+    below, found = PLAIN, []
+    for level in entry.levels or LEVELS[unit]:
+        if unit == "relative" and level == ALL:
+            continue
+        by = "roar" if below == PLAIN else "recursive"
+        found.append(Masked(f"{by}/{unit}/{measure}/{level}", unit, measure, level, below))
+        if strategy == "recursive" and measure != random:
+            below = found[-1].variant
+    return [*found, everything(random)] if unit == "relative" else found
+
+
+def everything(random: str) -> Masked:
+    """The variant in which all words are masked, whatever measure there is."""
+    return Masked(f"roar/relative/{random}/{ALL}", "relative", random, ALL, PLAIN)
+
+
+def positions_of(masked: Masked) -> Masked:
+    """The variant of which only the positions of masked words are left."""
+    return replace(masked, variant=f"{POSITIONS}{masked.variant}", positions=True)
+
+
+def masked_variants(unit: str, entry: RoarEntry, measures: Sequence[str], random: str) -> list[Masked]:
+    """The variants of a dataset for a model with these measures, each once."""
+    curves = [curve(strategy, unit, entry, measure, random) for strategy in entry.strategies for measure in measures]
+    found = dict.fromkeys([*(one for levels in curves for one in levels), everything(random)])
+    return [*found, *(positions_of(one) for one in [_nothing(unit), *found])] if entry.leakage else list(found)
+
+
+def _nothing(unit: str) -> Masked:
+    return Masked(PLAIN, unit, "", 0, PLAIN)
+
+
+def points(unit: str, entry: RoarEntry, measures: Sequence[str], random: str) -> Iterator[Point]:
+    """The points of all curves, from nothing masked to, for relative levels, everything."""
+    for strategy in entry.strategies:
+        for measure in measures:
+            levels = [_nothing(unit), *curve(strategy, unit, entry, measure, random)]
+            for one in [*levels, *map(positions_of, levels)] if entry.leakage else levels:
+                yield Point(strategy, unit, measure, one.level, one.variant, one.positions)
+        # Everything masked is what all curves are measured against, those of numbers of words too.
+        yield Point(strategy, "relative", random, ALL, everything(random).variant)
+
+
+def measure_options(resolved: "Resolved", measure: str) -> dict[str, Any]:
+    """A measure's options, with the class that masking explains."""
+    (target,) = {entry.target for entry in resolved.study.roar.values()}
+    options = resolved.options["measure", measure]
+    return {**options, "target": target} if "target" in options else options

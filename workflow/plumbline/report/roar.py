@@ -1,0 +1,114 @@
+"""Masking and retraining on the page: how faithful measures are, whether masks give the class away, and the cost."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from plumbline.report.tables import Cell, Table, number, numeric, plain, spread
+
+CURVE = ["dataset", "model", "measure", "strategy", "unit", "metric"]
+
+
+@dataclass(frozen=True)
+class Between(Cell):
+    """A cell with an interval that need not be even around its place, from `low` to `high` of the small axis."""
+
+    low: float = 0.0
+    high: float = 0.0
+
+
+def faithfulness_table(faithfulness: pd.DataFrame) -> Table:
+    """The area between each measure's curve and that of random masking, as a share."""
+    rows = []
+    for line in plain(faithfulness).sort_values(CURVE, kind="stable").to_dict("records"):
+        ours = [line[key] for key in ("faithfulness", "ci_low", "ci_high")]
+        raw, floor = ([line[f"{key}{end}"] for end in ("", "_ci_low", "_ci_high")] for key in ("unclipped", "floor"))
+        why = "undefined" if pd.isna(line["reason"]) else str(line["reason"])
+        rows.append(
+            [
+                *(Cell(str(line[key]).replace("_", " ")) for key in CURVE),
+                numeric(line["n_seeds"], 0),
+                placed(*ours) if np.isfinite(ours[0]) else Cell(why, None, "faint"),
+                Cell("same", raw[0], "faint") if raw == ours else bracketed(*raw),
+                bracketed(*floor),
+            ]
+        )
+    caption = (
+        "Faithfulness: the area between the curve of a measure and that of masking at random, as a share of the area "
+        "between random and nothing left. Mean over seeds with its 95\u00a0% interval, on an axis from −1 to 1, to "
+        "which each seed is clipped; then unclipped; then the score with everything masked. Intervals are BCa "
+        "bootstraps over seeds; with five seeds or fewer they are too narrow."
+    )
+    columns = [*CURVE, "seeds", "faithfulness", "unclipped", "everything masked"]
+    return Table(caption, columns, rows, frozenset(range(6, len(columns))))
+
+
+def bracketed(value: float, low: float, high: float) -> Cell:
+    """A number with its interval, if it has one."""
+    ends = f" [{number(low, 3)}, {number(high, 3)}]" if np.isfinite([low, high]).all() else ""
+    return Cell(number(value, 3) + ends, float(value) if np.isfinite(value) else None)
+
+
+def placed(value: float, low: float, high: float) -> Cell:
+    """A number with its interval and its place between −1 and 1."""
+    told = bracketed(value, low, high)
+    ends = [low, high] if np.isfinite([low, high]).all() else [value, value]
+    at, *ends = (float(np.clip((end + 1) / 2, 0, 1)) for end in (value, *ends))
+    return Between(told.text, told.sort, at=at, low=ends[0], high=ends[1])
+
+
+def leakage_table(roar: pd.DataFrame, faithfulness: pd.DataFrame | None) -> Table:
+    """How well models do that see which words are masked and nothing else; empty where none was trained.
+
+    Only by the metrics that `faithfulness` goes by.
+    """
+    frame = plain(roar)
+    frame = frame[(frame["trained_on"] == "positions") & (frame["status"] == "ok")].dropna(subset=["value"])
+    if faithfulness is not None:
+        frame = frame.merge(plain(faithfulness)[["dataset", "metric"]].drop_duplicates())
+    rows = []
+    for curve, group in frame.groupby(CURVE):
+        by_level = group.pivot_table(index="seed", columns="level", values="value")
+        masked = by_level.drop(columns=0, errors="ignore")
+        if masked.empty or 0 not in by_level:
+            continue
+        best = int(masked.columns[int(masked.mean().argmax())])
+        rows.append(
+            [
+                *(Cell(str(word).replace("_", " ")) for word in curve),
+                numeric(len(by_level), 0),
+                spread(by_level[0]),
+                spread(by_level[best]),
+                Cell(f"{best} %" if curve[4] == "relative" else str(best), best),
+                spread(by_level[best] - by_level[0]),
+            ]
+        )
+    caption = (
+        "Scores of models that see which words are masked and nothing else: with nothing masked, which is chance, and "
+        "at the level at which they do best; mean ± standard deviation over seeds. Above chance the masks alone give "
+        "the class away, so that curves of masked words are too high and faithfulness too low. How far the best of "
+        "several levels is above chance by luck is seen from random."
+    )
+    columns = [*CURVE, "seeds", "nothing masked", "best", "at level", "above chance"]
+    return Table(caption, columns, rows, frozenset(range(6, len(columns))))
+
+
+def cost_table(timings: pd.DataFrame) -> Table:
+    """Seconds that a level of each measure took, for training and for the importances that the next level needs."""
+    frame = plain(timings[timings["event"].isna()])
+    rules = {"retrain": "training", "attribute_masked": "attribution"}
+    frame = frame[frame["rule"].isin(rules)]
+    levels = frame.groupby(["dataset", "model", "measure", "rule", "variant"])["seconds"].sum()
+    means = levels.groupby(level=[0, 1, 2, 3]).mean().unstack("rule").reindex(columns=list(rules))
+    counts = levels.groupby(level=[0, 1, 2, 3]).size().unstack("rule").reindex(columns=list(rules))
+    rows = [
+        [*map(Cell, cell), numeric(counts["retrain"][cell], 0), *(numeric(means[rule][cell], 1) for rule in rules)]
+        for cell in means.index
+    ]
+    caption = (
+        "What a level of masking took, in seconds, all seeds together: mean over levels of training anew, and of the "
+        "importances of the models that it masks by. Curves share what is the same, which is counted once."
+    )
+    columns = ["dataset", "model", "measure", "levels trained", "training", "attribution"]
+    return Table(caption, columns, rows, frozenset(range(3, 6)))

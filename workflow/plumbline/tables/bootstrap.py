@@ -1,0 +1,32 @@
+"""How sure a mean is, by resampling."""
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import bootstrap
+
+# Values that differ by less are the same: a mean of equal numbers may be off by its rounding.
+SMALLEST_SPREAD = 1e-12
+
+
+def mean_interval(
+    values: npt.ArrayLike, confidence: float = 0.95, resamples: int = 9999, seed: int = 0
+) -> tuple[float, float]:
+    """The BCa bootstrap interval of the mean of independent values, such as one per seed.
+
+    NaN for a single value, of which nothing is known, and where a value is not finite; without width where all values
+    are equal. Of few values it is too narrow: five of them cover the mean in clearly less than 95 % of cases.
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    if len(sample) < 2 or not np.isfinite(sample).all():
+        return float("nan"), float("nan")
+    if np.ptp(sample) < SMALLEST_SPREAD:
+        return float(sample.min()), float(sample.max())
+    found = bootstrap(
+        (sample,),
+        np.mean,
+        confidence_level=confidence,
+        n_resamples=resamples,
+        method="BCa",
+        rng=np.random.default_rng(seed),
+    )
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)

@@ -1,0 +1,11 @@
+"""Cut a dataset's texts into the word pieces of a pretrained model."""
+
+from plumbline.data.pieces import cut_into_pieces
+from plumbline.job import job
+from plumbline.store import read_table, write_json, write_table
+
+with job(snakemake) as running:
+    columns, summary = cut_into_pieces(read_table(snakemake.input.instances, "instances"), snakemake.params.checkpoint)
+    write_table(snakemake.output.instances, "instances", columns)
+    write_json(snakemake.output.summary, summary)
+    running.manifest(rows=len(columns["split"]))

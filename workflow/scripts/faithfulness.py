@@ -1,0 +1,11 @@
+"""Measure by the curves how faithful each measure is."""
+
+from plumbline.job import job
+from plumbline.store import read_table
+from plumbline.tables.export import write_everywhere
+from plumbline.tables.roar import faithfulness_rows
+
+with job(snakemake):
+    roar = read_table(snakemake.input.table, "roar").to_pandas()
+    rows = faithfulness_rows(roar, snakemake.params.headlines, snakemake.params.random)
+    write_everywhere(snakemake.output, "faithfulness", rows)
