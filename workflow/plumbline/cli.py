@@ -21,6 +21,13 @@ def show_runs(config: Path) -> None:
             reads = "adversary" if derived.adversary else "with the attention"
             told = f"{reads} of {derived.base}, seed {derived.base_seed}"
         print(f"{cell.dataset}  {cell.variant}  {cell.model}  seeds {cell.seeds}: {told}")
+    for cell, points in runs.curves.items():
+        for unit, strategy in dict.fromkeys((point.unit, point.strategy) for point in points):
+            own = [point for point in points if (point.unit, point.strategy) == (unit, strategy)]
+            measures = ", ".join(dict.fromkeys(point.measure for point in own))
+            levels = ", ".join(str(level) for level in sorted({point.level for point in own} - {0}))
+            told = f"masked by {measures} at {levels}"
+            print(f"{cell.dataset}  {strategy}, {unit}  {cell.model}  seeds {cell.seeds}: {told}")
     for excluded in runs.excluded:
         print(f"left out: {excluded.reason}")
 
