@@ -139,10 +139,10 @@ def against(wildcards):
     return dict(base_seed=derived.base_seed, objective=derived.objective, strength=derived.strength)
 
 
-def changed_options(model):
-    """The options of a model that the config sets otherwise than they are registered."""
-    usual = RESOLVED.declarations["model", model].options
-    return {name: value for name, value in RESOLVED.options["model", model].items() if value != usual[name].default}
+def changed_options(kind, name):
+    """The options of an object that the config sets otherwise than they are registered."""
+    usual = RESOLVED.declarations[kind, name].options
+    return {option: value for option, value in RESOLVED.options[kind, name].items() if value != usual[option].default}
 
 
 def seeds(wildcards):
@@ -255,7 +255,7 @@ def attended(wildcards):
     readers = [derived for derived in RESOLVED.derived.values() if derived.base == wildcards.model]
     reading = [derived.base_seed for derived in readers if derived.base_block == wildcards.seeds]
     shown = parse_seeds(wildcards.seeds)[:1] if wildcards.model in RESOLVED.derived else []
-    return sorted({*reading, *shown}), ["train", "dev", "test"] if reading else STUDY.explain
+    return sorted({*reading, *shown}), ["train", "dev", "test"] if reading else STUDY.explain or ["test"]
 
 
 def adversary_cells():

@@ -52,12 +52,16 @@ rule reproduction:
     conda:
         ENVIRONMENT
     params:
-        datasets=kinds("dataset"),
-        # Published numbers are about models that read no other.
-        models={model: kind for model, kind in kinds("model").items() if model not in RESOLVED.derived},
-        measures=kinds("measure"),
-        dataset_options={dataset: RESOLVED.options["dataset", dataset] for dataset in STUDY.datasets},
-        model_options={model: changed_options(model) for model in STUDY.models},
+        names=dict(
+            datasets=kinds("dataset"),
+            # Published numbers are about models that read no other.
+            models={model: kind for model, kind in kinds("model").items() if model not in RESOLVED.derived},
+            measures=kinds("measure"),
+            dataset_options={dataset: RESOLVED.options["dataset", dataset] for dataset in STUDY.datasets},
+            model_options={model: changed_options("model", model) for model in STUDY.models},
+            measure_options={measure: changed_options("measure", measure) for measure in STUDY.measures},
+            masking_target=next((entry.target for entry in STUDY.roar.values()), "gold"),
+        ),
         select_on={
             dataset: {model: RESOLVED.trainings[dataset, model].select_on for model in STUDY.models}
             for dataset in STUDY.datasets

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli import main
+from plumbline.config.recipes import Training
 from plumbline.config.reference import annotate, generated
 from plumbline.config.runs import list_runs
 from plumbline.config.study import parse_seeds, read_config, resolve
@@ -291,6 +292,71 @@ def test_recipes_merge_declaration_and_config():
     resolved = resolve(study(datasets={"sst": {"preparation": {"embedding": {"path": "vectors/other.txt"}}}}))
     recipe = resolved.preparations["sst"]
     assert (recipe.longer_than, recipe.embedding.kind, recipe.embedding.path) == (5, "file", "vectors/other.txt")
+
+
+ROAR_DATASETS = ["sst", "imdb", "diabetes", "anemia", "snli", "babi-1", "babi-2", "babi-3"]
+SINGLE, BABI = ROAR_DATASETS[:4], ROAR_DATASETS[5:]
+
+
+def roar_study(**models):
+    models = models or {"bilstm-softmax": {}, "roberta": {}, "bilstm-tanh": {}}
+    return resolve(study(datasets=ROAR_DATASETS, models=models, measures=["random"], protocols=[]))
+
+
+@pytest.mark.parametrize("dataset", ROAR_DATASETS)
+def test_the_bilstm_of_recursive_roar_trains_as_specified(dataset):
+    training = roar_study().trainings[dataset, "bilstm-softmax"]
+    epochs, size = (8, 32) if dataset in SINGLE else (25, 128) if dataset == "snli" else (100, 50)
+    assert (training.epochs, training.batch_size) == (epochs, size)
+    assert (training.optimiser, training.learning_rate, training.schedule) == ("amsgrad", 1e-3, "constant")
+    # Single texts: no decay of the attention.
+    assert (training.weight_decay, training.no_decay) == (1e-5, ["attention"] if dataset in SINGLE else [])
+    assert (training.class_weights, training.reduction, training.batching) == ("none", "mean", "shuffle")
+    assert (training.select_on, training.select_by) == ("dev", "roc_auc" if dataset in SINGLE else "accuracy")
+    assert (training.first_eligible_epoch, training.patience) == (1, None)
+
+
+@pytest.mark.parametrize("dataset", ROAR_DATASETS)
+def test_roberta_trains_as_specified(dataset):
+    training = roar_study().trainings[dataset, "roberta"]
+    assert (training.epochs, training.batch_size) == (8 if dataset in BABI else 3, 16)
+    assert (training.optimiser, training.learning_rate, training.beta2) == ("adamw", 2e-5, 0.98)
+    assert (training.schedule, training.warmup) == ("linear", 0.06)
+    assert (training.weight_decay, training.no_decay) == (0.01, ["*bias", "*LayerNorm.weight"])
+    assert (training.class_weights, training.reduction, training.batching) == ("none", "mean", "shuffle")
+    assert (training.select_on, training.select_by) == ("dev", "roc_auc" if dataset in SINGLE else "accuracy")
+    assert (training.first_eligible_epoch, training.patience) == (1, None)
+
+
+def test_what_the_config_says_of_a_model_that_reads_pieces_wins_over_its_dataset():
+    models = {"roberta": {"training": {"epochs": 2}}}
+    datasets = {"babi-1": {"training": {"batch_size": 4}}, "babi-2": {}}
+    trainings = resolve(study(datasets=datasets, models=models, measures=["random"], protocols=[])).trainings
+    assert [(t.epochs, t.batch_size) for t in trainings.values()] == [(2, 4), (2, 16)]
+
+
+def test_of_the_task_a_model_that_reads_pieces_takes_only_how_its_epoch_is_chosen(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from plumbline.registry import model\n\n"
+        '@model("mine", provides=["gradient"], tasks=["inference"], reads="pieces")\nclass Mine:\n'
+        '    """Reads pieces and says nothing of its training."""\n'
+    )
+    changes = {"plugins": [str(tmp_path / "mine.py")], "datasets": ["snli"], "models": ["mine", "bilstm-tanh"]}
+    trainings = resolve(study(**changes, measures=["random"], protocols=[])).trainings
+    assert trainings["snli", "mine"] == Training(select_by="accuracy")
+    assert (trainings["snli", "bilstm-tanh"].epochs, trainings["snli", "bilstm-tanh"].batch_size) == (25, 128)
+
+
+def test_the_softmax_bilstm_is_smaller_on_babi_unless_the_config_says_otherwise():
+    models = {"bilstm-softmax": {}, "mine": {"kind": "bilstm-softmax", "hidden": 128}, "bilstm-tanh": {}}
+    options = roar_study(**models).model_options
+    for model in models:
+        small = BABI if model == "bilstm-softmax" else []
+        assert {dataset: options[dataset, model]["hidden"] for dataset in ROAR_DATASETS} == {
+            dataset: 32 if dataset in small else 128 for dataset in ROAR_DATASETS
+        }
+    turned = roar_study(turned={"kind": "bilstm-tanh", "output": "softmax"}).model_options
+    assert (turned["babi-3", "turned"]["hidden"], turned["snli", "turned"]["hidden"]) == (32, 128)
 
 
 def test_entries_may_share_a_kind():

@@ -1,13 +1,16 @@
 """Everything registered keeps its contract; and the suite notices objects that do not."""
 
+from itertools import combinations
 from pathlib import Path
 
 import pytest
+import torch
 
-from plumbline.conformance import check
+from plumbline.conformance import FEW_STEPS, check, example_model
 from plumbline.registry import KINDS, Registry
 
 REGISTRY = Registry()
+CHECKPOINTS = [("roberta", 0), ("minilm", 0), ("roberta", 1)]
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in KINDS for name in REGISTRY.names(kind)])
@@ -75,6 +78,38 @@ def test_measures_meet_frozen_models_with_gradients_on(tmp_path: Path):
         "    return Importances([length[i][m] for i, m in zip(instances.ids, instances.maskable)])\n"
     )
     assert check("measure", "norms", Registry([plugin])) == []
+
+
+STEPPED = {
+    "quick": (f"assert steps == {FEW_STEPS}", []),
+    "slow": ("assert steps == 50", []),
+    "wrong": ("assert False, steps", ["on every model it fails with AssertionError: 50."]),
+    "partial": (
+        "assert not hasattr(evaluator.model, 'types'), 'no'",
+        ["on model 'minilm', 'roberta' it fails with AssertionError: no."],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_steps_are_few_unless_a_measure_asks_for_more_and_models_alike_are_all_named(name, tmp_path: Path):
+    body, complaints = STEPPED[name]
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "import numpy as np\nfrom plumbline.attribution.importances import Importances\n"
+        "from plumbline.registry import measure\n\n"
+        f'@measure("{name}", equation="1")\ndef stepped(evaluator, instances, *, steps: int = 50):\n'
+        f'    """Takes steps."""\n    {body}\n'
+        "    return Importances([np.ones(m.sum()) for m in instances.maskable])\n"
+    )
+    assert check("measure", name, Registry([plugin])) == [f"The measure '{name}': {told}" for told in complaints]
+
+
+def test_models_that_start_from_a_checkpoint_share_it_and_draw_their_output():
+    states = [example_model(REGISTRY.get("model", name), seed).state_dict() for name, seed in CHECKPOINTS]
+    drawn = [{key for key in one if not torch.equal(one[key], other[key])} for one, other in combinations(states, 2)]
+    assert drawn[0] == set() and drawn[1] == drawn[2] != set()
+    assert all("classifier" in key for key in drawn[1])
 
 
 BROKEN_HEADS = {

@@ -40,6 +40,27 @@ def test_labels_words_and_splits(tmp_path: Path) -> None:
     assert [example.split for example in corpus.examples] == ["train"] * 4 + ["dev"] * 4 + ["test"] * 4
 
 
+def test_leaves_are_counted_before_anything_is_cleaned(tmp_path: Path) -> None:
+    """`It 's good .` and `A -LRB- bad -RRB- film` have three words each once cleaned, but four and five leaves."""
+    pytest.importorskip("spacy")
+    raw = write(tmp_path)
+    four = sst(raw, 0, leaves_over=4)
+    assert four.examples == [Example(split, 0, ["a", "bad", "film"]) for split in ("train", "dev", "test")]
+    each = {"train": 1, "dev": 1, "test": 1}
+    # The neutral tree, which is short too, counts once, as neutral.
+    assert four.dropped == {"neutral": each, "few leaves": dict.fromkeys(each, 3)}
+    three = sst(raw, 0, leaves_over=3)
+    assert [example.tokens for example in three.examples[:2]] == [["it", "s", "good"], ["a", "bad", "film"]]
+    assert three.dropped["few leaves"] == dict.fromkeys(each, 2) and len(three.examples) == 6
+
+
+def test_no_leaves_are_asked_for_unless_set(tmp_path: Path) -> None:
+    pytest.importorskip("spacy")
+    raw = write(tmp_path)
+    assert sst(raw, 0) == sst(raw, 0, leaves_over=0) and "few leaves" not in sst(raw, 0).dropped
+    assert Registry().get("dataset", "sst").options["leaves_over"].default == 0
+
+
 def test_tree_by_hand() -> None:
     assert parse_tree("(3 (2 (2 The) (2 Rock)) (4 is))") == (3, ["The", "Rock", "is"])
     assert parse_tree("(0 (2 3) (1 4))") == (0, ["3", "4"])

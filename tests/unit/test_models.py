@@ -156,6 +156,39 @@ def test_two_class_head_is_the_sigmoid():
     assert Head(3, 4)(features).shape == (5, 4)
 
 
+def test_softmax_output_has_a_number_for_each_class():
+    """Recursive ROAR's output of two classes; its encoder and attention are those of the sigmoid's model."""
+    declaration = REGISTRY.get("model", "bilstm-softmax")
+    model, sigmoid = (example_model(REGISTRY.get("model", name)).eval() for name in ("bilstm-softmax", "bilstm-tanh"))
+    assert model.head.linear.weight.shape == (2, 256) and sigmoid.head.linear.weight.shape == (1, 256)
+    assert {name: tensor.shape for name, tensor in model.state_dict().items() if "head" not in name} == {
+        name: tensor.shape for name, tensor in sigmoid.state_dict().items() if "head" not in name
+    }
+    w = arrays(model)
+    labels = torch.arange(len(INSTANCES)) % 2
+    with torch.no_grad():
+        output = model(collate(INSTANCES.ids, INSTANCES.maskable))
+    losses = []
+    for i, ids in enumerate(INSTANCES.ids):
+        hidden = numpy_encoder(w, "bilstm", w["embedding.weight"][ids])
+        alpha = numpy_attention(w, hidden, "tanh")
+        logits = w["head.linear.weight"] @ (alpha @ hidden) + w["head.linear.bias"]
+        np.testing.assert_allclose(output.logits[i].numpy(), logits, atol=1e-6)
+        losses.append(-np.log(softmax(logits)[labels[i]]))
+    torch.testing.assert_close(
+        nn.functional.cross_entropy(output.logits, labels, reduction="none").double(), torch.tensor(losses)
+    )
+    # The two numbers are free: unlike a sigmoid's they do not add up to 0.
+    assert output.logits.sum(-1).abs().min() > 1e-4
+    assert declaration.provides == ["attention", "gradient"] and "inference" in declaration.tasks
+
+
+def test_heads_of_more_classes_are_the_same_whether_single_or_not():
+    assert [Head(3, classes, single).linear.out_features for classes in (2, 3) for single in (True, False)] == [
+        1, 2, 3, 3
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("budget", [15, 7 * 15, 10_000])
 def test_probabilities_do_not_depend_on_batch_or_order(name, budget):

@@ -527,6 +527,55 @@ def test_examples_show_adversaries_second_texts_and_evidence(content: Content) -
     assert "adversaries" not in example["models"]["bilstm-tanh"]["seeds"]["0"][0]
 
 
+def pieces(texts: int = 6) -> pa.Table:
+    """The same texts for a model with pieces of its own; their second texts are closed, but not opened."""
+    rows = [
+        {"split": "test", "instance": i, "label": i % 2, "tokens": ["<s>", "Ġpie", "ces", "</s>"], "ids": [0, 7, 8, 2]}
+        | {"maskable": [False, True, True, False], "tokens_b": [f"Ġwho{i}", "Ġis", "?", "</s>"]}
+        | {"evidence": [False, False, True, False]}
+        for i in range(texts)
+    ]
+    return table("instances", rows)
+
+
+def test_models_with_pieces_of_their_own_have_their_own_texts() -> None:
+    blocks = [block("bilstm-tanh"), block("roberta", (0,)), block("roberta", (1,))]
+    (example,) = collect(
+        blocks,
+        [summary()],
+        {"sst": instances()},
+        "test",
+        4,
+        pieces={("sst", "roberta"): pieces(), ("x", "y"): pieces()},
+    )
+    assert all(text["tokens"][0] == "<sos>" and text["second"] == ["who", "<is>", "?"] for text in example["texts"])
+    assert "texts" not in example["models"]["bilstm-tanh"]
+    own = example["models"]["roberta"]["texts"]
+    assert list(example["models"]["roberta"]["seeds"]) == ["0", "1"]
+    # The same texts in the same order, with what closes the second one left out and nothing else.
+    assert [text["number"] for text in own] == [text["number"] for text in example["texts"]]
+    assert own[0] == {
+        "number": own[0]["number"],
+        "label": own[0]["number"] % 2,
+        "tokens": ["<s>", "Ġpie", "ces", "</s>"],
+        "scored": [0, 1, 1, 0],
+        "second": [f"Ġwho{own[0]['number']}", "Ġis", "?"],
+        "evidence": [2],
+    }
+    (plain,) = collect(blocks, [summary()], {"sst": instances()}, "test", 4)
+    assert "texts" not in plain["models"]["roberta"] and plain["texts"] == example["texts"]
+
+
+def test_pieces_of_a_model_that_chooses_first_do_not_become_those_of_others() -> None:
+    blocks = [block("roberta", (0,)), block("bilstm-tanh", (0,))]
+    (example,) = collect(blocks, [summary()], {"sst": instances()}, "test", 4, pieces={("sst", "roberta"): pieces()})
+    assert example["texts"][0]["tokens"] == ["<sos>", *HOSTILE]
+    assert {model: "texts" in told for model, told in example["models"].items()} == {
+        "roberta": True,
+        "bilstm-tanh": False,
+    }
+
+
 def test_what_adversaries_reached_is_summed_up() -> None:
     shown = adversary.adversary_overview(adversary_frame())
     swept, diverged, dev, test = shown.rows

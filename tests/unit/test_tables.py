@@ -91,7 +91,7 @@ def test_reproduction_puts_ours_beside_published():
     counts = {"texts": 3322, "texts_per_class": {"negative": 3310, "positive": 12}, "instances": 3035,
               "instances_per_class": {"negative": 3034, "positive": 1}, "mean_length": 18.7}  # fmt: skip
     summary = {"dataset": "mine", "classes": ["negative", "positive"], "vocabulary_size": 9, "partial": {},
-               "dropped": {}, "splits": {"train": counts, "test": counts}}  # fmt: skip
+               "dropped": {}, "splits": dict.fromkeys(("train", "dev", "test"), counts)}  # fmt: skip
     names = Names({"mine": "sst"}, {"net": "bilstm-tanh"}, {"att": "attention", "grad": "gradient"}, {"mine": {}})
     other = reproduction(
         Ran(replace(names, model_options={"net": {"hidden": 8}}), [summary], {"mine": {"net": "dev"}}, scored, agreed)
@@ -130,7 +130,7 @@ def test_a_model_that_did_not_run_on_a_dataset_has_no_rows():
     counts = {"texts": 1, "texts_per_class": {"negative": 1, "positive": 0}, "instances": 1,
               "instances_per_class": {"negative": 1, "positive": 0}, "mean_length": 1.0}  # fmt: skip
     summary = {"dataset": "mine", "classes": ["negative", "positive"], "vocabulary_size": 9, "partial": {},
-               "dropped": {}, "splits": {"train": counts, "test": counts}}  # fmt: skip
+               "dropped": {}, "splits": dict.fromkeys(("train", "dev", "test"), counts)}  # fmt: skip
     names = Names({"mine": "sst"}, {"net": "bilstm-tanh"}, {}, {"mine": {}})
     table = reproduction(Ran(names, [summary], {"mine": {"net": "dev"}}, pd.DataFrame([{**score, "value": 0.8}])))
     assert len(table) and table["model"].isna().all()

@@ -205,11 +205,13 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
     alike: dict[str, list[Declaration]] = {}
     for model in models:
         alike.setdefault(f"{model.pointer} {_example_options(model)}", []).append(model)
+    few = _with_few_steps(options)
     for same in alike.values():
-        ask = partial(_check_measure_on, measure, make=partial(_frozen, same[0]), instances=instances)
-        faults = list(ask(_with_few_steps(options), limits=declaration.range))
-        if faults and _with_few_steps(options) != options:
-            faults = list(ask(options, limits=declaration.range))
+        rest = partial(_frozen, same[0]), instances, declaration.range
+        faults = list(_check_measure_on(measure, few, *rest))
+        # A measure may ask for more steps than that.
+        if faults and few != options:
+            faults = list(_check_measure_on(measure, options, *rest))
         for fault in faults:
             told.setdefault(fault, []).extend(f"'{model.name}'" for model in same)
     for fault, names in told.items():

@@ -11,7 +11,7 @@ with job(snakemake):
     # Of the tables but the first the study may have none.
     tables = {name: getattr(paths, name) for name in ("performance", "agreement", "adversary", "faithfulness")}
     ran = Ran(
-        Names(params.datasets, params.models, params.measures, params.dataset_options, params.model_options),
+        Names(**params.names),
         [read_json(path) for path in paths.datasets],
         params.select_on,
         **{name: read_table(path, name).to_pandas() for name, path in tables.items() if path},

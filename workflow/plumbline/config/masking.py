@@ -1,7 +1,7 @@
 """Words masked by their importance and models trained anew (ROAR, Recursive ROAR): the variants that this makes of a
 dataset, and which models' importances each of them rests on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -54,10 +54,14 @@ class RoarEntry(Recipe):
     )
 
     @model_validator(mode="after")
-    def _levels_rise(self) -> Self:
+    def _each_once(self) -> Self:
         levels = self.levels or []
         if any(level < 1 for level in levels) or levels != sorted(set(levels)):
             raise ValueError("`levels` must be whole numbers of 1 or more that rise")
+        for key in ("strategies", "measures", "models", "datasets"):
+            named = getattr(self, key) or []
+            if len(set(named)) < len(named):
+                raise ValueError(f"`{key}` must name each once")
         return self
 
 
@@ -72,6 +76,11 @@ class Masked:
     level: int
     below: str
     positions: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether all words are masked, whatever the text."""
+        return self.unit == "relative" and self.level == ALL
 
     @property
     def masks(self) -> str:
@@ -138,16 +147,16 @@ def everything(random: str) -> Masked:
     return Masked(f"roar/relative/{random}/{ALL}", "relative", random, ALL, PLAIN)
 
 
-def positions_of(masked: Masked) -> Masked:
-    """The variant of which only the positions of masked words are left."""
-    return replace(masked, variant=f"{POSITIONS}{masked.variant}", positions=True)
+def _positions(levels: Iterable[Masked]) -> list[Masked]:
+    """The variants of which only positions are left; where everything is masked, none says anything."""
+    return [replace(one, variant=f"{POSITIONS}{one.variant}", positions=True) for one in levels if not one.whole]
 
 
 def masked_variants(unit: str, entry: RoarEntry, measures: Sequence[str], random: str) -> list[Masked]:
     """The variants of a dataset for a model with these measures, each once."""
     curves = [curve(strategy, unit, entry, measure, random) for strategy in entry.strategies for measure in measures]
     found = dict.fromkeys([*(one for levels in curves for one in levels), everything(random)])
-    return [*found, *(positions_of(one) for one in [_nothing(unit), *found])] if entry.leakage else list(found)
+    return [*found, *_positions([_nothing(unit), *found])] if entry.leakage else list(found)
 
 
 def _nothing(unit: str) -> Masked:
@@ -159,7 +168,7 @@ def points(unit: str, entry: RoarEntry, measures: Sequence[str], random: str) ->
     for strategy in entry.strategies:
         for measure in measures:
             levels = [_nothing(unit), *curve(strategy, unit, entry, measure, random)]
-            for one in [*levels, *map(positions_of, levels)] if entry.leakage else levels:
+            for one in [*levels, *_positions(levels)] if entry.leakage else levels:
                 yield Point(strategy, unit, measure, one.level, one.variant, one.positions)
         # Everything masked is what all curves are measured against, those of numbers of words too.
         yield Point(strategy, "relative", random, ALL, everything(random).variant)

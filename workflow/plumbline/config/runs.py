@@ -106,6 +106,10 @@ def list_runs(resolved: Resolved) -> Runs:
     masked, curves = _masked(resolved, sorted(cells), able)
     scored = {}
     for protocol in study.protocols:
+        if not study.explain:
+            raise PlumblineError(
+                f"`protocols.{protocol}` scores texts that are explained, and `explain` names no split."
+            )
         unscored = {model: _unscored(resolved, protocol, model, measures[model]) for model in study.models}
         small = _small_blocks(resolved, protocol)
         scored[protocol] = [cell for cell in sorted(cells) if not unscored[cell.model] and cell.seeds not in small]
@@ -141,7 +145,7 @@ def _masked(
     curves: dict[Cell, list[Point]] = {}
     random = baseline(resolved)
     for unit, entry in resolved.study.roar.items():
-        where, before = f"roar.{unit}", len(masked)
+        where, found = f"roar.{unit}", False
         for cell in cells:
             chosen = (entry.models is None or cell.model in entry.models) and not _given(resolved, cell.model)
             if not chosen or not (entry.datasets is None or cell.dataset in entry.datasets):
@@ -150,10 +154,11 @@ def _masked(
             measures = [random, *(measure for measure in asked if measure in able[cell.model] and measure != random)]
             if len(measures) < 2:
                 raise PlumblineError(f"`{where}`: model '{cell.model}' has no measure to mask by but '{random}'.")
+            found = True
             for one in masked_variants(unit, entry, measures, random):
                 masked[replace(cell, variant=one.variant)] = one
             curves.setdefault(cell, []).extend(points(unit, entry, measures, random))
-        if len(masked) == before:
+        if not found:
             raise PlumblineError(f"`{where}` names no model and dataset that go together.")
     return masked, curves
 

@@ -385,7 +385,7 @@ def sentence(error: ValidationError, prefix: str, known: type[BaseModel] | list[
     """The first fault of a validation as one sentence: the key, the value and what would be right."""
     fault = error.errors()[0]
     # pydantic adds the member of a union to the place.
-    location = [str(part) for part in fault["loc"] if not str(part).startswith(("literal[", "constrained-"))]
+    location = [str(part) for part in fault["loc"] if not str(part).startswith(("literal[", "constrained-", "[key]"))]
     if len(location) > 1 and location[-1] in ("int", "float", "str", "bool"):
         location = location[:-1]
     key = ".".join([prefix, *location] if prefix else location)

@@ -23,6 +23,8 @@ MEASURES = {
 SCORES = {"macro_F1_pct": "macro_f1", "micro_F1_pct": "accuracy", "accuracy_pct": "accuracy"}
 SIZES = {"train_size": "train", "validation_size": "dev", "test_size": "test"}
 FAITHFULNESS = "faithfulness"
+# From nothing masked in steps of 10% to everything.
+LEVELS = 11
 CORRECTED = "the correct integrated gradients, and so not judged: the published ones carry a factor i/k too many"
 # Two special tokens are counted with a text.
 SPECIALS = 2
@@ -66,13 +68,13 @@ def _faithfulness(line: pd.Series, dataset: str, model: str, ran: Ran) -> Iterat
     here &= (table["strategy"] == "recursive") & (table["unit"] == "relative") & (table["status"] == "ok")
     for _, row in table[here].iterrows():
         values = [float(value) for value in row["per_seed"]]
-        corrected = line["measure_a"] == "integrated-gradient"
-        yield Ours(
-            values,
-            None if corrected else _tolerance(line, values),
-            WIDENED,
-            CORRECTED if corrected else "",
-        )
+        notes = [CORRECTED] if line["measure_a"] == "integrated-gradient" else []
+        if row["n_levels"] != LEVELS:
+            notes.append(f"{row['n_levels']} levels in the place of {LEVELS}, and so not judged")
+        if ran.names.masking_target != "gold":
+            notes.append(f"explains the {ran.names.masking_target} class, and so not judged")
+        left_out = [] if pd.isna(row["reason"]) else [row["reason"]]
+        yield Ours(values, None if notes else _tolerance(line, values), WIDENED, "; ".join([*notes, *left_out]))
 
 
 def _tolerance(line: pd.Series, values: list[float]) -> float:

@@ -32,10 +32,21 @@ def _rows(study: Study, ran: Ran) -> Iterator[dict[str, Any]]:
                     options = ran.names.dataset_options.get(dataset, {})
                     wanted = study.data.get(kind, {})
                     ours = _unless(
-                        ours, "data", {name: options[name] for name in wanted if options[name] != wanted[name]}
+                        ours,
+                        "data",
+                        {name: options[name] for name in wanted.keys() & options if options[name] != wanted[name]},
                     )
+                    ours = _unless(ours, "a measure", _measure_options(line, ran.names))
                     ours = _unless(ours, "a model", ran.names.model_options.get(model, {}) if model else {})
                     yield _row(study, line, dataset, model, ours, ran)
+
+
+def _measure_options(line: pd.Series, names: Names) -> dict[str, Any]:
+    """The options of a line's measures that the config changed."""
+    kinds = [line.get("measure_a"), line.get("measure_b")]
+    # Of several entries of one measure the first is compared.
+    first = {kind: name for name, kind in reversed([*names.measures.items()]) if kind in kinds}
+    return {key: value for name in first.values() for key, value in names.measure_options.get(name, {}).items()}
 
 
 def _unless(ours: Ours, what: str, changed: Mapping[str, Any]) -> Ours:

@@ -27,6 +27,10 @@ class Names:
     dataset_options: Mapping[str, Mapping[str, Any]]
     # The options of each model that the config changed.
     model_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # Those of each measure, likewise.
+    measure_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # The class that masking explains.
+    masking_target: str = "gold"
 
 
 @dataclass(frozen=True)
