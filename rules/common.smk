@@ -464,6 +464,7 @@ def manifests():
         *cells("results/models/{cell}/attention.json", looking()),
         *(path.replace(".parquet", ".json") for cell in RUNS.cells for path in importances(cell)),
         *cells("results/models/{cell}/manifest.json", RUNS.masked),
+        *(["results/benchmarks/synthetic_roar.json"] if ROAR else []),
         *(path.replace(".parquet", ".json") for path in masking_by()),
         *(f"results/data/{dataset}/pieces/{model}/manifest.json" for dataset, model in in_pieces()),
         *(

@@ -46,6 +46,7 @@ rule report:
             {
                 **vars(cell),
                 "measures": RUNS.measures[cell.model],
+                "masked_by": list(dict.fromkeys(point.measure for point in RUNS.curves.get(cell, []))),
                 "attacked": cell in ATTACKED,
                 "rivals": [told_of(rival) for rival in rivals(cell)],
             }

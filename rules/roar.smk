@@ -121,6 +121,7 @@ rule synthetic_roar:
         parquet="results/tables/synthetic_roar.parquet",
         csv="results/tables/synthetic_roar.csv",
         latex="results/tables/synthetic_roar.tex",
+        manifest="results/benchmarks/synthetic_roar.json",
     log:
         "results/logs/synthetic_roar.log",
     benchmark:

@@ -29,7 +29,7 @@ def plain_bca(values: np.ndarray, confidence: float, resamples: int, seed: int) 
 
 
 @pytest.mark.parametrize("confidence", [0.95, 0.8])
-@pytest.mark.parametrize("size", [2, 3, 5, 9])
+@pytest.mark.parametrize("size", [3, 5, 9])
 def test_the_interval_is_efrons(size, confidence):
     for seed in range(5):
         values = np.random.default_rng([size, seed]).gamma(1.0, size=size)
@@ -52,7 +52,8 @@ def test_equal_values_are_certain_and_one_value_tells_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert mean_interval([0.3] * 5) == (0.3, 0.3)
-        assert mean_interval([0.3, 0.1 + 0.2]) == pytest.approx((0.3, 0.3), abs=1e-15)
+        assert mean_interval([0.3, 0.1 + 0.2, 0.3]) == pytest.approx((0.3, 0.3), abs=1e-15)
         assert np.isnan(mean_interval([0.3])).all() and np.isnan(mean_interval([])).all()
         assert np.isnan(mean_interval([0.1, np.nan, 0.4])).all() and np.isnan(mean_interval([0.1, np.inf])).all()
-        assert mean_interval([0.0, 1.0]) == (0, 1) and mean_interval([1.0, 1.0, 1.0, 1.0, 0.9])[1] == 1
+        assert np.isnan(mean_interval([0.0, 1.0])).all(), "two values tell next to nothing"
+        assert mean_interval([1.0, 1.0, 1.0, 1.0, 0.9])[1] == 1

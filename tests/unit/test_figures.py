@@ -255,3 +255,12 @@ def test_rules_that_read_what_comes_of_them_are_drawn_with_a_return() -> None:
     figure = rule_graph(dot)
     arrows = [patch for patch in figure.axes[0].patches if isinstance(patch, FancyArrowPatch)]
     assert [arrow.get_linestyle() not in ("-", "solid") for arrow in arrows] == [False] * 4 + [True]
+
+
+def test_circles_within_circles_are_all_turned_back() -> None:
+    """Masked texts are learned level by level: `retrain` reads what `attribute` made of it, and its own masks."""
+    names = enumerate(["all", "attribute", "retrain", "train"])
+    dot = "digraph {\n" + "".join(f' {number}[label = "{name}"];\n' for number, name in names)
+    dot += " 3 -> 1\n 1 -> 2\n 2 -> 1\n 2 -> 2\n 2 -> 0\n}"
+    assert turned_back(parse_dot(dot)) == [("retrain", "attribute"), ("retrain", "retrain")]
+    rule_graph(dot)

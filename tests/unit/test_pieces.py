@@ -53,6 +53,7 @@ def test_pieces_are_the_tokenisers(checkpoint, request, tmp_path):
     assert summary == {
         "checkpoint": folder,
         "mask_id": tokeniser.mask_token_id,
+        "unknown_id": tokeniser.unk_token_id,
         "vocabulary_size": len(tokeniser),
         "maximum": 64,
         "longest": max(map(len, columns["ids"])),
@@ -162,6 +163,6 @@ def test_a_checkpoint_that_is_not_there_is_told_in_a_sentence(tmp_path, monkeypa
         load_tokeniser("nobody/nothing-there")
     sentence = str(told.value)
     assert sentence.startswith("The checkpoint 'nobody/nothing-there' cannot be read (")
-    assert sentence.endswith("name a folder that holds it or an installed package that does.") and "\n" not in sentence
+    assert sentence.endswith("or it is not whole, and the hub did not give it.") and "\n" not in sentence
     with pytest.raises(PlumblineError, match="cannot be read"):
         load_tokeniser(str(tmp_path))

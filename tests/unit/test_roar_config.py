@@ -103,7 +103,6 @@ def test_everything_masked_is_made_once_whether_it_is_asked_for_or_not(strategy)
     asked = variants(strategies=[strategy], levels=[10, 100])
     assert below(asked) == below(variants(strategies=[strategy], levels=[10]))
     assert [one.variant for one in asked if one.level == 100] == [EVERYTHING]
-    assert below(variants(levels=[100])) == {EVERYTHING: "plain"}
 
 
 def test_a_study_of_both_units_has_everything_masked_once():
@@ -263,7 +262,7 @@ def test_nothing_plain_is_explained_where_no_split_is():
 
 
 def test_units_do_not_depend_on_their_order():
-    units = {"absolute": {"levels": [1]}, "relative": {"levels": [100]}}
+    units = {"absolute": {"levels": [1]}, "relative": {"levels": [50]}}
     turned = dict(reversed(units.items()))
     assert set(runs_of(roar=units).masked) == set(runs_of(roar=turned).masked)
 
@@ -418,7 +417,17 @@ def test_a_model_with_anothers_attention_is_passed_over_where_none_is_named():
     assert {cell.model for cell in runs.cells} == {"bilstm-softmax", "given"}
 
 
-@pytest.mark.parametrize("levels", [[100], [1, 50, 100], [7]])
+@pytest.mark.parametrize("levels", [[1, 50, 100], [7]])
 def test_percent_may_be_any_from_one_to_a_hundred_and_numbers_of_words_more(levels):
     assert {one.level for one in runs_of(roar={"relative": {"levels": levels}}).masked.values()} == {*levels, 100}
     assert 250 in {one.level for one in runs_of(roar={"absolute": {"levels": [250]}}).masked.values()}
+
+
+@pytest.mark.parametrize("levels", [[], [100]])
+def test_levels_of_nothing_or_of_everything_alone_are_refused(levels):
+    with pytest.raises(PlumblineError, match=r"^`roar\.relative\.levels` is \[.*\]; name at least one, below 100"):
+        runs_of(roar={"relative": {"levels": levels}})
+
+
+def test_an_empty_section_is_none():
+    assert not runs_of(roar=None, explain=["test"]).masked

@@ -10,6 +10,7 @@ from plumbline.conformance import check
 from plumbline.errors import PlumblineError
 from plumbline.registry import Registry
 from plumbline.store import read_table, write_table
+from plumbline.tables.bootstrap import mean_interval
 from plumbline.tables.export import write_everywhere
 from plumbline.tables.performance import performance
 from plumbline.tables.roar import (
@@ -104,20 +105,27 @@ def test_each_seed_against_its_own_random_curve():
         rows("random", RANDOM),
         rows("gradient", [0.95, 0.7, 0.6], 1),
         rows("random", higher, 1),
+        rows("gradient", HALF, 2),
+        rows("random", RANDOM, 2),
     )
     second = 5 / (50 * (0.35 + 0.2 + 0.2) / 2)
-    assert row["faithfulness"] == row["unclipped"] == pytest.approx((0.25 + second) / 2)
-    assert sorted([row["ci_low"], row["ci_high"]]) == pytest.approx(sorted([0.25, second]))
-    assert row[["floor", "floor_ci_low", "floor_ci_high"]].tolist() == pytest.approx([0.55, 0.5, 0.6])
-    assert row[["measure", "metric", "n_seeds", "n_levels", "status"]].tolist() == ["gradient", "macro_f1", 2, 3, "ok"]
+    assert row["faithfulness"] == row["unclipped"] == pytest.approx((0.25 + second + 0.5) / 3)
+    assert row["per_seed"] == pytest.approx([0.25, second, 0.5])
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx(mean_interval([0.25, second, 0.5]))
+    assert row[["floor", "floor_ci_low", "floor_ci_high"]].tolist() == pytest.approx(
+        [1.6 / 3, *mean_interval([0.5, 0.6, 0.5])]
+    )
+    assert row[["measure", "metric", "n_seeds", "n_levels", "status"]].tolist() == ["gradient", "macro_f1", 3, 3, "ok"]
     assert row["reason"] is None
 
 
 def test_seeds_are_clipped_before_their_mean():
     row = only(
-        rows("gradient", [0.9, 0.2, 0.5]), rows("random", RANDOM), rows("gradient", HALF, 1), rows("random", RANDOM, 1)
+        *(rows("gradient", [0.9, 0.2, 0.5], seed) for seed in (0, 2)),
+        *(rows("random", RANDOM, seed) for seed in (0, 1, 2)),
+        rows("gradient", HALF, 1),
     )
-    assert row["faithfulness"] == pytest.approx(0.75) and row["unclipped"] == pytest.approx(0.875)
+    assert row["faithfulness"] == pytest.approx(2.5 / 3) and row["unclipped"] == pytest.approx(3 / 3)
     assert row["ci_high"] == 1 and row["unclipped_ci_high"] == pytest.approx(1.25)
 
 
@@ -243,11 +251,17 @@ def test_a_point_without_scores_is_noticed(tmp_path):
 
 def test_means_of_points_leave_out_what_diverged():
     found = curve_rows(
-        pd.DataFrame([*rows("gradient", [0.9, np.nan, np.nan]), *rows("gradient", [0.7, 0.6, np.nan], 1)])
+        pd.DataFrame(
+            [
+                *rows("gradient", [0.9, np.nan, np.nan]),
+                *rows("gradient", [0.7, 0.6, np.nan], 1),
+                *rows("gradient", [0.8, 0.7, np.nan], 2),
+            ]
+        )
     )
-    assert found["n_seeds"].tolist() == [2, 1, 0] and found["level"].tolist() == LEVELS
-    assert found["value"].tolist() == pytest.approx([0.8, 0.6, np.nan], nan_ok=True)
-    assert found.loc[0, ["ci_low", "ci_high"]].tolist() == pytest.approx([0.7, 0.9])
+    assert found["n_seeds"].tolist() == [3, 2, 0] and found["level"].tolist() == LEVELS
+    assert found["value"].tolist() == pytest.approx([0.8, 0.65, np.nan], nan_ok=True)
+    assert found.loc[0, ["ci_low", "ci_high"]].tolist() == pytest.approx(mean_interval([0.9, 0.7, 0.8]), abs=1e-9)
     assert found.loc[1:, ["ci_low", "ci_high"]].isna().all(axis=None)
 
 

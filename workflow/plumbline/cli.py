@@ -16,7 +16,7 @@ def show_runs(config: Path) -> None:
     resolved = resolve(with_plugins_located(read_config(config), [Path(), config.parent]))
     runs = list_runs(resolved)
     for cell in [*runs.cells, *runs.adversaries]:
-        told = ", ".join(runs.measures.get(cell.model, []))
+        told = ", ".join(runs.measures.get(cell.model, [])) or "explained by no measure"
         if derived := resolved.derived.get(cell.model):
             reads = "adversary" if derived.adversary else "with the attention"
             told = f"{reads} of {derived.base}, seed {derived.base_seed}"

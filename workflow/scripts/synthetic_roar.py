@@ -6,7 +6,8 @@ from plumbline.job import job
 from plumbline.protocols.synthetic_roar import synthetic_check
 from plumbline.tables.export import write_everywhere
 
-with job(snakemake):
+with job(snakemake) as running:
     params = snakemake.params
     checks = [pd.DataFrame(synthetic_check(seed, params.train, params.test)) for seed in params.seeds]
     write_everywhere(snakemake.output, "synthetic_roar", pd.concat(checks, ignore_index=True))
+    running.manifest(rows=len(params.seeds))

@@ -31,7 +31,6 @@ class RoarEntry(Recipe):
     )
     levels: list[int] | None = Field(
         None,
-        min_length=1,
         description="How much is masked: percent of a text's words, by default 10 to 90 in steps of 10, or numbers of "
         "words, by default 1 to 10. Everything masked, which all measures share, is always among them.",
     )
@@ -113,6 +112,8 @@ def check_roar(resolved: "Resolved") -> None:
                     raise PlumblineError(f"`{where}.{key}` names '{word}'; {nearest(word, known)}")
         if unit == "relative" and max(entry.levels or [0]) > ALL:
             raise PlumblineError(f"`{where}.levels` holds {max(entry.levels or [])}; it is percent, 100 at most.")
+        if entry.levels is not None and not {*entry.levels} - {ALL if unit == "relative" else 0}:
+            raise PlumblineError(f"`{where}.levels` is {entry.levels}; name at least one, below 100 if it is percent.")
         if not baseline(resolved):
             raise PlumblineError(f"`{where}`: masking is compared with masking at random; add `random` to `measures`.")
         for model in entry.models or []:

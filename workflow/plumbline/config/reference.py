@@ -9,6 +9,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from plumbline.config.masking import RoarEntry
 from plumbline.config.recipes import Embedding, Preparation, Training
 from plumbline.config.study import (
     AdversaryEntry,
@@ -32,6 +33,7 @@ SECTIONS: list[tuple[type[BaseModel], str]] = [
     (ModelEntry, "`models.NAME`"),
     (Training, "`models.NAME.training`"),
     (AdversaryEntry, "`adversaries.NAME`"),
+    (RoarEntry, "`roar.relative` and `roar.absolute`"),
     (MeasureEntry, "`measures.NAME`"),
     (ProtocolEntry, "`protocols.NAME`"),
     (Compute, "`compute`"),
@@ -76,7 +78,8 @@ def _type_name(annotation: Any) -> str:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "section"
     entry = next(
-        (a for a in get_args(annotation) if isinstance(a, type) and issubclass(a, Entry | AdversaryEntry)), None
+        (a for a in get_args(annotation) if isinstance(a, type) and issubclass(a, Entry | AdversaryEntry | RoarEntry)),
+        None,
     )
     if entry:
         return "names"

@@ -185,7 +185,9 @@ class Study(BaseModel):
     @field_validator("datasets", "models", "adversaries", "roar", "measures", "protocols", mode="before")
     @classmethod
     def _names_alone(cls, value: Any) -> Any:
-        """A list of names, or a name with nothing behind it, means the defaults."""
+        """A list of names, or a name with nothing behind it, means the defaults; so does a section that is empty."""
+        if value is None:
+            return {}
         if isinstance(value, list):
             value = {name: {} for name in value}
         return {name: entry or {} for name, entry in value.items()} if isinstance(value, dict) else value

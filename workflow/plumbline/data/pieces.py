@@ -43,8 +43,9 @@ def reading(checkpoint: str) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         raise PlumblineError(
-            f"The checkpoint '{checkpoint}' cannot be read ({str(error).splitlines()[0].rstrip('.: ')}); where the hub "
-            "cannot be reached or does not have it, name a folder that holds it or an installed package that does."
+            f"The checkpoint '{checkpoint}' cannot be read ({str(error).splitlines()[0].rstrip('.: ')}); there is no "
+            f"folder of that name with a {CONFIG} and no such installed package, or it is not whole, and the hub did "
+            "not give it."
         ) from error
     finally:
         logging.set_verbosity(verbosity)

@@ -61,18 +61,26 @@ def parse_dot(text: str) -> nx.DiGraph:
 
 
 def turned_back(graph: nx.DiGraph) -> list[tuple[str, str]]:
-    """The edges that lead back to the rule at which their circle begins: a model may read another model.
+    """The edges that lead back to the rule at which their circle begins: a model may read another model, or the rule
+    itself one level below.
 
-    It is the one with the most before it outside the circle.
+    It is the one with the most before it outside the circle. What is left of a circle may hold another.
     """
-    found: list[tuple[str, str]] = []
-    for circle in nx.strongly_connected_components(graph):
-        outside = graph.subgraph(set(graph) - circle)
-        before = {rule: {p for p in graph.predecessors(rule) if p in outside} for rule in circle}
-        begun = {rule: len(ps.union(*(nx.ancestors(outside, p) for p in ps))) for rule, ps in before.items()}
-        first = max(sorted(circle), key=begun.__getitem__)
-        found += [(rule, first) for rule in graph.predecessors(first) if rule in circle]
+    left, found = graph.copy(), []
+    while not nx.is_directed_acyclic_graph(left):
+        back = [edge for circle in nx.strongly_connected_components(left) for edge in _closing(left, circle)]
+        left.remove_edges_from(back)
+        found += back
     return sorted(found)
+
+
+def _closing(graph: nx.DiGraph, circle: set[str]) -> list[tuple[str, str]]:
+    """The edges of a circle into the rule at which it begins."""
+    outside = graph.subgraph(set(graph) - circle)
+    before = {rule: {p for p in graph.predecessors(rule) if p in outside} for rule in circle}
+    begun = {rule: len(ps.union(*(nx.ancestors(outside, p) for p in ps))) for rule, ps in before.items()}
+    first = max(sorted(circle), key=begun.__getitem__)
+    return [(rule, first) for rule in graph.predecessors(first) if rule in circle]
 
 
 def layers_of(graph: nx.DiGraph) -> dict[str, int]:
@@ -184,7 +192,7 @@ def rule_graph(dot: str) -> Figure:
         axes.set_axis_off()
         for edge in layout.edges:
             _arrow(axes, [(layout.x[name], y[name]) for name in edge])
-        for ends in back:
+        for ends in (edge for edge in back if edge[0] != edge[1]):
             _return(axes, *((layout.x[rule] + layout.width[rule] / 2, y[rule]) for rule in ends))
         for rule in sorted(graph):
             _box(axes, rule, layout.x[rule], y[rule], layout.width[rule], final=not list(graph.successors(rule)))

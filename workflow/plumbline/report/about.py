@@ -71,18 +71,21 @@ def left_out(summaries: list[dict[str, Any]]) -> list[str]:
 def models_table(study: dict[str, Any], cells: list[dict[str, Any]]) -> Table:
     """Every model, what the config changed in it, and the measures that explain it."""
     rows = []
+    masked = any(cell.get("masked_by") for cell in cells)
     for name, entry in study["models"].items():
         of = [cell for cell in cells if cell["model"] == name]
         measures = of[0]["measures"] if of else []
+        masking = list(dict.fromkeys(measure for cell in of for measure in cell.get("masked_by", [])))
         rows.append(
             [
                 Cell(name if _kind(name, entry) == name else f"{name} ({_kind(name, entry)})"),
                 Cell(_settings(entry)),
                 Cell(", ".join(sorted({cell["dataset"] for cell in of})) or DASH),
                 Cell(", ".join(measures) or DASH),
+                *([Cell(", ".join(masking) or DASH)] if masked else []),
             ]
         )
-    columns = ["model", "set in the config", "datasets", "explained by"]
+    columns = ["model", "set in the config", "datasets", "explained by", *(["masked by"] if masked else [])]
     return Table("Models, what the config changed in them, and the measures that can explain each.", columns, rows)
 
 

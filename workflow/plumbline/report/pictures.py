@@ -67,8 +67,8 @@ KINDS = {
     "sparsity": Kind(
         "masking and retraining",
         "The share of a text’s importance that its most important words have together, by their number (left) and as a "
-        "percentage of the text (right); a line for each measure (Figures 5 and 6). Where a line rises early, few "
-        "words have most of the importance.",
+        "percentage of the text (right); a line for each measure (Madsen et al.’s Figures 5 and 6). Where a line rises "
+        "early, few words have most of the importance.",
     ),
     "faithfulness": Kind(
         "masking and retraining",
@@ -78,9 +78,9 @@ KINDS = {
     ),
     "synthetic-roar": Kind(
         "masking and retraining",
-        "Accuracy of a regression after so many features were removed, of which few are of use (Figure 3). Removal by "
-        "importances that are computed anew each time follows the truth, useful features first; by those of the first "
-        "fit it lags behind; worst is useless features first.",
+        "Accuracy of a regression after so many features were removed, of which few are of use (Madsen et al.’s Figure "
+        "3). Removal by importances that are computed anew each time follows the truth, useful features first; by "
+        "those of the first fit it lags behind; worst is useless features first.",
     ),
     "attefa-violins": Kind(
         "adversarial models",

@@ -124,5 +124,7 @@ def verdict(reproduction: pd.DataFrame) -> str:
         )
     judged = shown["within"].dropna()
     others = len(shown) - len(judged)
+    if judged.empty:
+        return f"None of {others} published numbers about this study's datasets can be judged; the notes say why."
     told = f"{int(judged.astype(bool).sum())} of {len(judged)} cells within tolerance"
     return f"{told}; {others} more could not be judged." if others else f"{told}."

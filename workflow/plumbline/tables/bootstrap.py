@@ -4,6 +4,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import bootstrap
 
+# The interval of two values would be from one to the other, which holds the mean in half of all cases.
+FEWEST = 3
 # Values that differ by less are the same: a mean of equal numbers may be off by its rounding.
 SMALLEST_SPREAD = 1e-12
 
@@ -13,11 +15,11 @@ def mean_interval(
 ) -> tuple[float, float]:
     """The BCa bootstrap interval of the mean of independent values, such as one per seed.
 
-    NaN for a single value, of which nothing is known, and where a value is not finite; without width where all values
-    are equal. Of few values it is too narrow: five of them cover the mean in clearly less than 95 % of cases.
+    NaN for fewer than FEWEST values, and where a value is not finite; without width where all values are equal. Of few
+    values it is too narrow: of normal ones, that of five holds the mean in 83 % of cases, that of three in 72 %.
     """
     sample = np.asarray(values, dtype=np.float64)
-    if len(sample) < 2 or not np.isfinite(sample).all():
+    if len(sample) < FEWEST or not np.isfinite(sample).all():
         return float("nan"), float("nan")
     if np.ptp(sample) < SMALLEST_SPREAD:
         return float(sample.min()), float(sample.max())

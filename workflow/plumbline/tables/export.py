@@ -43,14 +43,14 @@ LATEX_LAYOUT: dict[str, dict[str, Any]] = {
         "decimals": 3,
     },
     "roar": {
-        "keep": {"trained_on": "words", "metric": "accuracy"},
-        "index": ["dataset", "model", "strategy", "unit", "measure"],
+        "keep": {"trained_on": ["words"], "metric": ["accuracy", "macro_f1"]},
+        "index": ["dataset", "model", "strategy", "unit", "metric", "measure"],
         "columns": ["level"],
         "values": "value",
     },
     "faithfulness": {
         "keep": {"status": "ok"},
-        "index": ["dataset", "model", "strategy", "unit"],
+        "index": ["dataset", "model", "strategy", "unit", "metric"],
         "columns": ["measure"],
         "values": "faithfulness",
         "interval": ("ci_low", "ci_high"),
@@ -98,7 +98,7 @@ def latex(name: str, frame: pd.DataFrame) -> str:
     if layout is None:
         return _styled(frame.dropna(axis=1, how="all"))
     for column, value in layout["keep"].items():
-        frame = frame[frame[column] == value]
+        frame = frame[frame[column].isin(value if isinstance(value, list) else [value])]
     # Not all lines have all that spans them, such as a strength.
     keys = [*layout["index"], *layout["columns"]]
     frame = frame.assign(**{key: frame[key].astype(object).map(_short) for key in keys})
