@@ -210,3 +210,10 @@ def test_weights_go_once_nothing_needs_them(study):
     assert (here / "90/average-tanh/0-1/masks.parquet").exists()
     assert not (here / "90/average-tanh/0-1/weights.safetensors").exists()
     assert not (study / here.parent / "attention/90/average-tanh/0-1/attention.parquet").exists()
+
+
+def test_the_rules_are_drawn_whatever_circle_they_make(study):
+    changed(study, lambda config: config["roar"]["absolute"].pop("leakage"))
+    (study / "results/figures/rule-graph.svg").unlink()
+    done = run_snakemake(study, "results/figures/rule-graph.svg", "--cores", "2")
+    assert done.returncode == 0, done.stdout

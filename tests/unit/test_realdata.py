@@ -66,6 +66,15 @@ def test_sst_keeps_the_longest_sentences_by_default(treebank: Corpus) -> None:
     assert splits["test"]["instances_per_class"] == {"negative": 863, "positive": 863}
 
 
+def test_sst_filtered_before_cleaning_has_the_counts_and_length_of_recursive_roar() -> None:
+    corpus = sst(needed("sst/trees/train.txt"), 0, leaves_over=5)
+    splits = prepare(corpus, Preparation(), "sst").summary["splits"]
+    counts = {split: told["instances"] for split, told in splits.items()}
+    assert counts == {"train": 6579, "dev": 848, "test": 1776}
+    words = sum(told["mean_length"] * told["instances"] for told in splits.values())
+    assert round(words / sum(counts.values()) + 2) == 20
+
+
 def test_glove_covers_sst(treebank: Corpus) -> None:
     """The subset of 33,860 words that is at hand covers less than the whole file would."""
     raw = needed("vectors/glove.840B.300d.txt")
