@@ -22,6 +22,7 @@ from plumbline.figures.roar import (
     MARKERS,
     SYNTHETIC,
     TALLEST,
+    _seeds,
     bands,
     faithfulness_overview,
     pale_of,
@@ -423,3 +424,8 @@ def test_the_scripts_draw_what_is_asked(tmp_path: Path, monkeypatch: pytest.Monk
     asked = SimpleNamespace(input=SimpleNamespace(table="synthetic_roar.parquet"), output=["a.svg"])
     runpy.run_path(str(scripts / "synthetic_roar_figure.py"), {"snakemake": asked})
     assert len(drawn["['a.svg']"].axes) == 1
+
+
+@pytest.mark.parametrize(("seeds", "told"), [(1, "One seed."), (2, "too few for intervals"), (5, "95 % intervals")])
+def test_intervals_are_told_of_only_where_they_are_drawn(seeds: int, told: str) -> None:
+    assert told in _seeds(pd.DataFrame({"seed": range(seeds)}))

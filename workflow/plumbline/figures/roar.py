@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from plumbline.figures import style
 from plumbline.figures.classes import head
 from plumbline.figures.counterfactual import mark
-from plumbline.tables.bootstrap import mean_interval
+from plumbline.tables.bootstrap import FEWEST, mean_interval
 
 # The columns of published values, which are shares as ours are.
 PUBLISHED = ["dataset", "model", "measure", "value", "ci_low", "ci_high"]
@@ -168,7 +168,9 @@ def _measure_keys(measures: Sequence[str]) -> list[Line2D]:
 
 def _seeds(rows: pd.DataFrame) -> str:
     count = rows["seed"].nunique()
-    return f"Means of {count} seeds, with 95 % intervals." if count > 1 else "One seed."
+    if count < FEWEST:
+        return "One seed." if count == 1 else f"Means of {count} seeds, too few for intervals."
+    return f"Means of {count} seeds, with 95 % intervals."
 
 
 def _new_figure(width: float) -> Figure:

@@ -30,7 +30,9 @@ def faithfulness_table(faithfulness: pd.DataFrame) -> Table:
                 *(Cell(str(line[key]).replace("_", " ")) for key in CURVE),
                 numeric(line["n_seeds"], 0),
                 placed(*ours) if np.isfinite(ours[0]) else Cell(why, None, "faint"),
-                Cell("same", raw[0], "faint") if raw == ours else bracketed(*raw),
+                Cell("same", raw[0], "faint")
+                if np.isfinite(raw[0]) and np.array_equal(raw, ours, equal_nan=True)
+                else bracketed(*raw),
                 bracketed(*floor),
             ]
         )
@@ -38,7 +40,7 @@ def faithfulness_table(faithfulness: pd.DataFrame) -> Table:
         "Faithfulness: the area between the curve of a measure and that of masking at random, as a share of the area "
         "between random and nothing left. Mean over seeds with its 95\u00a0% interval, on an axis from −1 to 1, to "
         "which each seed is clipped; then unclipped; then the score with everything masked. Intervals are BCa "
-        "bootstraps over seeds; with five seeds or fewer they are too narrow."
+        "bootstraps over seeds; with five seeds or fewer they are too narrow, and of two there is none."
     )
     columns = [*CURVE, "seeds", "faithfulness", "unclipped", "everything masked"]
     return Table(caption, columns, rows, frozenset(range(6, len(columns))))
