@@ -1,5 +1,5 @@
 # Measures that take a few passes share a job, since starting one would take longer than they do. Models that have other
-# such measures get a rule of their own.
+# such measures get a rule of their own, and so does what masking asks: one measure, every split and the gold class.
 for name, measures, models in ATTRIBUTION:
 
     rule:
@@ -8,17 +8,22 @@ for name, measures, models in ATTRIBUTION:
         input:
             instances=texts,
             summary="results/data/{dataset}/dataset.json",
-            weights=f"results/models/{CELL}/weights.safetensors",
+            pieces=pieces,
+            weights=explained_weights,
+            masks=own_masks,
         output:
-            importances=[f"results/attributions/{CELL}/{measure}.parquet" for measure in measures],
+            importances=[
+                kept(f"results/attributions/{CELL}/{measure}.parquet", name == MASKING) for measure in measures
+            ],
             manifests=[f"results/attributions/{CELL}/{measure}.json" for measure in measures],
         log:
             f"results/logs/attribute/{CELL}/{measures[0]}.log",
         benchmark:
             f"results/benchmarks/attribute/{CELL}/{measures[0]}.tsv"
         wildcard_constraints:
+            variant=f"{UNMASKED}|{MASKED}" if name == MASKING else PLAIN,
             model=one_of(models),
-            measure=one_of(COSTLY),
+            measure=one_of(STUDY.measures if name == MASKING else COSTLY),
         retries: 1
         conda:
             ENVIRONMENT
@@ -31,9 +36,9 @@ for name, measures, models in ATTRIBUTION:
         params:
             model=pointer("model"),
             model_options=model_options,
-            measures=asked(measures),
+            measures=asked(measures, masking_options if name == MASKING else own_options),
             seeds=seeds,
-            splits=STUDY.explain,
+            splits=["train", "dev", "test"] if name == MASKING else STUDY.explain,
             code=code("attribute", "model", measures=measures),
         script:
             "../workflow/scripts/attribute.py"

@@ -4,7 +4,6 @@ import os
 import re
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 from snakemake.exceptions import WorkflowError
 
@@ -166,6 +165,10 @@ def code(script, *kinds, measures=()):
 COSTLY = [name for name in STUDY.measures if not RESOLVED.declarations["measure", name].cheap]
 
 
+# The rule that attributes what masking asks.
+MASKING = "attribute_masked"
+
+
 def attribution():
     """The rules that attribute: their names, the measures of one job and the models they are for.
 
@@ -181,10 +184,19 @@ def attribution():
         for shared in cheap.values():
             together.setdefault(tuple(shared), []).append(model)
     rules = [(f"attribute_together_{i + 1}", *found) for i, found in enumerate(together.items())]
-    return [("attribute", ["{measure}"], STUDY.models), *rules] if COSTLY else rules
+    alone = [*(["attribute"] if COSTLY else []), *([MASKING] if STUDY.roar else [])]
+    return [*((name, ["{measure}"], STUDY.models) for name in alone), *rules]
 
 
-def asked(measures, options=lambda name: RESOLVED.options["measure", name]):
+def own_options(measure):
+    return RESOLVED.options["measure", measure]
+
+
+def masking_options(measure):
+    return measure_options(RESOLVED, measure)
+
+
+def asked(measures, options):
     """Object and options of each measure of a job."""
 
     def of(wildcards):
@@ -321,11 +333,9 @@ def masked(wildcards):
 def masking(wildcards):
     """What a training's params hold of the words that are masked."""
     found = masked(wildcards)
-    return (
-        {}
-        if found is None
-        else dict(level=found.level, unit=found.unit, measure=found.measure, positions=found.positions)
-    )
+    if found is None:
+        return {}
+    return dict(level=found.level, unit=found.unit, measure=found.measure, positions=found.positions)
 
 
 def of_variant(wildcards, variant, file):
@@ -355,6 +365,7 @@ def importances_below(wildcards):
 
 
 def explained_weights(wildcards):
+    """The weights of the models that are explained; nothing is masked for those of the plain texts."""
     variant = PLAIN if wildcards.variant == UNMASKED else wildcards.variant
     return of_variant(wildcards, variant, "weights.safetensors")
 
@@ -377,9 +388,9 @@ def unmasked():
     ]
 
 
-def kept(path):
-    """An output that stays, unless the study would rather have the room."""
-    return path if STUDY.compute.keep_retrained else temp(path)
+def kept(path, retrained):
+    """An output that stays, unless it is of models trained anew and the study would rather have the room."""
+    return temp(path) if retrained and not STUDY.compute.keep_retrained else path
 
 
 def curve_points():
@@ -401,9 +412,13 @@ def curve_points():
     ]
 
 
+def cell_of(point):
+    return Cell(point["dataset"], point["variant"], point["model"], point["seeds"])
+
+
 def curve_cells():
     """The cells of all points, each once."""
-    return sorted({Cell(p["dataset"], p["variant"], p["model"], p["seeds"]) for p in curve_points()})
+    return sorted({cell_of(point) for point in curve_points()})
 
 
 def shown_masked():

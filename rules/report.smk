@@ -20,7 +20,7 @@ rule report:
         summaries=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
         instances=expand("results/data/{dataset}/plain/instances.parquet", dataset=STUDY.datasets),
         pieces=[f"results/data/{dataset}/pieces/{model}/instances.parquet" for dataset, model in in_pieces()],
-        masks=[of_variant(SimpleNamespace(**point), point["variant"], "masks.parquet") for point in shown_masked()],
+        masks=cells("results/models/{cell}/masks.parquet", map(cell_of, shown_masked())),
         predictions=cells("results/models/{cell}/predictions.parquet"),
         importances=[path for cell in RUNS.cells for path in importances(cell)],
         adversaries=cells(f"results/scores/{PROTOCOLS.get('adversarial_attention')}/{{cell}}.parquet", ATTACKED),

@@ -12,7 +12,7 @@ use rule train as retrain with:
         masks=masks_below,
     output:
         masks=f"results/models/{CELL}/masks.parquet",
-        weights=kept(f"results/models/{CELL}/weights.safetensors"),
+        weights=kept(f"results/models/{CELL}/weights.safetensors", True),
         history=f"results/models/{CELL}/history.parquet",
         predictions=f"results/models/{CELL}/predictions.parquet",
         manifest=f"results/models/{CELL}/manifest.json",
@@ -22,42 +22,6 @@ use rule train as retrain with:
         f"results/benchmarks/retrain/{CELL}.tsv"
     wildcard_constraints:
         variant=MASKED,
-
-
-rule attribute_masked:
-    input:
-        instances=texts,
-        summary="results/data/{dataset}/dataset.json",
-        pieces=pieces,
-        weights=explained_weights,
-        masks=own_masks,
-    output:
-        importances=[kept(f"results/attributions/{CELL}/{{measure}}.parquet")],
-        manifests=[f"results/attributions/{CELL}/{{measure}}.json"],
-    log:
-        f"results/logs/attribute_masked/{CELL}/{{measure}}.log",
-    benchmark:
-        f"results/benchmarks/attribute_masked/{CELL}/{{measure}}.tsv"
-    wildcard_constraints:
-        variant=f"{UNMASKED}|{MASKED}",
-    retries: 1
-    conda:
-        ENVIRONMENT
-    threads: 1
-    resources:
-        **COMPUTE,
-        gpu=1,
-        mem_mb=doubling(4000),
-        runtime=doubling(240),
-    params:
-        model=pointer("model"),
-        model_options=model_options,
-        measures=asked(["{measure}"], lambda name: measure_options(RESOLVED, name)),
-        seeds=seeds,
-        splits=["train", "dev", "test"],
-        code=code("attribute", "model", measures=["{measure}"]),
-    script:
-        "../workflow/scripts/attribute.py"
 
 
 rule roar:

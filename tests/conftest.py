@@ -13,6 +13,11 @@ SENTENCES = [
     "mary took the unbelievable football there",
 ]
 
+SMALL = {
+    "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
+    "initializer_range": 0.3,
+}  # fmt: skip
+
 
 def save_checkpoint(folder, config, tokeniser, **specials):
     """A whole checkpoint: the model of a config with random weights, and a tokeniser of at most 64 pieces a text."""
@@ -42,13 +47,9 @@ def tiny_checkpoint(tmp_path_factory):
     tokeniser.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
     config = RobertaConfig(
         vocab_size=tokeniser.get_vocab_size(),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
         max_position_embeddings=66,
         type_vocab_size=1,
-        initializer_range=0.3,
+        **SMALL,
     )
     names = ("cls_token", "pad_token", "sep_token", "unk_token", "mask_token")
     named = dict(zip(names, specials, strict=True))
@@ -73,12 +74,8 @@ def tiny_bert(tmp_path_factory):
     tokeniser.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     config = BertConfig(
         vocab_size=tokeniser.get_vocab_size(),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
         max_position_embeddings=64,
-        initializer_range=0.3,
+        **SMALL,
     )
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
     named = dict(zip(names, specials, strict=True))

@@ -15,10 +15,8 @@ from plumbline.tables.export import write_everywhere
 from plumbline.tables.performance import performance
 from plumbline.tables.roar import (
     area_between,
-    curve_rows,
     faithfulness,
     faithfulness_rows,
-    leakage_rows,
     roar_rows,
 )
 
@@ -238,7 +236,6 @@ def test_points_that_share_a_variant_have_its_scores_and_tables_can_be_written(t
     assert found["faithfulness"].tolist() == [0] and "1 of 2 seeds left out: random" in found["reason"].item()
     write_everywhere(paths, "faithfulness", found)
     write_everywhere(paths, "faithfulness", faithfulness_rows(stored[:0], {"sst": "accuracy"}, "random"))
-    assert len(leakage_rows(stored, {"sst": 0.5})) == 1
 
 
 def test_a_point_without_scores_is_noticed(tmp_path):
@@ -247,35 +244,3 @@ def test_a_point_without_scores_is_noticed(tmp_path):
     table = roar_rows([KEYS | {"measure": "gradient", "level": 10, "variant": "other"}], scores)
     with pytest.raises(PlumblineError, match="missing values"):
         write_everywhere(SimpleNamespace(parquet=tmp_path / "t", csv=tmp_path / "c"), "roar", table)
-
-
-def test_means_of_points_leave_out_what_diverged():
-    found = curve_rows(
-        pd.DataFrame(
-            [
-                *rows("gradient", [0.9, np.nan, np.nan]),
-                *rows("gradient", [0.7, 0.6, np.nan], 1),
-                *rows("gradient", [0.8, 0.7, np.nan], 2),
-            ]
-        )
-    )
-    assert found["n_seeds"].tolist() == [3, 2, 0] and found["level"].tolist() == LEVELS
-    assert found["value"].tolist() == pytest.approx([0.8, 0.65, np.nan], nan_ok=True)
-    assert found.loc[0, ["ci_low", "ci_high"]].tolist() == pytest.approx(mean_interval([0.9, 0.7, 0.8]), abs=1e-9)
-    assert found.loc[1:, ["ci_low", "ci_high"]].isna().all(axis=None)
-
-
-def test_leakage_is_the_accuracy_of_positions_beside_chance():
-    seen = {"trained_on": "positions", "metric": "accuracy"}
-    table = pd.DataFrame(
-        [
-            *rows("gradient", [0.5, 0.8, 0.5], **seen),
-            *rows("gradient", [0.5, 0.9, 0.5], 1, **seen),
-            *rows("gradient", [0.1] * 3, trained_on="positions"),
-            *GOOD[0],
-        ]
-    )
-    found = leakage_rows(table, {"sst": 0.55})
-    assert found["value"].tolist() == pytest.approx([0.5, 0.85, 0.5]) and found["chance"].tolist() == [0.55] * 3
-    none = leakage_rows(pd.DataFrame(GOOD[0]), {})
-    assert none.empty and set(none) == set(found)

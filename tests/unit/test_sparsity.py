@@ -11,8 +11,8 @@ from plumbline.tables.export import write_everywhere
 from plumbline.tables.sparsity import sparsity_rows, sparsity_table
 
 
-def by_top(scores: list[list[float]], published: bool = False) -> pd.Series:
-    rows = sparsity_rows([np.array(text, dtype=np.float32) for text in scores], published)
+def by_top(scores: list[list[float]]) -> pd.Series:
+    rows = sparsity_rows([np.array(text, dtype=np.float32) for text in scores])
     return pd.DataFrame(rows).set_index(["unit", "top"])["share"]
 
 
@@ -27,12 +27,6 @@ def test_shares_of_one_text_by_hand():
     assert share["relative"].tolist() == pytest.approx([0, 0, 0.4, 0.4, 0.7, 0.7, 0.7, 0.9, 0.9, 1.0])
     assert list(share["absolute"].index) == list(range(1, 11))
     assert list(share["relative"].index) == list(range(10, 101, 10))
-
-
-def test_the_published_code_takes_one_word_more_but_no_more_than_there_are():
-    share = by_top([[1, -4, 2, 3]], published=True)
-    assert share["relative"].tolist() == pytest.approx([0.4, 0.4, 0.7, 0.7, 0.9, 0.9, 0.9, 1.0, 1.0, 1.0])
-    assert share["absolute"].tolist() == by_top([[1, -4, 2, 3]])["absolute"].tolist()
 
 
 def test_ties_share_alike():

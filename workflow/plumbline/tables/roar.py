@@ -118,22 +118,3 @@ def _mean(name: str, values: pd.Series, prefix: str = "") -> dict[str, float]:
     """A mean over seeds under its name, and its interval."""
     low, high = mean_interval(values)
     return {name: float(values.mean()), f"{prefix}ci_low": low, f"{prefix}ci_high": high}
-
-
-def curve_rows(roar: pd.DataFrame) -> pd.DataFrame:
-    """The mean `value` of each point of each curve, with its interval, over the `n_seeds` that are defined."""
-    keys = [*CURVE, "trained_on", "metric", "level"]
-    points = [(key, values.dropna()) for key, values in roar.groupby(keys, observed=True)["value"]]
-    rows = [
-        dict(zip(keys, key, strict=True)) | {"n_seeds": len(values), **_mean("value", values)} for key, values in points
-    ]
-    return pd.DataFrame(rows, columns=[*keys, "n_seeds", "value", "ci_low", "ci_high"])
-
-
-def leakage_rows(roar: pd.DataFrame, chance: Mapping[str, float]) -> pd.DataFrame:
-    """How well the class is told by which words are masked and nothing else: mean accuracies as in `curve_rows`.
-
-    `chance` is the share of each dataset's most frequent class on test: above it, the masks give the class away.
-    """
-    seen = roar[(roar["trained_on"] == "positions") & (roar["metric"] == "accuracy")]
-    return curve_rows(seen).assign(chance=lambda rows: rows["dataset"].astype(str).map(chance))

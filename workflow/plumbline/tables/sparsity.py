@@ -15,27 +15,27 @@ PERCENT = np.arange(10, 101, 10)
 TOPS = [("absolute", int(top)) for top in WORDS] + [("relative", int(top)) for top in PERCENT]
 
 
-def shares(importances: np.ndarray, published: bool = False) -> np.ndarray:
+def shares(importances: np.ndarray) -> np.ndarray:
     """The share of a text's importance that its most important words have, for each of TOPS.
 
     The sign of an importance does not count. Q percent of n words are ⌊Q n / 100⌋ of them, possibly none. The code of
-    the study took one more (`published`). NaN where all importances are 0, one is not finite, or there are none.
+    the study took one more. NaN where all importances are 0, one is not finite, or there are none.
     """
     ordered = np.sort(np.abs(importances.astype(np.float64)))[::-1]
     n = len(ordered)
     running = np.concatenate([[0.0], np.cumsum(ordered)])
     if not np.isfinite(running[-1]) or running[-1] == 0:
         return np.full(len(TOPS), np.nan)
-    words = np.concatenate([WORDS, PERCENT * n // 100 + published])
+    words = np.concatenate([WORDS, PERCENT * n // 100])
     return running[np.minimum(words, n)] / running[-1]
 
 
-def sparsity_rows(scores: Sequence[np.ndarray], published: bool = False) -> list[dict[str, Any]]:
+def sparsity_rows(scores: Sequence[np.ndarray]) -> list[dict[str, Any]]:
     """Mean `share` over texts for each unit and `top`; `n` texts count, those whose importances tell nothing do not.
 
     scores: the importances of each text's words, specials left out.
     """
-    told = np.array([shares(importances, published) for importances in scores]).reshape(-1, len(TOPS))
+    told = np.array([shares(importances) for importances in scores]).reshape(-1, len(TOPS))
     told = told[~np.isnan(told[:, 0])]
     means = told.mean(0) if len(told) else np.full(len(TOPS), np.nan)
     return [
@@ -45,7 +45,7 @@ def sparsity_rows(scores: Sequence[np.ndarray], published: bool = False) -> list
 
 
 def sparsity_table(
-    cells: Iterable[Mapping[str, Any]], attributions: Iterable[pa.Table], split: str = "dev", published: bool = False
+    cells: Iterable[Mapping[str, Any]], attributions: Iterable[pa.Table], split: str = "dev"
 ) -> pd.DataFrame:
     """Rows of the table `sparsity`. Each cell names a dataset, a model and a measure, and has its table of scores."""
     rows = []
@@ -54,6 +54,6 @@ def sparsity_table(
         table = table.filter(pc.equal(table["split"].cast(pa.string()), split))
         seeds, scores = table["seed"].to_numpy(), ragged(table["scores"])
         for seed in np.unique(seeds):
-            found = sparsity_rows([scores[i] for i in np.flatnonzero(seeds == seed)], published)
+            found = sparsity_rows([scores[i] for i in np.flatnonzero(seeds == seed)])
             rows += [{**keys, "seed": int(seed), **row} for row in found]
     return pd.DataFrame(rows)
