@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from data import Task, evaluator, texts
+from data import evaluator, test_texts
 from timing import Row, seconds
 
 from plumbline.data.instances import Instances
@@ -66,7 +66,7 @@ def one_text_at_a_time(asked: Evaluator, instances: Instances, protocol: Adversa
 
 def rows(device: str, prepared: list[Path]) -> Iterator[Row]:
     """Both experiments, per text: at SST's sizes, or on the test texts of prepared datasets."""
-    for name, instances in _texts(prepared):
+    for name, instances in test_texts(prepared, MANY, 19):
         yield from _rows(f"per text, bilstm-tanh, {name}, {device}", instances, device)
 
 
@@ -84,11 +84,3 @@ def _rows(where: str, instances: Instances, device: str) -> Iterator[Row]:
     ours = seconds(lambda: protocol._seed(asked, instances)) / len(instances)
     what = f"adversarial attention, 2 epsilons, 5 adversaries, 500 steps, {where}"
     yield Row(what, plain, ours, f"{1 / plain:,.2f} → {1 / ours:,.0f} texts/s")
-
-
-def _texts(prepared: list[Path]) -> Iterator[tuple[str, Instances]]:
-    if not prepared:
-        yield f"{MANY} random texts of 19 words", texts(MANY, 19)
-    for folder in prepared:
-        task = Task.prepared(folder)
-        yield f"{task.name} ({len(task.splits['test'])} test texts)", task.splits["test"]

@@ -1,5 +1,6 @@
 """What the benchmarks run on: prepared datasets, or random texts of SST's sizes, and models of the studies' sizes."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,16 @@ class Task:
 
 def _sizes(train: int) -> dict[str, int]:
     return {"train": train, "dev": train // 8, "test": train // 4}
+
+
+def test_texts(prepared: list[Path], count: int, mean: int, most: int | None = None) -> Iterator[tuple[str, Instances]]:
+    """So many random texts, or the test texts of each prepared dataset, at most as many as it is said, with a name."""
+    if not prepared:
+        yield f"{count} random texts of {mean} words", texts(count, mean)
+    for folder in prepared:
+        task = Task.prepared(folder)
+        some = task.splits["test"].sampled(most, seed=0)
+        yield f"{task.name} ({len(some)} test texts)", some
 
 
 def evaluator(name: str, budget: int, device: str, words: int = WORDS) -> Evaluator:

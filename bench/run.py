@@ -2,8 +2,8 @@
 
     python bench/run.py [--only NAME ...] [--devices NAME ...] [--data FOLDER ...] [--epochs N]
 
-`--data` names prepared datasets, such as results/data/sst, for the training on a GPU; without it random texts of SST's
-sizes are used.
+`--data` names prepared datasets, such as results/data/sst, for attribution, counterfactual and the training on a GPU;
+without it random texts of SST's sizes are used.
 """
 
 import argparse
@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import adversary
+import attribution
 import counterfactual
+import flow
 import kendall
 import measures
 import memory
@@ -25,7 +27,9 @@ from timing import Row
 
 GROUPS = {
     "kendall": "kendall: rank correlations, half a minute",
+    "flow": "flow: maximum flows, a minute",
     "measures": "measures: leave-one-out and gradients, a minute or two",
+    "attribution": "attribution: LIME, integrated gradients and DeepLIFT against Captum, ten minutes on a CPU",
     "counterfactual": "counterfactual: permuted and adversarial attention, two minutes",
     "training": "training: a block of five seeds, a minute or two",
     "adversary": "adversary: nine seeds of adversaries, two minutes",
@@ -47,9 +51,13 @@ def rows(groups: list[str], devices: list[str], prepared: list[Path], epochs: in
     """All lines of the table."""
     if "kendall" in groups:
         yield from kendall.rows()
+    if "flow" in groups:
+        yield from flow.rows()
     for device in devices:
         if "measures" in groups:
             yield from measures.rows(device)
+        if "attribution" in groups:
+            yield from attribution.rows(device, prepared)
         if "counterfactual" in groups:
             yield from counterfactual.rows(device, prepared)
         if "training" in groups:
@@ -61,7 +69,7 @@ def rows(groups: list[str], devices: list[str], prepared: list[Path], epochs: in
 def main() -> None:
     """All benchmarks, one thread on the CPU; on a GPU too where there is one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", type=Path, default=[], help="prepared datasets for training on a GPU")
+    parser.add_argument("--data", nargs="+", type=Path, default=[], help="prepared datasets, where they are used")
     parser.add_argument("--epochs", type=int, default=8, help="epochs of the training on a GPU")
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="; ".join(GROUPS.values()))
     parser.add_argument("--devices", nargs="+", choices=["cpu", "cuda"], help="by default the CPU, and a GPU if any")

@@ -5,6 +5,7 @@ rule agreement_figures:
         summaries=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
     output:
         agreement_figures(),
+        latex=f"results/tables/{AGREEMENT}-matrices.tex",
     log:
         "results/logs/agreement_figures.log",
     conda:
@@ -12,6 +13,7 @@ rule agreement_figures:
     params:
         cells=[vars(cell) for cell in RUNS.scored[AGREEMENT]],
         plots=agreement_plots(),
+        datasets=list(STUDY.datasets),
         kinds={**kinds("measure"), **kinds("model")},
         code=code("agreement_figures"),
     script:

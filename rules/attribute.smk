@@ -39,6 +39,7 @@ for name, measures, models in ATTRIBUTION:
             measures=asked(measures, masking_options if name == MASKING else own_options),
             seeds=seeds,
             splits=["train", "dev", "test"] if name == MASKING else STUDY.explain,
+            sample=None if name == MASKING else STUDY.sample,
             code=code("attribute", "model", measures=measures),
         script:
             "../workflow/scripts/attribute.py"

@@ -517,9 +517,14 @@ def plots(protocol):
 
 
 def agreement_plots():
-    """Jain & Wallace's histograms and the matrix of all pairs per dataset and model, and their bars of differences."""
+    """Jain & Wallace's histograms and the matrix of all pairs per dataset and model, and their bars of differences;
+    Neely et al.'s matrices, all datasets of a model side by side."""
     whole = [dict(kind="mean-differences", stem="mean-differences")] if AGREEMENT else []
-    return [*plots("agreement"), *whole]
+    kind, scored = "correlation-matrices", RUNS.scored[AGREEMENT] if AGREEMENT else []
+    of_models = [
+        dict(kind=kind, model=model, stem=f"{kind}/{model}") for model in sorted({cell.model for cell in scored})
+    ]
+    return [*plots("agreement"), *of_models, *whole]
 
 
 def adversary_plots():

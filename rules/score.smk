@@ -37,6 +37,7 @@ for name, protocols in SCORING.items():
             measures=compared,
             seeds=seeds,
             splits=STUDY.explain,
+            sample=STUDY.sample,
             code=code("score", "model", "protocol"),
         script:
             "../workflow/scripts/score.py"

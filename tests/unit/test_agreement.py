@@ -79,7 +79,8 @@ def test_summary_by_hand():
         {
             "seed": [0] * count, "split": ["test"] * count, "instance": range(count), "predicted_class": [1] * count,
             "measure_a": ["a"] * count, "measure_b": ["b"] * count, "statistic": ["kendall"] * count,
-            "value": [0.1, 0.4, 0.7], "p_value": [0.5, 0.05, 0.01], "length": [9] * count, "status": ["ok"] * count,
+            "tokens": ["text"] * count, "value": [0.1, 0.4, 0.7], "p_value": [0.5, 0.05, 0.01],
+            "length": [9] * count, "status": ["ok"] * count,
             "reason": pa.nulls(count, pa.string()),
         }
     )  # fmt: skip
@@ -95,8 +96,11 @@ def test_more_than_three_classes_are_reported_together(tmp_path):
 
 
 def test_top_k_has_no_p_value_and_uses_the_studys_k(tmp_path):
-    rows = frame(Agreement(statistics=["top-k-fagin", "top-k-jain-wallace"]).score(example_explained(tmp_path)))
-    assert rows["p_value"].isna().all() and rows["value"].between(0, 1).all()
+    statistics = ["top-k-fagin", "top-k-jain-wallace", "top-k-neely"]
+    rows = frame(Agreement(statistics=statistics).score(example_explained(tmp_path)))
+    assert rows["p_value"].isna().all()
+    low = rows["statistic"].map({"top-k-fagin": 0, "top-k-jain-wallace": 0, "top-k-neely": -1})
+    assert rows["value"].between(low, 1).all() and (rows["value"] < 0).any()
     write_table(tmp_path / "s", "scores", Agreement(statistics=["top-k-fagin"]).score(example_explained(tmp_path)))
     assert Agreement().summarise(read_table(tmp_path / "s", "scores"))["significant_fraction"].isna().all()
 

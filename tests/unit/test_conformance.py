@@ -86,7 +86,10 @@ STEPPED = {
     "wrong": ("assert False, steps", ["on every model it fails with AssertionError: 50."]),
     "partial": (
         "assert not hasattr(evaluator.model, 'types'), 'no'",
-        ["on model 'minilm', 'roberta' it fails with AssertionError: no."],
+        [
+            "on model 'distilbert', 'minilm-song', 'distilbert-uniform', 'minilm-song-uniform', 'minilm', 'roberta' it "
+            "fails with AssertionError: no."
+        ],
     ),
 }
 
@@ -146,3 +149,86 @@ def test_broken_heads_are_noticed(name, tmp_path: Path):
     )
     faults = check("model", name, Registry([plugin]))
     assert f"The model '{name}': {complaint}" in faults, faults
+
+
+BROKEN_PAIRS = {
+    "sideless": (
+        "def forward(self, batch, embedded=None):",
+        "super().forward(batch, embedded)",
+        "has no `pair_embedded`",
+    ),
+    "deaf": (
+        "def forward(self, batch, embedded=None, pair_embedded=None):",
+        "super().forward(batch, embedded)",
+        "but the gradient to the word vectors of second texts is zero or not finite.",
+    ),
+    "stubborn": (
+        "def forward(self, batch, embedded=None, pair_embedded=None):",
+        "super().forward(batch, embedded, None if pair_embedded is None else 2 * pair_embedded)",
+        "it does not give for word vectors what it gives for the words.",
+    ),
+    "halved": (
+        "def forward(self, batch, embedded=None, pair_embedded=None):",
+        "(o := super().forward(batch, embedded, pair_embedded))._replace(pair_attention=o.pair_attention / 2)",
+        "its attention to the second text does not sum to 1.",
+    ),
+    "first": (
+        "def forward(self, batch, embedded=None, pair_embedded=None):",
+        "(o := super().forward(batch, embedded, pair_embedded))._replace(pair_attention=o.attention)",
+        "its `pair_attention` came as (12, 15), not [B, M].",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_PAIRS)
+def test_broken_readers_of_pairs_are_noticed(name, tmp_path: Path):
+    signature, body, complaint = BROKEN_PAIRS[name]
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "from plumbline.models.paired import SharedClassifier\nfrom plumbline.registry import model\n\n"
+        f'@model("{name}", provides=["gradient"], tasks=["inference"])\nclass Broken(SharedClassifier):\n'
+        f'    """Broken on purpose."""\n\n    {signature}\n        return {body}\n'
+    )
+    faults = check("model", name, Registry([plugin]))
+    assert any(complaint in fault for fault in faults), faults
+
+
+BROKEN_LAYERS = {
+    "flat": ("layers", "told.mean(2)", "came as (12, 2, 15, 15), not [B, layers, heads, T, T] with T = 15."),
+    "wide": ("readout", "told[:, 1:]", "its `readout` came as (12, 14), not [B, T] with T = 15."),
+    "doubled": ("layers", "2 * told", "a row of its `layers` does not sum to 1."),
+    "even": ("layers", "torch.full_like(told, 1 / 15)", "its `layers` has weight on padding."),
+    "padded": ("readout", "torch.full_like(told, 1 / told.shape[1])", "its `readout` has weight on padding."),
+    "mixed": (
+        "layers",
+        "told.flip(0) if len(told) > 1 else told",
+        "its `layers` depend on the padding or on the other",
+    ),
+    "crowded": ("readout", "told if len(told) > 1 else told.flip(1)", "its `readout` depends on the padding or on the"),
+    "short": ("vectors", "told[:, 1:]", "its `vectors` came as (12, 14, 16), not [B, T, d] with T = 15."),
+    "moved": ("vectors", "told + 0.1", "its `read` does not give for its `vectors` what it gives for the words."),
+    "crossed": ("vectors", "told if len(told) > 1 else told + 0.1", "its `vectors` depend on the padding or on the"),
+    "cut": ("read", "self(batch)", "the gradient of its `read` to its `vectors` is zero or not finite."),
+    "hooked": (
+        "read",
+        "(self.encoder.base_model.embeddings.register_forward_hook(lambda m, i, o: o + 0.1), told)[1]",
+        "it gives something else once `vectors` and `read` were called.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_LAYERS)
+def test_broken_layers_and_vectors_are_noticed(name, tmp_path: Path):
+    method, body, complaint = BROKEN_LAYERS[name]
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "import torch\nfrom plumbline.models.transformer import TransformerClassifier\n"
+        "from plumbline.registry import model\n\n"
+        f'@model("{name}", provides=["layers"], reads="pieces")\nclass Broken(TransformerClassifier):\n'
+        '    """Broken on purpose."""\n\n    def __init__(self, embedding, classes, *, checkpoint: str = ""):\n'
+        "        super().__init__(embedding, classes, checkpoint=checkpoint)\n\n"
+        f"    def {method}(self, batch, *rest):\n        told = super().{method}(batch, *rest)\n"
+        f"        return {body}\n"
+    )
+    faults = check("model", name, Registry([plugin]))
+    assert any(complaint in fault for fault in faults), faults

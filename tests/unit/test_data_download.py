@@ -347,6 +347,8 @@ def test_every_archive_is_well_formed() -> None:
 def test_the_archive_of_a_path() -> None:
     assert archive_of("sst/trees/dev.txt") is ARCHIVES["sst"]
     assert archive_of("./vectors/wiki.simple.vec") is ARCHIVES["wiki_simple"]
+    assert archive_of("vectors/wiki-news-300d-1M.vec") is ARCHIVES["wiki_news"]
+    assert archive_of("xnli/XNLI-1.0/xnli.test.tsv") is ARCHIVES["xnli"]
     assert archive_of("sst/trees/other.txt") is None
     assert ARCHIVES["imdb"].is_folder("imdb/aclImdb/train")
     assert not ARCHIVES["sst"].is_folder("sst/trees/dev.txt")

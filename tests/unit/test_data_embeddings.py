@@ -74,6 +74,30 @@ def test_words_without_a_vector(tmp_path: Path) -> None:
     assert rows["uniform"].std() == pytest.approx(0.1 / 12**0.5, abs=0.001)
 
 
+def test_words_without_a_vector_are_drawn_like_those_that_have_one(tmp_path: Path) -> None:
+    """One mean and one deviation over all numbers: 0.5 and 1.5 here, though the two dimensions differ in both."""
+    (tmp_path / "v.txt").write_text("good 1 2\nbad -2 1\nelsewhere 900 900\n")
+    words = [*SPECIALS, "good", "bad", *(f"rare{n}" for n in range(20000))]
+    recipe = Embedding(kind="file", path="v.txt", dimensions=2, missing="like-found")
+    matrix, record = embed(words, TOKENS, recipe, tmp_path)
+    assert matrix.dtype == np.float32 and record["missing"] == "like-found"
+    np.testing.assert_array_equal(matrix[[0, 5, 6]], [[0, 0], [1, 2], [-2, 1]])
+    drawn = np.delete(matrix, [0, 5, 6], axis=0)
+    np.testing.assert_allclose(drawn.mean(axis=0), 0.5, atol=0.05)
+    np.testing.assert_allclose(drawn.std(axis=0), 1.5, atol=0.05)
+    assert matrix[1:5].all(), "UNK is a word without a vector, and so are the other specials"
+    np.testing.assert_array_equal(matrix, embed(words, TOKENS, recipe, tmp_path)[0])
+    np.testing.assert_array_equal(second_vectors(matrix, recipe), matrix)
+
+
+def test_nothing_can_be_like_what_is_not_found(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("elsewhere 1 2\n")
+    with pytest.raises(PlumblineError, match=r"'like-found', but no word of the vocabulary has a vector that others"):
+        embed(WORDS, TOKENS, Embedding(kind="file", path="v.txt", dimensions=2, missing="like-found"), tmp_path)
+    matrix, _ = embed(WORDS, TOKENS, Embedding(kind="file", path="v.txt", dimensions=2), tmp_path)
+    assert matrix.shape == (len(WORDS), 2) and not matrix.any()
+
+
 def test_random_vectors_are_standard_normal_and_follow_the_seed(tmp_path: Path) -> None:
     words = [*SPECIALS, *(f"w{n}" for n in range(2000))]
     matrix, record = embed(words, TOKENS, Embedding(kind="random", dimensions=50, seed=3), tmp_path)
@@ -185,6 +209,7 @@ def test_damaged_files_are_refused_in_one_sentence(tmp_path: Path, content: str 
     ("name", "publisher"),
     [
         ("vectors/glove.840B.300d.txt", "the Stanford GloVe page, https://nlp.stanford.edu/projects/glove/"),
+        ("vectors/wiki-news-300d-1M.vec", "fastText, https://fasttext.cc/docs/en/english-vectors.html"),
         ("vectors/wiki.simple.vec", "fastText, https://fasttext.cc/docs/en/pretrained-vectors.html"),
         ("vectors/crawl-300d-2M.vec", "fastText, https://fasttext.cc/docs/en/english-vectors.html"),
         ("vectors/cc.en.300.vec", "fastText, https://fasttext.cc/docs/en/crawl-vectors.html"),

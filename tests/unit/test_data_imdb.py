@@ -7,6 +7,7 @@ import pytest
 from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import Corpus
 from plumbline.data.imdb import imdb, keras_words
+from plumbline.data.prepare import prepare
 from plumbline.errors import PlumblineError
 from plumbline.registry import Registry
 
@@ -126,3 +127,19 @@ def test_declared_preparation_is_a_recipe() -> None:
     recipe = Preparation(**declaration.preparation)
     assert (recipe.longer_than, recipe.minimum_document_frequency) == (6, 10)
     assert declaration.counts == {"train": 17212, "dev": 4304, "test": 4363}
+
+
+def test_reviews_of_more_than_240_words_are_dropped_by_the_recipe(tmp_path: Path) -> None:
+    folder = write(tmp_path) / "aclImdb"
+    (folder / "train/pos/2_9.txt").write_text("word " * 240)
+    (folder / "train/neg/9_1.txt").write_text("word " * 241)
+    declaration = Registry().get("dataset", "imdb-240")
+    assert declaration.counts == {"train": 17212, "dev": 4304, "test": 4363}
+    assert declaration.files == Registry().get("dataset", "imdb").files
+    prepared = prepare(imdb(tmp_path, 0), Preparation(**declaration.preparation), "imdb-240", declaration.counts)
+    assert max(told["longest"] for told in prepared.summary["splits"].values()) == 240
+    assert sum(prepared.summary["dropped"]["length filter"].values()) == 1
+    assert prepared.summary["partial"]["test"] == {"texts": 2, "published": 4363}
+    assert (declaration.training, declaration.pieces_training) == (
+        ({"batch_size": 64}, {"batch_size": 64, "learning_rate": 1e-5})
+    )

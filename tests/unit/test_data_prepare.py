@@ -123,6 +123,36 @@ def test_vocabulary_is_of_the_training_texts_before_the_length_filter() -> None:
     assert prepared.vocabulary["document_frequency"][5:] == [2, 0]
 
 
+def test_vocabulary_of_all_is_of_the_instances_of_every_split() -> None:
+    pairs = [Example(s, k, ["w", f"{s}{k}"], ["v", s]) for s in ("train", "dev", "test") for k in (0, 1)]
+    long = [Example(s, 0, ["w"] * 5 + ["long"], ["v"]) for s in ("train", "dev")]
+    read = Corpus([*pairs, *long], CLASSES)
+    prepared = prepare(read, Preparation(vocabulary_of="all", shorter_than=6), "words")
+    assert prepared.words[5:] == (
+        ["v", "w", "dev", "test", "train", "dev0", "dev1", "test0", "test1", "train0", "train1"]
+    )
+    assert prepared.vocabulary["document_frequency"][5:] == [6, 6, 2, 2, 2, 1, 1, 1, 1, 1, 1]
+    assert prepared.summary["splits"]["test"]["unknown_share"] == 0
+    frequent = prepare(read, Preparation(vocabulary_of="all", minimum_document_frequency=2), "words")
+    assert frequent.words[5:] == ["v", "w", "dev", "long", "test", "train"]
+    assert prepare(read, Preparation(), "words").words[5:] == ["v", "w", "train", "long", "train0", "train1"]
+
+
+def test_pairs_are_filtered_by_their_words_together() -> None:
+    lengths = [(3, 2), (1, 4), (2, 2), (4, 0), (5, 1), (2, 3)]
+    pairs = [
+        Example(s, k % 2, text(a), text(b + 1)) for s in ("train", "dev", "test") for k, (a, b) in enumerate(lengths)
+    ]
+    prepared = prepare(Corpus(pairs, CLASSES), Preparation(together_shorter_than=6), "pairs")
+    assert kept(prepared, "train") == kept(prepared, "test") == [2, 3]
+    both = prepare(Corpus(pairs, CLASSES), Preparation(together_shorter_than=7, longer_than=1), "pairs")
+    assert kept(both, "dev") == [0, 2, 3, 5] and both.summary["dropped"] == {
+        "length filter": {"train": 2, "dev": 2, "test": 2}
+    }
+    alone = prepare(all_splits([3, 3, 6, 5]), Preparation(together_shorter_than=6), "single")
+    assert kept(alone, "train") == [0, 1, 3], "a text without a second one has its own words only"
+
+
 def test_summary_counts_what_was_dropped_and_why() -> None:
     lengths = {"train": [6, 6, 0, 3, 6, 6], "dev": [6, 8], "test": [6, 6, 2]}
     read = corpus(lengths)
@@ -179,19 +209,25 @@ FAULTS: list[tuple[Corpus, dict[str, Any], str]] = [
         all_splits([4, 4]),
         {"longer_than": 5},
         "Dataset 'd', split 'train' holds no text with words after the length filter (more than 5 words): "
-        "widen `longer_than`, `shorter_than` or `open_bound`.",
+        "widen `longer_than`, `shorter_than`, `together_shorter_than` or `open_bound`.",
     ),
     (
         corpus({"train": [6, 6], "dev": [9, 6], "test": [6, 6]}),
         {"longer_than": 5, "shorter_than": 9},
         "Dataset 'd', split 'dev' holds no text of class 'negative' after the length filter (more than 5 words, "
-        "fewer than 9 words): widen `longer_than`, `shorter_than` or `open_bound`.",
+        "fewer than 9 words): widen `longer_than`, `shorter_than`, `together_shorter_than` or `open_bound`.",
     ),
     (
         corpus({"train": [6, 6, 7, 8], "dev": [6, 7, 6], "test": [6, 6]}),
         {"longer_than": 5, "open_bound": "drop-extreme"},
         "Dataset 'd', split 'dev' holds no text of class 'positive' after the length filter (more than 5 words, "
-        "open bounds drop the extreme): widen `longer_than`, `shorter_than` or `open_bound`.",
+        "open bounds drop the extreme): widen `longer_than`, `shorter_than`, `together_shorter_than` or `open_bound`.",
+    ),
+    (
+        all_splits([4, 4]),
+        {"together_shorter_than": 3},
+        "Dataset 'd', split 'train' holds no text with words after the length filter (together fewer than 3 words): "
+        "widen `longer_than`, `shorter_than`, `together_shorter_than` or `open_bound`.",
     ),
     (
         corpus({"train": [6, 6], "dev": [6, 6], "test": [6, 6]}),

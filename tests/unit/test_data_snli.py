@@ -57,6 +57,21 @@ def test_a_sentence_is_cleaned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert seen == ["A man  sits.", "He's 40.", "A man sits.", "Nobody sits."]
 
 
+def test_cased_words_are_as_they_stand(tmp_path: Path) -> None:
+    pytest.importorskip("spacy")
+    write(tmp_path)
+    corpus = snli(tmp_path, 0, tokens="cased")
+    assert corpus.dropped == {"no agreed label": {"train": 1, "dev": 1, "test": 1}}
+    man, forty = ["A", "man", "sits", "."], ["He", "'s", "40", "."]
+    assert corpus.examples[:3] == [
+        Example("train", 0, man, forty),
+        Example("train", 2, man, man),
+        Example("train", 1, ["Nobody", "sits", "."], forty),
+    ]
+    # A sentence that stands in many pairs is held once.
+    assert corpus.examples[0].pair is corpus.examples[2].pair
+
+
 @pytest.mark.parametrize(
     ("bad", "fault"),
     [
@@ -84,3 +99,15 @@ def test_declared_recipes() -> None:
     assert declaration.task == "inference"
     assert (recipe.minimum_document_frequency, recipe.embedding.path) == (3, "vectors/glove.840B.300d.txt")
     assert (training.epochs, training.batch_size, training.reduction, training.no_decay) == (25, 128, "mean", [])
+
+
+def test_declared_recipes_of_the_cased_pairs() -> None:
+    declaration, cleaned = (Registry().get("dataset", name) for name in ("snli-cased", "snli"))
+    assert (declaration.task, declaration.counts, declaration.files) == (cleaned.task, cleaned.counts, cleaned.files)
+    recipe = Preparation(**declaration.preparation)
+    assert (recipe.minimum_document_frequency, recipe.vocabulary_of) == (1, "all")
+    assert (recipe.embedding.path, recipe.embedding.missing) == ("vectors/wiki-news-300d-1M.vec", "like-found")
+    assert (declaration.training, declaration.pieces_training) == (
+        ({"batch_size": 64}, {"batch_size": 64, "learning_rate": 2e-5})
+    )
+    assert (declaration.options["tokens"].default, cleaned.options["tokens"].default) == ("cased", "cleaned")

@@ -54,6 +54,19 @@ def test_leaves_are_counted_before_anything_is_cleaned(tmp_path: Path) -> None:
     assert three.dropped["few leaves"] == dict.fromkeys(each, 2) and len(three.examples) == 6
 
 
+def test_raw_leaves_keep_their_case_and_signs(tmp_path: Path) -> None:
+    raw = write(tmp_path)
+    corpus = sst(raw, 0, tokens="raw")
+    assert corpus.examples[:4] == [
+        Example("train", 1, ["It", "'s", "good", "."]),
+        Example("train", 0, ["A", "-LRB-", "bad", "-RRB-", "film"]),
+        Example("train", 1, ["Great"]),
+        Example("train", 0, ["Not", "great"]),
+    ]
+    assert corpus.dropped == {"neutral": {"train": 1, "dev": 1, "test": 1}}
+    assert sst(raw, 0, leaves_over=4, tokens="raw").examples[0].tokens == ["A", "-LRB-", "bad", "-RRB-", "film"]
+
+
 def test_no_leaves_are_asked_for_unless_set(tmp_path: Path) -> None:
     pytest.importorskip("spacy")
     raw = write(tmp_path)
@@ -99,3 +112,19 @@ def test_declared_preparation_is_a_recipe() -> None:
     recipe = Preparation(**Registry().get("dataset", "sst").preparation)
     assert (recipe.longer_than, recipe.shorter_than, recipe.open_bound) == (5, None, "keep")
     assert (recipe.embedding.path, recipe.embedding.missing) == ("vectors/wiki.simple.vec", "zeros")
+
+
+def test_declared_recipes_of_the_raw_trees() -> None:
+    declaration, cleaned = (Registry().get("dataset", name) for name in ("sst-2", "sst"))
+    assert (declaration.files, declaration.licence, declaration.pointer) == (
+        (cleaned.files, cleaned.licence, cleaned.pointer)
+    )
+    assert (declaration.options["tokens"].default, cleaned.options["tokens"].default) == ("raw", "cleaned")
+    recipe = Preparation(**declaration.preparation)
+    assert (recipe.longer_than, recipe.shorter_than, recipe.minimum_document_frequency) == (None, None, 1)
+    assert recipe.vocabulary_of == "all"
+    assert (recipe.embedding.path, recipe.embedding.missing) == ("vectors/wiki-news-300d-1M.vec", "like-found")
+    assert (declaration.training, declaration.pieces_training) == (
+        ({"batch_size": 64}, {"batch_size": 64, "learning_rate": 1e-5})
+    )
+    assert (cleaned.training, cleaned.pieces_training) == ({}, {})

@@ -3,11 +3,11 @@
 import pytest
 
 pytest.importorskip("spacy")
-from plumbline.data.tokenise import clean, clean_treebank
+from plumbline.data.tokenise import clean, clean_treebank, words
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "expected"),
     [
         ("It's  a\n\tGOOD film.", ["it", "'s", "a", "good", "film", "."]),
         ("I can't wait", ["i", "ca", "n't", "wait"]),
@@ -16,12 +16,20 @@ from plumbline.data.tokenise import clean, clean_treebank
         ("", []),
     ],
 )
-def test_generic_cleaner(text: str, words: list[str]) -> None:
-    assert clean([text]) == [words]
+def test_generic_cleaner(text: str, expected: list[str]) -> None:
+    assert clean([text]) == [expected]
+
+
+def test_words_as_they_stand() -> None:
+    assert list(words(["It's  a\n\tGOOD film, of 1995.", "\u00a0 \n", "The end"])) == [
+        ["It", "'s", "a", "GOOD", "film", ",", "of", "1995", "."],
+        [],
+        ["The", "end"],
+    ]
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "expected"),
     [
         ("A -LRB- very -RRB- good film .", ["a", "very", "good", "film"]),
         ("It does n't work", ["it", "does", "n", "t", "work"]),
@@ -30,11 +38,11 @@ def test_generic_cleaner(text: str, words: list[str]) -> None:
         ("... -- !", []),
     ],
 )
-def test_treebank_cleaner(text: str, words: list[str]) -> None:
-    assert clean_treebank([text]) == [words]
+def test_treebank_cleaner(text: str, expected: list[str]) -> None:
+    assert clean_treebank([text]) == [expected]
 
 
 def test_texts_keep_their_order_and_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     texts = [f"text number {letter}" for letter in "abcdefghij" * 30]
-    assert [words[-1] for words in clean(texts)] == list("abcdefghij" * 30)
+    assert [cleaned[-1] for cleaned in clean(texts)] == list("abcdefghij" * 30)
     assert capfd.readouterr() == ("", "")

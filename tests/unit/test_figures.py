@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import seaborn as sns
 from matplotlib import pyplot, rcParams
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
@@ -15,6 +16,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from plumbline.errors import PlumblineError
 from plumbline.figures import style
 from plumbline.figures.agreement import kendall, matrices, measures_of, of_pair, tau_histogram, tau_matrix
+from plumbline.figures.correlations import correlation_matrices
 from plumbline.figures.differences import Roles, differences, mean_differences
 from plumbline.figures.intervals import interval
 from plumbline.figures.rule_graph import crossings, lay_out, layers_of, parse_dot, rule_graph, turned_back
@@ -131,6 +133,60 @@ def test_matrices_of_any_size_are_drawn(count: int) -> None:
     assert len([text for text in figure.axes[0].texts if "±" in text.get_text()]) == count * (count - 1)
 
 
+def agreed(
+    values: dict[tuple[str, str], float], dataset: str = "sst", tokens: str = "text", seeds: int = 2
+) -> pd.DataFrame:
+    """Rows of the table `agreement`, the value being the mean of every seed."""
+    rows = [
+        {"dataset": dataset, "variant": "plain", "model": "m", "seed": seed, "measure_a": a, "measure_b": b}
+        | {"statistic": "kendall", "tokens": tokens, "predicted_class": "all", "n": 401, "dropped": 0}
+        | {"mean": value, "std": 0.25, "significant_fraction": 0.0, "status": "ok"}
+        for (a, b), value in values.items()
+        for seed in range(seeds)
+    ]
+    return pd.DataFrame(rows, columns=ARTEFACTS["agreement"].schema.names)
+
+
+def test_correlations_of_all_datasets_stand_side_by_side_for_each_set_of_tokens() -> None:
+    known = [("sst", "texts", 0.9), ("sst", "all", -0.4), ("imdb", "texts", 0.1), ("imdb", "all", 0.0)]
+    frames = [agreed({**THREE, ("attention", "gradient"): value}, *keys) for *keys, value in known]
+    figure = correlation_matrices(pd.concat(frames), ["imdb", "sst", "absent"], "net")
+    titles = [panel.get_title(loc="left") for panel in figure.axes[:-1]]
+    assert titles == ["imdb, all words", "sst, all words", "imdb, all tokens", "sst, all tokens"]
+    for panel, value in zip(figure.axes, (0.1, 0.9, 0.0, -0.4), strict=False):
+        texts = [text.get_text() for text in panel.texts]
+        # By rows: gradient with attention, then leave-one-out with both; the spread of 401 texts of two seeds, ddof 1.
+        assert texts == [style.signed(value), "0.25", "0.10", "0.25", "0.50", "0.25"]
+        ground = np.asarray(panel.collections[0].get_array())
+        assert ground[0, 0] == pytest.approx(sns.color_palette("vlag", as_cmap=True)((value + 1) / 2))
+        assert ground[0, 1] == pytest.approx(1)
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["gradient", "leave-one-out"]
+    assert [label.get_text() for label in figure.axes[2].get_xticklabels()] == ["attention", "gradient"]
+    assert "over the texts of 2 seeds" in words(figure)
+
+
+def test_a_pair_without_correlation_has_a_dash_and_a_single_dataset_its_name() -> None:
+    lacking = {pair: value for pair, value in THREE.items() if pair != ("attention", "leave-one-out")}
+    figure = correlation_matrices(agreed(lacking, seeds=1), ["sst"], "net")
+    assert figure.axes[0].get_title(loc="left") == "sst" and len(figure.axes) == 2
+    assert [text.get_text() for text in figure.axes[0].texts] == ["0.20", "0.25", "–", "0.50", "0.25"]
+    assert "over the texts of one seed" in words(figure)
+    other = agreed(THREE).assign(statistic="pearson")
+    assert "No pair of measures" in words(correlation_matrices(other, ["sst"], "net"))
+
+
+@pytest.mark.parametrize("count", [2, 5, 12])
+@pytest.mark.parametrize("datasets", [1, 5])
+def test_all_words_of_correlation_matrices_are_inside_the_figure(count: int, datasets: int) -> None:
+    names = [f"a-measure-of-some-length-{i:02}" for i in range(count)]
+    frames = [agreed(dict.fromkeys(combinations(names, 2), 0.3), f"data-{i}") for i in range(datasets)]
+    figure = correlation_matrices(pd.concat(frames), [f"data-{i}" for i in range(datasets)], "net")
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()
+    assert min(box.x0, box.y0) > -0.02
+    assert box.x1 < figure.get_figwidth() + 0.02 and box.y1 < figure.get_figheight() + 0.02
+
+
 def test_differences_are_what_their_labels_say() -> None:
     frame = pd.concat(
         [
@@ -167,9 +223,11 @@ def test_nothing_to_draw_is_said_too() -> None:
 
 
 def test_only_defined_kendall_rows_are_read() -> None:
-    frame = taus(THREE).assign(statistic="kendall", status="ok", reason=None, p_value=0.5, length=9)
+    frame = taus(THREE).assign(statistic="kendall", tokens="text", status="ok", reason=None, p_value=0.5, length=9)
     frame.loc[frame["instance"] == 0, "status"] = "dropped"
     frame.loc[frame["instance"] == 1, "statistic"] = "pearson"
+    # Of several sets of tokens the fewest count.
+    frame = pd.concat([frame.assign(tokens="all", value=0.9), frame])
     read = kendall(pa.Table.from_pandas(frame, ARTEFACTS["scores"].schema, preserve_index=False))
     assert sorted(read["instance"].unique()) == list(range(2, TEXTS))
     assert len(of_pair(read, "leave-one-out", "gradient")) == 2 * (TEXTS - 2)

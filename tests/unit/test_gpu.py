@@ -6,7 +6,7 @@ import torch
 
 from plumbline.attribution.gradient import differentiable, gradient
 from plumbline.config.recipes import Training
-from plumbline.conformance import ANSWERS, example_instances, example_model
+from plumbline.conformance import ANSWERS, example_instances, example_model, reads_one_text
 from plumbline.models.batch import collate
 from plumbline.models.budget import ROWS, Budget, bytes_per_token
 from plumbline.models.evaluator import Evaluator
@@ -34,10 +34,11 @@ PAIRS = [
 def test_importances_are_the_same_on_both_devices(measure, model):
     declaration = REGISTRY.get("measure", measure)
     options = {name: option.default for name, option in declaration.options.items()}
-    instances = example_instances(40, splits=[*declaration.splits, "test"])
+    paired = not reads_one_text(REGISTRY.get("model", model))
+    instances = example_instances(40, paired=paired, splits=[*declaration.splits, "test"])
     scores = []
     for device in ("cpu", "cuda"):
-        evaluator = Evaluator(example_model(REGISTRY.get("model", model)), 0, 200, device)
+        evaluator = Evaluator(example_model(REGISTRY.get("model", model), paired=paired), 0, 200, device)
         scores.append(load(declaration.pointer)(evaluator, instances, **options).scores)
     for a, b in zip(*scores, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
@@ -45,18 +46,22 @@ def test_importances_are_the_same_on_both_devices(measure, model):
 
 @pytest.mark.parametrize("model", REGISTRY.names("model"))
 def test_predictions_are_the_same_on_both_devices(model):
+    paired = not reads_one_text(REGISTRY.get("model", model))
+    instances = example_instances(40, paired=paired)
     told = [
-        Evaluator(example_model(REGISTRY.get("model", model)), 0, 200, d).probabilities(INSTANCES)
+        Evaluator(example_model(REGISTRY.get("model", model), paired=paired), 0, 200, d).probabilities(instances)
         for d in ("cpu", "cuda")
     ]
     np.testing.assert_allclose(*told, atol=1e-5)
 
 
-ATTENTIVE = [model.name for model in REGISTRY.all("model") if "attention" in model.provides]
+ATTENTIVE = [model for model in REGISTRY.all("model") if "attention" in model.provides]
 
 
-@pytest.mark.parametrize("paired", [False, True])
-@pytest.mark.parametrize("model", ATTENTIVE)
+@pytest.mark.parametrize(
+    ("model", "paired"),
+    [(model.name, paired) for model in ATTENTIVE for paired in (False, True) if paired or reads_one_text(model)],
+)
 def test_counterfactual_attention_is_the_same_on_both_devices(model, paired):
     instances = example_instances(40, paired=paired)
     asked = [
@@ -82,7 +87,7 @@ def values(trained, metric):
     return [row["value"] for row in trained.history if (row["split"], row["metric"]) == (split, metric)]
 
 
-@pytest.mark.parametrize("model", REGISTRY.names("model"))
+@pytest.mark.parametrize("model", [model.name for model in REGISTRY.all("model") if reads_one_text(model)])
 def test_recorded_steps_do_what_ordinary_steps_do(model):
     # Exact arithmetic: some models make much of the last digits.
     training = Training(epochs=3, learning_rate=0.003, precision="float32")

@@ -1,5 +1,7 @@
 """Measures against closed forms, slow loops and planted features."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from plumbline.attribution.attention import attention
 from plumbline.attribution.gradient import gradient
 from plumbline.attribution.leave_one_out import all_but_one, leave_one_out, without_rounding
 from plumbline.attribution.random import random
-from plumbline.conformance import example_instances, example_model
+from plumbline.conformance import example_instances, example_model, reads_one_text
 from plumbline.data.instances import Instances, Texts
 from plumbline.models.batch import collate
 from plumbline.models.evaluator import Evaluator
@@ -16,11 +18,11 @@ from plumbline.registry import Registry
 
 REGISTRY = Registry()
 INSTANCES = example_instances(14)
-MODELS = REGISTRY.names("model")
+MODELS = [model.name for model in REGISTRY.all("model") if reads_one_text(model)]
 # Constant attention has nothing to detach.
 ATTENTIVE = [
     model.name
-    for model in REGISTRY.all("model")
+    for model in map(partial(REGISTRY.get, "model"), MODELS)
     if {"attention", "heads"} & set(model.provides) and not model.name.endswith("-uniform")
 ]
 MEASURES = {

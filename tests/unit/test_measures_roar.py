@@ -12,7 +12,7 @@ from plumbline.attribution.gradient import gradient
 from plumbline.attribution.integrated_gradient import along_the_way, integrated_gradient
 from plumbline.attribution.mutual_information import mutual_information
 from plumbline.attribution.random import random
-from plumbline.conformance import example_instances, example_model, whole_batch
+from plumbline.conformance import example_instances, example_model, reads_one_text, whole_batch
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import MASK
 from plumbline.errors import PlumblineError
@@ -21,7 +21,7 @@ from plumbline.registry import Registry, needed
 
 REGISTRY = Registry()
 INSTANCES, PAIRS = example_instances(14), example_instances(paired=True)
-MODELS = [declaration.name for declaration in REGISTRY.all("model") if "gradient" in declaration.provides]
+MODELS = [model.name for model in REGISTRY.all("model") if "gradient" in model.provides and reads_one_text(model)]
 # Single texts and pairs, whose models have five classes of which all but two are barred.
 CASES = [("bilstm-tanh", False), ("cnn-tanh", False), ("bag-of-words", False), ("bilstm-tanh", True)]
 

@@ -8,19 +8,29 @@ import torch
 from torch import nn
 
 from plumbline.attribution.attention import attention
-from plumbline.conformance import CLASSES, DIMENSIONS, WORDS, example_instances, example_model
+from plumbline.config.recipes import Training
+from plumbline.conformance import (
+    CLASSES,
+    DIMENSIONS,
+    WORDS,
+    example_instances,
+    example_model,
+    reads_one_text,
+    whole_batch,
+)
 from plumbline.data.instances import Texts
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import collate, plan
 from plumbline.models.classifier import AttentionClassifier, Head, Output
 from plumbline.models.encoders import GRU, BiLSTM, Transformer
 from plumbline.models.evaluator import Evaluator
+from plumbline.models.learner import parameter_groups
 from plumbline.protocols.adversarial_attention import AdversarialAttention
 from plumbline.protocols.permutation import permuted
 from plumbline.registry import Registry
 
 REGISTRY = Registry()
-MODELS = REGISTRY.names("model")
+MODELS = [model.name for model in REGISTRY.all("model") if reads_one_text(model)]
 INSTANCES = example_instances(20)
 
 
@@ -73,16 +83,19 @@ def numpy_gru(w, prefix, inputs):
     return np.array(outputs)
 
 
-def numpy_transformer(w, inputs, heads=4):
+def numpy_transformer(w, inputs, heads=4, prefix="encoder"):
+    """Hidden states, and the self-attention [heads, length, length] of each layer."""
+
     def linear(x, name):
-        return x @ w[f"encoder.{name}.weight"].T + w[f"encoder.{name}.bias"]
+        return x @ w[f"{prefix}.{name}.weight"].T + w[f"{prefix}.{name}.bias"]
 
     def norm(x, name):
         scaled = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
-        return scaled * w[f"encoder.{name}.weight"] + w[f"encoder.{name}.bias"]
+        return scaled * w[f"{prefix}.{name}.weight"] + w[f"{prefix}.{name}.bias"]
 
     hidden = linear(inputs, "linear")
     length, size = hidden.shape
+    told = []
     for t in range(length):
         for i in range(size // 2):
             angle = t / 10000 ** (2 * i / size)
@@ -90,14 +103,16 @@ def numpy_transformer(w, inputs, heads=4):
             hidden[t, size // 2 + i] += np.cos(angle)
     for layer in ("layers.0", "layers.1"):
         query, key, value = np.split(linear(norm(hidden, f"{layer}.norm"), f"{layer}.project"), 3, axis=1)
-        mixed = []
+        mixed, weights = [], []
         for part in np.split(np.arange(size), heads):
             scores = query[:, part] @ key[:, part].T / np.sqrt(len(part))
-            mixed.append(np.array([softmax(row) for row in scores]) @ value[:, part])
+            weights.append(np.array([softmax(row) for row in scores]))
+            mixed.append(weights[-1] @ value[:, part])
+        told.append(weights)
         hidden = hidden + linear(np.concatenate(mixed, axis=1), f"{layer}.join")
         inner = np.maximum(linear(norm(hidden, f"{layer}.feed.0"), f"{layer}.feed.1"), 0)
         hidden = hidden + linear(inner, f"{layer}.feed.3")
-    return norm(hidden, "norm")
+    return norm(hidden, "norm"), np.array(told)
 
 
 def numpy_encoder(w, kind, embedded):
@@ -109,7 +124,7 @@ def numpy_encoder(w, kind, embedded):
         back = read(w, "encoder.backwards", embedded[::-1])[::-1]
         return np.concatenate([ahead, back], axis=1)
     if kind == "transformer":
-        return numpy_transformer(w, embedded)
+        return numpy_transformer(w, embedded)[0]
     parts = []
     for i, width in enumerate((1, 3, 5, 7)):
         kernel, bias = w[f"encoder.convolutions.{i}.weight"], w[f"encoder.convolutions.{i}.bias"]
@@ -119,9 +134,16 @@ def numpy_encoder(w, kind, embedded):
     return np.concatenate(parts, axis=1)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name.endswith(("-tanh", "-dot", "-uniform"))])
-def test_classifier_equals_numpy(name):
-    encoder, attention = name.split("-")
+def sigmoid_classifiers():
+    """The models of one attention and one output, with the names of their encoder and attention."""
+    for declaration in REGISTRY.all("model"):
+        stated = {name: option.default for name, option in declaration.options.items()}
+        if declaration.attribute == "AttentionClassifier" and stated["output"] == "sigmoid":
+            yield declaration.name, stated["encoder"], stated["attention"]
+
+
+@pytest.mark.parametrize(("name", "encoder", "attention"), [*sigmoid_classifiers()])
+def test_classifier_equals_numpy(name, encoder, attention):
     model = example_model(REGISTRY.get("model", name)).eval()
     w = arrays(model)
     with torch.no_grad():
@@ -132,6 +154,54 @@ def test_classifier_equals_numpy(name):
         z = (alpha @ hidden) @ w["head.linear.weight"][0] + w["head.linear.bias"][0]
         np.testing.assert_allclose(output.attention[i, : len(ids)].numpy(), alpha, atol=1e-6)
         np.testing.assert_allclose(output.logits[i].numpy(), [-z / 2, z / 2], atol=1e-6)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_layers_of_the_small_transformer_equal_numpy(paired):
+    instances = example_instances(paired=paired)
+    model = example_model(REGISTRY.get("model", "transformer-tanh"), paired=paired).eval()
+    w = arrays(model)
+    with torch.no_grad():
+        batch = whole_batch(instances)
+        layers, readout, attention = model.layers(batch).numpy(), model.readout(batch), model(batch).attention
+    width = batch.ids.shape[1]
+    for i, ids in enumerate(instances.ids):
+        told = numpy_transformer(w, w["embedding.weight"][ids])[1]
+        own, rest = slice(len(ids)), slice(len(ids), None)
+        np.testing.assert_allclose(layers[i][:, :, own, own], told, atol=1e-6)
+        assert not layers[i][:, :, own, rest].any(), "no word looks at padding or at the second text"
+        if not paired:
+            assert torch.equal(readout, attention)
+            continue
+        seconds = instances.pair[i]
+        told = numpy_transformer(w, w["pair_embedding.weight"][seconds], prefix="pair_encoder")[1]
+        own = slice(width, width + len(seconds))
+        np.testing.assert_allclose(layers[i][:, :, own, own], told, atol=1e-6)
+        assert not layers[i][:, :, own, :width].any()
+        torch.testing.assert_close(readout[i, :width], attention[i] / 2)
+        torch.testing.assert_close(readout[i, own], torch.full((len(seconds),), 0.5 / len(seconds)))
+
+
+def test_only_transformers_have_layers():
+    batch = collate(INSTANCES.ids, INSTANCES.maskable)
+    with pytest.raises(
+        PlumblineError, match=r"^The encoder GRU has no layers of self-attention; set `encoder` to tran"
+    ):
+        example_model(REGISTRY.get("model", "gru-tanh")).layers(batch)
+    having = {model.name for model in REGISTRY.all("model") if "layers" in model.provides and model.reads == "words"}
+    assert having == {"transformer-tanh"}
+
+
+def test_the_song_trains_single_texts_otherwise():
+    for name in ("bilstm-song", "bilstm-song-uniform"):
+        declaration = REGISTRY.get("model", name)
+        training = Training(**declaration.training)
+        assert (training.epochs, training.patience, training.first_eligible_epoch) == (40, 5, 1)
+        assert (training.select_by, training.class_weights, training.reduction) == ("roc_auc", "none", "mean")
+        assert (training.optimiser, training.batching) == ("amsgrad", "length-noise")
+        assert declaration.tasks == ["classification"]
+        (group,) = parameter_groups(example_model(declaration), training)
+        assert group[1] == 1e-5, "every parameter decays"
 
 
 def test_sizes_of_the_study():

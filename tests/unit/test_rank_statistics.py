@@ -18,6 +18,7 @@ from plumbline.protocols.rank_statistics import (
     spearman,
     top_k_kendall_fagin,
     top_k_kendall_jain_wallace,
+    top_k_kendall_neely,
 )
 
 FloatArray = npt.NDArray[np.float64]
@@ -151,8 +152,8 @@ def test_chunking_does_not_change_results(monkeypatch: pytest.MonkeyPatch, budge
     scores = np.random.default_rng(4).integers(0, 8, size=(23, 3, 17)).astype(float)
 
     def results() -> list[FloatArray]:
-        distances = (top_k_kendall_jain_wallace(scores, 5), top_k_kendall_fagin(scores, 5))
-        return [*kendall_tau(scores), *distances]
+        top = (top_k_kendall_jain_wallace, top_k_kendall_fagin, top_k_kendall_neely)
+        return [*kendall_tau(scores), *(statistic(scores, 5) for statistic in top)]
 
     whole = results()
     monkeypatch.setattr(rank_statistics, "MEMORY_BUDGET_BYTES", budget)
@@ -223,6 +224,7 @@ def test_extreme_magnitudes_keep_their_order() -> None:
         warnings.simplefilter("error")
         assert kendall_tau(scores)[0][0, 0, 1] == 1
         assert top_k_kendall_fagin(scores, 4)[0, 0, 1] == 0
+        assert top_k_kendall_neely(scores, 4)[0, 0, 1] == 1
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -234,6 +236,7 @@ def test_extreme_magnitudes_keep_their_order() -> None:
         pearson,
         lambda scores: top_k_kendall_jain_wallace(scores, 3),
         lambda scores: top_k_kendall_fagin(scores, 3),
+        lambda scores: top_k_kendall_neely(scores, 3),
     ],
 )
 def test_non_finite_scores_raise(statistic: Callable[[FloatArray], object], bad: float) -> None:
@@ -251,6 +254,8 @@ def test_wrong_shapes_and_list_sizes_raise() -> None:
         top_k_kendall_fagin(np.ones((1, 2, 5)), 0)
     with pytest.raises(ValueError, match="k = 3 of 0"):
         top_k_kendall_jain_wallace(np.ones((1, 2, 0)), 3)
+    with pytest.raises(ValueError, match="k = 0 of 5"):
+        top_k_kendall_neely(np.ones((1, 2, 5)), 0)
 
 
 def top_items(scores: FloatArray, k: int) -> set[int]:
@@ -332,3 +337,57 @@ def test_top_k_distances_equal_slow_versions(
 def test_top_k_distances_by_hand(a: list[int], b: list[int], k: int, jain_wallace: float, fagin: float) -> None:
     assert top_k_kendall_jain_wallace([[a, b]], k)[0, 0, 1] == pytest.approx(jain_wallace, abs=1e-15)
     assert top_k_kendall_fagin([[a, b]], k)[0, 0, 1] == pytest.approx(fagin, abs=1e-15)
+
+
+def slow_neely(a: FloatArray, b: FloatArray, k: int) -> float:
+    """Pair by pair, with each vector's levels as a sorted list of its distinct scores."""
+
+    def listed(scores: FloatArray) -> list[int]:
+        highest = sorted(set(scores.tolist()), reverse=True)[:k]
+        return [item for item, score in enumerate(scores.tolist()) if score in highest]
+
+    pairs = {frozenset(pair) for pair in product(listed(a), listed(b)) if len(set(pair)) == 2}
+    cost = 0.0
+    for i, j in map(tuple, pairs):
+        by_a, by_b = np.sign(a[i] - a[j]), np.sign(b[i] - b[j])
+        if by_a * by_b == -1:
+            cost += 1
+        elif (by_a == 0) != (by_b == 0):
+            cost += 0.5
+    return 1 - 2 * cost / len(pairs) if pairs else 1.0
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (3, 5), (6, 6), (8, 1), (8, 3), (20, 5), (30, 10)])
+def test_top_k_correlation_equals_the_slow_version(n: int, k: int) -> None:
+    rng = np.random.default_rng(13)
+    related = rng.normal(size=(8, 1, n)) + 0.7 * rng.normal(size=(8, 3, n))
+    scores = np.concatenate([rng.normal(size=(8, 3, n)), related, np.round(related), np.maximum(related, 0)])
+    result = top_k_kendall_neely(scores, k)
+    expected = [[[slow_neely(a, b, k) for b in vectors] for a in vectors] for vectors in scores]
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(result, result.swapaxes(1, 2))
+    assert (np.diagonal(result, axis1=1, axis2=2) == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "k", "expected"),
+    [
+        pytest.param([1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1], 3, -1, id="reversed"),
+        pytest.param([1, 2, 3, 4, 5, 6, 7], [2, 4, 6, 8, 10, 12, 14], 1, 1, id="the-same-single-item"),
+        # Three levels are everything: of 21 pairs 8 are opposite and 10 tied in one.
+        pytest.param([1, 2, 3, 1, 1, 2, 2], [3, 2, 1, 2, 1, 2, 1], 3, 1 - 2 * (8 + 5) / 21, id="ties"),
+        # Items 1, 2, 5 and 6 against 0, 1, 3 and 5: of 13 pairs 8 are opposite and 4 tied in one.
+        pytest.param([1, 2, 3, 1, 1, 2, 2], [3, 2, 1, 2, 1, 2, 1], 2, 1 - 2 * (8 + 2) / 13, id="two-levels"),
+        # Item 2 against item 0.
+        pytest.param([1, 2, 3, 1, 1, 2, 2], [3, 2, 1, 2, 1, 2, 1], 1, -1, id="one-level"),
+        # A constant vector has one level: all three pairs are tied in it alone.
+        pytest.param([1, 1, 1], [3, 2, 1], 5, 0, id="constant"),
+    ],
+)
+def test_top_k_correlation_by_hand(a: list[int], b: list[int], k: int, expected: float) -> None:
+    assert top_k_kendall_neely([[a, b]], k)[0, 0, 1] == pytest.approx(expected, abs=1e-15)
+
+
+def test_top_k_correlation_of_all_items_without_ties_is_kendalls_tau() -> None:
+    scores = np.random.default_rng(14).normal(size=(4, 3, 15))
+    np.testing.assert_allclose(top_k_kendall_neely(scores, 15), kendall_tau(scores)[0], rtol=0, atol=1e-12)

@@ -17,6 +17,7 @@ from plumbline.data.imdb import imdb
 from plumbline.data.mock import opinion_words
 from plumbline.data.movie import movie
 from plumbline.data.prepare import prepare
+from plumbline.data.quora import quora
 from plumbline.data.snli import snli
 from plumbline.data.sst import sst
 from plumbline.registry import Registry
@@ -75,6 +76,17 @@ def test_sst_filtered_before_cleaning_has_the_counts_and_length_of_recursive_roa
     assert round(words / sum(counts.values()) + 2) == 20
 
 
+def test_raw_sst_has_all_leaves_of_the_trees_that_are_not_neutral() -> None:
+    corpus = sst(needed("sst/trees/train.txt"), 0, tokens="raw")
+    found = summary(corpus, "sst-2")
+    counts = {split: told["instances"] for split, told in found["splits"].items()}
+    assert counts == {"train": 6920, "dev": 872, "test": 1821}
+    assert found["dropped"] == {"neutral": {"train": 1624, "dev": 229, "test": 389}}
+    assert " ".join(corpus.examples[0].tokens[:6]) == "The Rock is destined to be"
+    leaves = {word for example in corpus.examples for word in example.tokens}
+    assert leaves >= {"-LRB-", "``", ",", "n't"} and found["vocabulary_size"] == len(leaves) + 5
+
+
 def test_glove_covers_sst(treebank: Corpus) -> None:
     """The subset of 33,860 words that is at hand covers less than the whole file would."""
     raw = needed("vectors/glove.840B.300d.txt")
@@ -118,6 +130,19 @@ def test_imdb_words_are_those_of_the_study(listed_reviews: Corpus) -> None:
     assert np.mean([len(example.tokens) for example in shorter]) == pytest.approx(179.650974554589, rel=1e-12)
     frequency = Counter(word for example in training for word in set(example.tokens))
     assert 4 + sum(count >= 10 for count in frequency.values()) == 14355
+
+
+def test_imdb_reviews_of_up_to_240_words(listed_reviews: Corpus) -> None:
+    """The study's 3482 test reviews need all training reviews: without the words of the long ones, seven more fit."""
+    training = needed("imdb/aclImdb/train") / "imdb/aclImdb/train"
+    reviews = sum(1 for _ in training.glob("*/*.txt"))
+    if reviews not in (25000, 21516):
+        pytest.skip("other training reviews are there")
+    found = summary(listed_reviews, "imdb-240")
+    counts = {split: told["instances"] for split, told in found["splits"].items()}
+    assert counts == {"train": 13427, "dev": 3318, "test": 3482 if reviews == 25000 else 3489}
+    assert found["dropped"]["length filter"]["train"] == 17212 - 13427 and found["partial"] == {}
+    assert [told["longest"] for told in found["splits"].values()] == [240] * 3
 
 
 def test_drawn_imdb_reviews_are_the_listed_ones(listed_reviews: Corpus) -> None:
@@ -191,3 +216,31 @@ def test_snli_has_the_published_counts() -> None:
             "contradiction": 183187,
             "entailment": 183416,
         }
+
+
+def test_cased_snli_has_the_pairs_of_the_cleaned_one_and_their_own_words() -> None:
+    raw = needed("snli/snli_1.0/snli_1.0_train.jsonl")
+    cased, cleaned = snli(raw, 0, tokens="cased"), snli(raw, 0)
+    found = summary(cased, "snli-cased")
+    assert [found["splits"][split]["instances"] for split in ("dev", "test")] == [9842, 9824]
+    assert per_class(found["splits"], "test") == {"neutral": 3219, "contradiction": 3237, "entailment": 3368}
+    assert set(found["partial"]) <= {"train"} and found["splits"]["test"]["unknown_share"] == 0
+    for ours, theirs in zip(cased.examples, cleaned.examples, strict=True):
+        assert (ours.split, ours.label, len(ours.tokens)) == (theirs.split, theirs.label, len(theirs.tokens))
+        assert all(b in ("qqq", a.lower()) for a, b in zip(ours.tokens, theirs.tokens, strict=True))
+    assert any(word[0].isupper() for word in cased.examples[0].tokens)
+
+
+def test_quora_has_the_published_counts_or_says_that_it_has_not() -> None:
+    corpus = quora(needed("quora/quora_duplicate_questions.tsv"), 0)
+    found = summary(corpus, "quora")
+    texts = [found["splits"][split]["texts"] for split in ("train", "dev", "test")]
+    if not found["partial"]:
+        assert texts == [323432, 40429, 40429]
+        return
+    assert texts == [len(corpus.examples) * share // 10 for share in (8, 1, 1)] and len(found["partial"]) == 3
+    kept = sum(told["instances"] for told in found["splits"].values())
+    assert kept + sum(sum(counts.values()) for counts in found["dropped"].values()) == len(corpus.examples)
+    # The 20,000 pairs at hand are balanced.
+    if len(corpus.examples) == 20000:
+        assert sum(example.label for example in corpus.examples) == 10000

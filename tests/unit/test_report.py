@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import random
 import re
 import shutil
 import subprocess
@@ -21,7 +22,7 @@ from plumbline.protocols.counterfactual import BINS
 from plumbline.registry import Registry
 from plumbline.report import about, adversary, agreement, counterfactual, published, tables
 from plumbline.report.build import Content, embedded, page
-from plumbline.report.examples import Block, Rival, choose_texts, collect, most_probable, taus
+from plumbline.report.examples import Block, Rival, Told, choose_texts, collect, common_tokens, most_probable, taus
 from plumbline.report.inputs import read_blocks, read_figures, read_tables
 from plumbline.report.manifest import manifest
 from plumbline.report.pictures import KINDS, order, picture, slim
@@ -39,18 +40,19 @@ HOSTILE = [
 ]
 CLASSES = ["negative", "<b>positive</b>"]
 MEASURES = ["attention", "gradient"]
-WHOLE = ["attefa-violins", "mean-differences", "rule-graph"]
+WHOLE = ["attefa-violins", "correlation-matrices", "mean-differences", "rule-graph"]
 BY_CELL = [kind for kind in KINDS if kind not in WHOLE]
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><circle id="a" r="4"/></svg>'
 
 
 class Elements(HTMLParser):
-    """All elements of a page, with their attributes, and the text of each script."""
+    """All elements of a page, with their attributes, the text of each script and all other text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.scripts: list[str] = []
+        self.text = ""
         self._in_script = False
         self.feed(html)
 
@@ -66,6 +68,8 @@ class Elements(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._in_script:
             self.scripts[-1] += data
+        else:
+            self.text += data
 
 
 def table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
@@ -98,7 +102,7 @@ def instances(texts: int = 6) -> pa.Table:
     rows = [
         {"split": "test", "instance": i, "label": i % 2, "tokens": ["<sos>", *HOSTILE], "ids": list(range(9))}
         | {"maskable": [False] + [True] * 8, "tokens_b": ["<sos>", "who", "<is>", "?", "<eos>"]}
-        | {"evidence": [False] * 7 + [True] * 2}
+        | {"maskable_b": [False, True, True, True, False], "evidence": [False] * 7 + [True] * 2}
         for i in range(texts)
     ]
     return table("instances", rows)
@@ -115,6 +119,7 @@ def agreement_frame() -> pd.DataFrame:
     rows = [
         {"dataset": "sst", "variant": "plain", "model": "bilstm-tanh", "seed": seed, "measure_a": "attention"}
         | {"measure_b": "gradient", "statistic": "kendall", "predicted_class": label, "n": 3, "dropped": 1}
+        | {"tokens": "text"}
         | {"mean": 0.2 + 0.2 * seed, "std": 0.1, "significant_fraction": 0.5, "status": "ok"}
         for seed in range(2)
         for label in ("0", "1", "all")
@@ -359,6 +364,27 @@ def test_agreement_is_gathered_over_seeds() -> None:
     assert agreement.overview(agreement_frame().assign(measure_a="random")) is None
 
 
+def ranked_twice() -> pd.DataFrame:
+    """Agreement over all tokens too, where it is .1 higher."""
+    frame = agreement_frame()
+    wider = frame.assign(tokens="all", mean=frame["mean"] + 0.1)
+    return pd.concat([wider, frame], ignore_index=True)
+
+
+def test_which_tokens_were_ranked_is_told_where_there_is_a_choice() -> None:
+    data = agreement.all_rows(ranked_twice(), {"sst": CLASSES})
+    # From the fewest to the most, whatever the order of the rows.
+    assert data["words"]["tokens"] == ["words of the text", "all tokens"] and list(data["titles"])[-1] == "tokens"
+    means = {(row[5], row[6]): row[7] for row in data["rows"]}
+    assert means == pytest.approx({(label, tokens): 0.3 + 0.1 * tokens for label in range(3) for tokens in range(2)})
+    shown = agreement.overview(ranked_twice())
+    assert shown is not None and shown.rows[0][2].text == "0.30 ± 0.10"
+    assert "Ranked are the words of the text." in shown.caption
+    one = agreement.overview(agreement_frame())
+    assert one is not None and "Ranked" not in one.caption
+    assert "tokens" not in agreement.all_rows(agreement_frame(), {"sst": CLASSES})["words"]
+
+
 def test_examples_are_spread_and_the_same_for_all_models() -> None:
     assert choose_texts(block().predictions, "test", 4) == choose_texts(block().predictions, "test", 4)
     chosen = choose_texts(block(texts=6).predictions, "test", 4)
@@ -373,11 +399,110 @@ def test_examples_are_spread_and_the_same_for_all_models() -> None:
 
 
 def test_tau_of_an_example() -> None:
-    up, down = np.arange(4.0), -np.arange(4.0)
-    assert taus([up, down, up], ["attention", "gradient", "mine"]) == {"attention": 1, "gradient": -1, "mine": 1}
-    assert taus([up, np.zeros(4)], ["attention", "gradient"])["gradient"] is None
-    assert taus([up[:1], down[:1]], ["attention", "gradient"]) == {"attention": None, "gradient": None}
-    assert taus([up, np.full(4, np.nan)], ["attention", "gradient"])["gradient"] is None
+    up, down, mine = np.arange(4.0), -np.arange(4.0), np.array([0.0, 1.0, 3.0, 2.0])
+    told = {"attention": Told(up), "gradient": Told(down), "mine": Told(mine)}
+    # τ is −1 of the first two, and of the last, in which one pair of six is turned round, ±4/6.
+    found = taus(told, "attention")
+    assert found == {
+        "ranked": "words of the text",
+        "mean": -0.333,
+        "tau": {"attention": [None, -0.167], "gradient": [-1, -0.833], "mine": [0.667, 0]},
+    }
+    # What has no order is left out of the means.
+    for nothing in (np.zeros(4), np.full(4, np.nan)):
+        found = taus(told | {"gradient": Told(nothing)}, "attention")
+        assert found["mean"] == 0.667 and found["tau"]["gradient"] == [None, None]
+        assert found["tau"]["mine"] == [0.667, 0.667]
+    found = taus({name: Told(one.scores[:1]) for name, one in told.items()}, "attention")
+    assert found["mean"] is None and found["tau"] == {name: [None, None] for name in told}
+    # The reference may have no scores of a text.
+    found = taus({name: told[name] for name in ("gradient", "mine")}, "attention")
+    assert found["mean"] == -0.667 and found["tau"]["mine"] == [None, -0.667]
+
+
+def test_all_tokens_are_ranked_that_every_measure_tells() -> None:
+    one = Told(np.array([1.0, 2.0]), np.array([3.0]), np.array([4.0, 5.0]))
+    other = Told(np.array([6.0, 7.0]), np.array([8.0]), np.array([9.0, 0.0]))
+
+    def ranked(*told: Told, specials: bool = False) -> tuple[str, list[list[float]]]:
+        tokens, scores = common_tokens(told, specials)
+        return tokens, scores.tolist()
+
+    assert ranked(one, other) == ("texts", [[1, 2, 3], [6, 7, 8]])
+    assert ranked(one, other, specials=True) == ("all", [[1, 2, 3, 4, 5], [6, 7, 8, 9, 0]])
+    words = ("text", [[1, 2], [6, 7]])
+    assert ranked(one, other._replace(pair=None), specials=True) == words
+    # One that tells of the text alone has its specials only.
+    first = other._replace(specials=np.array([9.0]))
+    assert ranked(one, first, specials=True) == ranked(one, other)
+    alone = [told._replace(pair=None) for told in (one, other)]
+    assert ranked(*alone) == words
+    assert ranked(*alone, specials=True) == ("all", [[1, 2, 4, 5], [6, 7, 9, 0]])
+
+
+def telling(given: Block, *measures: str) -> Block:
+    """The block, some of whose measures tell of the question and of special tokens too: of <sos>, and of the question's
+    own two."""
+    told = [
+        (name, importances if name not in measures else table("attributions", [row | EVERYWHERE for row in rows]))
+        for name, importances in given.importances
+        for rows in [importances.to_pylist()]
+    ]
+    return replace(given, importances=told)
+
+
+EVERYWHERE = {"scores": [0.0] * 7 + [0.5], "pair": [-1.0, 2.0, 0.25], "specials": [4.0, 0.0, 1.0]}
+
+
+def test_examples_tell_of_second_texts_and_special_tokens() -> None:
+    arguments: Any = ([summary()], {"sst": instances()}, "test", 4)
+    (example,) = collect([telling(block(), "gradient")], *arguments)
+    for told in example["models"]["bilstm-tanh"]["seeds"]["0"]:
+        assert told["pair"] == {"gradient": [-1, 2, 0.25]} and told["specials"] == {"gradient": [4, 0, 1]}
+        assert list(told["scores"]) == MEASURES and told["ranked"] == "words of the text"
+    (example,) = collect([telling(block(), *MEASURES)], *arguments)
+    told = example["models"]["bilstm-tanh"]["seeds"]["0"][0]
+    assert told["ranked"] == "words of both texts" and told["mean"] == told["tau"]["gradient"][0] == 1
+    (example,) = collect([telling(block(), *MEASURES)], *arguments, specials=True)
+    assert example["models"]["bilstm-tanh"]["seeds"]["0"][0]["ranked"] == "all tokens"
+    (example,) = collect([block()], *arguments)
+    assert not {"pair", "specials"} & set(example["models"]["bilstm-tanh"]["seeds"]["0"][0])
+
+
+def drawn(given: Block, count: int) -> Block:
+    """The block after each seed has explained its own sample of the six texts."""
+    kept = {seed: random.Random(seed).sample(range(6), count) for seed in (0, 1)}
+    told = [
+        (name, table("attributions", [row for row in rows.to_pylist() if row["instance"] in kept[row["seed"]]]))
+        for name, rows in given.importances
+    ]
+    return replace(given, importances=told)
+
+
+def test_only_texts_that_the_first_seed_has_drawn_are_shown() -> None:
+    sample = random.Random(0).sample(range(6), 3)
+    for count in (2, 4):
+        chosen = choose_texts(block().predictions, "test", count, 3)
+        assert set(chosen) <= set(sample) and len(chosen) == min(count, 3)
+    assert len(choose_texts(block().predictions, "test", 9, 100)) == 6
+    (example,) = collect([drawn(block(), 3)], [summary()], {"sst": instances()}, "test", 4, sampled=3)
+    seeds = example["models"]["bilstm-tanh"]["seeds"]
+    numbers = [text["number"] for text in example["texts"]]
+    assert numbers == sorted(sample) and all(list(told["scores"]) == MEASURES for told in seeds["0"])
+    both = set(random.Random(1).sample(range(6), 3))
+    assert {number for number, told in zip(numbers, seeds["1"], strict=True) if told["scores"]} == both & set(sample)
+    assert all("probable" in told and "adversaries" in told for told in seeds["1"])
+
+
+def test_a_measure_may_have_no_scores_of_a_text() -> None:
+    (attention, all_rows), (gradient, rows) = block().importances
+    some = rows.filter([row["instance"] != 4 for row in rows.to_pylist()])
+    lacking = replace(block(), importances=[(attention, all_rows), (gradient, some)])
+    (example,) = collect([lacking], [summary()], {"sst": instances()}, "test", 4)
+    explained = example["models"]["bilstm-tanh"]["seeds"]["1"]
+    told = {text["number"]: told for text, told in zip(example["texts"], explained, strict=True)}
+    assert list(told[4]["scores"]) == ["attention"] and not {"tau", "mean", "ranked"} & set(told[4])
+    assert list(told[5]["scores"]) == MEASURES and told[5]["tau"]["gradient"][0] == told[5]["mean"]
 
 
 def test_numbers_for_people() -> None:
@@ -473,6 +598,65 @@ def test_examples_are_drawn_from_text_alone(html: str, tmp_path: Path) -> None:
     assert [tag for tag, _ in tags].count("img") == 2 * len(BY_CELL) + len(WHOLE)
 
 
+def words_of(tags: list[tuple[str, dict[str, str | None]]]) -> list[list[dict[str, str | None]]]:
+    """The tokens of each line of the examples as they are drawn."""
+    lines: list[list[dict[str, str | None]]] = []
+    for _, attributes in tags:
+        classes = (attributes.get("class") or "").split()
+        if "measure" in classes:
+            lines.append([])
+        elif "word" in classes:
+            lines[-1].append(attributes)
+    return lines
+
+
+@pytest.mark.browser
+def test_second_texts_and_special_tokens_are_drawn_with_heat(content: Content, tmp_path: Path) -> None:
+    bare = replace(telling(block(), "gradient"), adversaries=None)
+    examples = collect([bare], [summary()], {"sst": instances()}, "test", 4, {"sst": "question"})
+    tags = opened(page(replace(content, examples=examples)), tmp_path, "#example/sst/bilstm-tanh/0").tags
+    attention, gradient = words_of(tags)
+    assert [("title" in word, "special" in (word["class"] or "")) for word in attention] == [(False, True)] + [
+        (True, False)
+    ] * 8
+    # <sos>, eight words, then <sos>, three words and <eos> of the question.
+    assert [word["title"] for word in gradient] == ["4", *["0"] * 7, "0.5", "0", "−1", "2", "0.25", "1"]
+    special = [i for i, word in enumerate(gradient) if "special" in (word["class"] or "")]
+    assert special == [0, 9, 13]
+    assert [i for i, word in enumerate(gradient) if "negative" in (word["class"] or "")] == [10]
+    assert len({word["data-position"] for word in gradient}) == 14
+    # One scale for all: <sos> has the whole colour, which the question's words come near by their share of it.
+    grounds = [re.findall(r"\d+", (word.get("style") or "").split(";")[0]) for word in gradient]
+    distance = [255 - int(ground[2]) if ground else 0 for ground in grounds]
+    paper = 255 - 0xFA
+    whole = distance[0] - paper
+    assert [round((d - paper) / whole, 2) if d else 0 for d in distance[9:]] == pytest.approx(
+        [0, 0.25, 0.5, 0.0625, 0.25], abs=0.02
+    )
+
+
+@pytest.mark.browser
+def test_a_seed_says_that_it_has_not_explained_a_text(content: Content, tmp_path: Path) -> None:
+    examples = collect([drawn(block(), 3)], [summary()], {"sst": instances()}, "test", 4, sampled=3)
+    html = page(replace(content, examples=examples))
+    lacking = next(n for n in random.Random(0).sample(range(6), 3) if n not in random.Random(1).sample(range(6), 3))
+    shown = {}
+    for seed in "01":
+        tags = opened(html, tmp_path, f"#example/sst/bilstm-tanh/{seed}/{lacking}")
+        shown[seed] = len(words_of(tags.tags)), "has not explained this text" in tags.text
+    # Two measures and two adversaries, of which that of a larger ε is found for all texts; those need no sample.
+    assert shown == {"0": (4, False), "1": (2, True)}
+
+
+@pytest.mark.browser
+def test_the_fewest_tokens_are_chosen_first(content: Content, html: str, tmp_path: Path) -> None:
+    once = opened(html, tmp_path, "").text
+    twice = opened(page(replace(content, agreement=ranked_twice())), tmp_path, "").text
+    assert "1 of 1 rows that match, 3 in all." in once and "1 of 1 rows that match, 6 in all." in twice
+    # The two words that may be chosen, and the caption of the small table.
+    assert "all tokens" not in once and twice.count("all tokens") == 1
+
+
 def test_figures_are_made_smaller_but_not_others() -> None:
     svg = """<?xml version="1.0"?>
 <svg width="9pt" height="9pt" viewBox="0 0 9 9">
@@ -512,7 +696,8 @@ def test_replaced_attention_is_summed_up() -> None:
 def test_examples_show_adversaries_second_texts_and_evidence(content: Content) -> None:
     (example,) = content.examples
     assert example["second"] == "question"
-    assert all(text["second"] == ["who", "<is>", "?"] and text["evidence"] == [7, 8] for text in example["texts"])
+    second = {"tokens": ["<sos>", "who", "<is>", "?", "<eos>"], "scored": [0, 1, 1, 1, 0]}
+    assert all(text["second"] == second and text["evidence"] == [7, 8] for text in example["texts"])
     explained = example["models"]["bilstm-tanh"]["seeds"]["1"]
     for text, told in zip(example["texts"], explained, strict=True):
         small, large = told["adversaries"]
@@ -532,7 +717,7 @@ def pieces(texts: int = 6) -> pa.Table:
     rows = [
         {"split": "test", "instance": i, "label": i % 2, "tokens": ["<s>", "Ġpie", "ces", "</s>"], "ids": [0, 7, 8, 2]}
         | {"maskable": [False, True, True, False], "tokens_b": [f"Ġwho{i}", "Ġis", "?", "</s>"]}
-        | {"evidence": [False, False, True, False]}
+        | {"maskable_b": [True, True, True, False], "evidence": [False, False, True, False]}
         for i in range(texts)
     ]
     return table("instances", rows)
@@ -548,18 +733,18 @@ def test_models_with_pieces_of_their_own_have_their_own_texts() -> None:
         4,
         pieces={("sst", "roberta"): pieces(), ("x", "y"): pieces()},
     )
-    assert all(text["tokens"][0] == "<sos>" and text["second"] == ["who", "<is>", "?"] for text in example["texts"])
+    assert all(text["tokens"][0] == text["second"]["tokens"][0] == "<sos>" for text in example["texts"])
     assert "texts" not in example["models"]["bilstm-tanh"]
     own = example["models"]["roberta"]["texts"]
     assert list(example["models"]["roberta"]["seeds"]) == ["0", "1"]
-    # The same texts in the same order, with what closes the second one left out and nothing else.
+    # The same texts in the same order.
     assert [text["number"] for text in own] == [text["number"] for text in example["texts"]]
     assert own[0] == {
         "number": own[0]["number"],
         "label": own[0]["number"] % 2,
         "tokens": ["<s>", "Ġpie", "ces", "</s>"],
         "scored": [0, 1, 1, 0],
-        "second": [f"Ġwho{own[0]['number']}", "Ġis", "?"],
+        "second": {"tokens": [f"Ġwho{own[0]['number']}", "Ġis", "?", "</s>"], "scored": [1, 1, 1, 0]},
         "evidence": [2],
     }
     (plain,) = collect(blocks, [summary()], {"sst": instances()}, "test", 4)

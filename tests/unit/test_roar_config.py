@@ -321,7 +321,7 @@ def test_the_published_study_has_as_many_models_and_importances_as_counted_by_ha
 def test_the_published_study_filters_texts_as_its_code_does():
     """More than five leaves of a tree; IMDB more than six words; diabetes all texts, by a test that is never true."""
     resolved = resolve(read_config(PUBLISHED))
-    assert resolved.options["dataset", "sst"] == {"leaves_over": 5}
+    assert resolved.options["dataset", "sst"] == {"leaves_over": 5, "tokens": "cleaned"}
     bounds = {name: (recipe.longer_than, recipe.shorter_than) for name, recipe in resolved.preparations.items()}
     assert bounds["sst"] == bounds["diabetes"] == bounds["snli"] == bounds["babi-1"] == (None, None)
     assert bounds["imdb"][0] == 6 and bounds["anemia"][1] == 4001

@@ -80,21 +80,33 @@ def test_damage_inside_the_pages_is_noticed(tmp_path: Path):
 def test_other_kind_or_version_is_refused(tmp_path: Path, monkeypatch):
     path = tmp_path / "a.parquet"
     store.write_table(path, "attributions", ROWS)
-    with pytest.raises(PlumblineError, match="holds 'attributions' version 1, not 'predictions' version 1"):
+    with pytest.raises(PlumblineError, match="holds 'attributions' version 2, not 'predictions' version 1"):
         store.read_table(path, "predictions")
-    newer = store.Artefact("attributions", 2, store.ARTEFACTS["attributions"].schema)
+    newer = store.Artefact("attributions", 3, store.ARTEFACTS["attributions"].schema)
     monkeypatch.setitem(store.ARTEFACTS, "attributions", newer)
-    with pytest.raises(PlumblineError, match="version 1, not 'attributions' version 2"):
+    with pytest.raises(PlumblineError, match="version 2, not 'attributions' version 3"):
         store.read_table(path, "attributions")
+
+
+def test_a_column_that_may_be_null_may_be_left_out_and_no_other(tmp_path: Path):
+    path = tmp_path / "a.parquet"
+    short = {name: values for name, values in ROWS.items() if name not in ("pair", "specials")}
+    store.write_table(path, "attributions", short)
+    assert store.read_table(path, "attributions")["pair"].null_count == 2
+    store.write_table(path, "attributions", pa.table(store.read_table(path, "attributions")).drop_columns(["pair"]))
+    assert store.read_table(path, "attributions")["pair"].null_count == 2
+    with pytest.raises(PlumblineError, match=r"its columns differ in pears, scores\."):
+        scoreless = {name: values for name, values in short.items() if name != "scores"}
+        store.write_table(path, "attributions", {**scoreless, "pears": [1, 2]})
 
 
 def test_foreign_columns_are_refused(tmp_path: Path):
     path = tmp_path / "a.parquet"
     table = pa.table({"seed": [1]}).replace_schema_metadata(
-        {"plumbline.artefact": "attributions", "plumbline.version": "1"}
+        {"plumbline.artefact": "attributions", "plumbline.version": "2"}
     )
     pq.write_table(table, path)
-    with pytest.raises(PlumblineError, match="does not have the columns of 'attributions' version 1"):
+    with pytest.raises(PlumblineError, match="does not have the columns of 'attributions' version 2"):
         store.read_table(path, "attributions")
 
 

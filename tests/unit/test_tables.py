@@ -86,7 +86,7 @@ def test_reproduction_puts_ours_beside_published():
     score = {"dataset": "mine", "variant": "plain", "model": "net", "split": "test", "metric": "f1"}
     scored = pd.DataFrame([{**score, "seed": 0, "value": 0.80}, {**score, "seed": 1, "value": 0.84}])
     tau = {"dataset": "mine", "variant": "plain", "model": "net", "measure_a": "att", "measure_b": "grad",
-           "statistic": "kendall", "predicted_class": "0", "significant_fraction": 0.2}  # fmt: skip
+           "statistic": "kendall", "tokens": "text", "predicted_class": "0", "significant_fraction": 0.2}  # fmt: skip
     agreed = pd.DataFrame([{**tau, "seed": 0, "mean": 0.30}, {**tau, "seed": 1, "mean": 0.26}])
     counts = {"texts": 3322, "texts_per_class": {"negative": 3310, "positive": 12}, "instances": 3035,
               "instances_per_class": {"negative": 3034, "positive": 1}, "mean_length": 18.7}  # fmt: skip

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from plumbline.config.recipes import Training
+from plumbline.conformance import reads_one_text
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import EOS, SOS
 from plumbline.models.block import build, trained_models
@@ -44,7 +45,7 @@ def train(name="average-tanh", seeds=(0, 1), **changes):
     return train_block(*pointer(name), VECTORS, True, SPLITS, 2, training, list(seeds), 4096)
 
 
-@pytest.mark.parametrize("name", [model.name for model in REGISTRY.all("model") if model.reads == "words"])
+@pytest.mark.parametrize("name", [m.name for m in REGISTRY.all("model") if m.reads == "words" and reads_one_text(m)])
 def test_every_model_learns_a_planted_word(name):
     _, _, predictions = train(name, seeds=[3], epochs=16, first_eligible_epoch=1, select_by="accuracy")
     test = np.array(predictions["split"]) == "test"

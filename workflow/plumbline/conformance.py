@@ -5,6 +5,7 @@ A new measure that passes gives one finite number per word, the same whatever th
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +26,7 @@ from plumbline.registry import PAIRED, Declaration, Kind, Registry, load, needed
 
 WORDS, DIMENSIONS, CLASSES, ANSWERS = 40, 8, 2, 5
 TOLERANCE = 1e-6
-# An option `steps` of a measure is so many here: what is checked does not depend on it, and time does.
+# An option `steps` or `samples` of a measure is so many here: what is checked does not depend on it, and time does.
 FEW_STEPS = 4
 
 
@@ -45,7 +46,8 @@ def example_instances(
         return Instances(split, instance, label, ids, maskable)
     questions = [random.integers(len(SPECIALS), WORDS, size=2 + i % 5).astype(np.int32) for i in range(count)]
     answers = [np.array([i % CLASSES, (i + 1 + i % 2) % ANSWERS], dtype=np.int32) for i in range(count)]
-    return Instances(split, instance, label, ids, maskable, questions, answers)
+    pair_words = [np.ones(len(question), dtype=bool) for question in questions]
+    return Instances(split, instance, label, ids, maskable, questions, answers, pair_words)
 
 
 def example_model(declaration: Declaration, seed: int = 0, paired: bool = False) -> Any:
@@ -97,9 +99,15 @@ def save_example_checkpoint(folder: str | Path) -> None:
     RobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
 
 
+def reads_one_text(declaration: Declaration) -> bool:
+    """Whether a model can do without second texts."""
+    return "classification" in declaration.tasks
+
+
 def whole_batch(instances: Instances) -> Batch:
     """All instances in one batch."""
-    return collate(instances.ids, instances.maskable, "cpu", instances.pair, instances.answers)
+    beside = instances.pair, instances.answers, instances.pair_maskable
+    return collate(instances.ids, instances.maskable, "cpu", *beside)
 
 
 def _documented(declaration: Declaration, *facts: str) -> Iterator[str]:
@@ -137,9 +145,10 @@ def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:
     instances = example_instances(paired=paired)
     model = example_model(declaration, paired=paired).eval()
     batch = whole_batch(instances)
+    singles = [whole_batch(instances.take([i])) for i in range(len(instances))]
     with torch.no_grad():
         together = model(batch)
-        alone = [model(whole_batch(instances.take([i]))).logits[0] for i in range(len(instances))]
+        alone = [model(single).logits[0] for single in singles]
     if together.logits.shape != (len(instances), ANSWERS if paired else CLASSES):
         yield f"its logits have shape {tuple(together.logits.shape)}, not [instances, classes]."
         return
@@ -155,11 +164,109 @@ def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:
     for part in ("attention", "heads"):
         if part in declaration.provides:
             yield from _check_attention(model, batch, together, part)
+    if getattr(together, "pair_attention", None) is not None:
+        yield from _check_pair_attention(together.pair_attention, batch)
     if "gradient" in declaration.provides:
-        embedded = model.embedding(batch.ids).detach().requires_grad_()
-        (slope,) = torch.autograd.grad(model(batch, embedded).logits.softmax(-1)[:, 1].sum(), embedded)
-        if not slope.isfinite().all() or not slope.abs().sum() > 0:
-            yield "it provides 'gradient', but the gradient to the word vectors is zero or not finite."
+        yield from _check_gradient(model, batch, together.logits)
+    if "layers" in declaration.provides:
+        yield from _check_layers(model, batch, singles)
+    if hasattr(model, "vectors"):
+        yield from _check_vectors(model, batch, singles, together.logits)
+
+
+def _check_pair_attention(weights: torch.Tensor, batch: Batch) -> Iterator[str]:
+    """Weights [B, M] over second texts."""
+    if batch.pair is None or weights.shape != batch.pair.ids.shape:
+        yield f"its `pair_attention` came as {tuple(weights.shape)}, not [B, M]."
+        return
+    yield from _check_weights(weights, batch.pair.attendable, "its attention to the second text")
+
+
+def _check_weights(weights: torch.Tensor, attendable: torch.Tensor, its: str) -> Iterator[str]:
+    """Weights [..., L] of words alone, which sum to 1. attendable: [..., L]."""
+    if not torch.allclose(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=TOLERANCE):
+        yield f"{its} does not sum to 1."
+    if weights.masked_fill(attendable, 0).abs().max() > 0:
+        yield f"{its} falls on special tokens or padding."
+
+
+def _check_gradient(model: Any, batch: Batch, logits: torch.Tensor) -> Iterator[str]:
+    """Gradients to the word vectors, those of second texts too."""
+    given = {"word vectors": model.embedding(batch.ids)}
+    if batch.pair is not None:
+        if "pair_embedded" not in signature(model.forward).parameters:
+            yield "it provides 'gradient', but its forward has no `pair_embedded`, the word vectors of second texts."
+            return
+        given["word vectors of second texts"] = getattr(model, "pair_embedding", model.embedding)(batch.pair.ids)
+    vectors = [part.detach().requires_grad_() for part in given.values()]
+    again = model(batch, *vectors).logits
+    if not torch.allclose(again, logits, atol=TOLERANCE):
+        yield "it does not give for word vectors what it gives for the words."
+    for name, slopes in zip(given, _slopes(again, vectors), strict=True):
+        if not slopes.isfinite().all() or not slopes.abs().sum() > 0:
+            yield f"it provides 'gradient', but the gradient to the {name} is zero or not finite."
+
+
+def _slopes(logits: torch.Tensor, vectors: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """The gradient of one class's probability; 0 to vectors that have no part in it."""
+    output = logits.softmax(-1)[:, 1].sum()
+    return torch.autograd.grad(output, vectors, allow_unused=True, materialize_grads=True)
+
+
+def _all_present(batch: Batch) -> torch.Tensor:
+    """What is no padding [B, T], of texts and of the second texts after them."""
+    return batch.present if batch.pair is None else torch.cat([batch.present, batch.pair.present], dim=1)
+
+
+@torch.no_grad()
+def _check_layers(model: Any, batch: Batch, singles: list[Batch]) -> Iterator[str]:
+    """Self-attention [B, layers, heads, T, T] and the weights [B, T] with which the last layer is read."""
+    present = _all_present(batch)
+    count, width = present.shape
+    layers, readout = model.layers(batch), model.readout(batch)
+    if layers.dim() != 5 or layers.shape[0] != count or layers.shape[-2:] != (width, width):
+        yield f"its `layers` came as {tuple(layers.shape)}, not [B, layers, heads, T, T] with T = {width}."
+        return
+    if readout.shape != present.shape:
+        yield f"its `readout` came as {tuple(readout.shape)}, not [B, T] with T = {width}."
+        return
+    rows = layers.movedim(3, 1)[present]
+    keys = present[:, None].expand(-1, width, -1)[present][:, None, None]
+    for name, weights, there in (("layers", rows, keys), ("readout", readout, present)):
+        if not torch.allclose(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=TOLERANCE):
+            yield f"a row of its `{name}` does not sum to 1."
+        if weights.masked_fill(there, 0).abs().max() > 0:
+            yield f"its `{name}` has weight on padding."
+    for i, single in enumerate(singles):
+        own = present[i]
+        if not torch.allclose(layers[i][..., own, :][..., own], model.layers(single)[0], atol=TOLERANCE):
+            yield "its `layers` depend on the padding or on the other texts of the batch."
+            return
+        if not torch.allclose(readout[i, own], model.readout(single)[0], atol=TOLERANCE):
+            yield "its `readout` depends on the padding or on the other texts of the batch."
+            return
+
+
+def _check_vectors(model: Any, batch: Batch, singles: list[Batch], logits: torch.Tensor) -> Iterator[str]:
+    """Vectors [B, T, d] from which `read` tells what the words give."""
+    present = _all_present(batch)
+    vectors = model.vectors(batch).detach().requires_grad_()
+    if vectors.shape[:2] != present.shape:
+        yield f"its `vectors` came as {tuple(vectors.shape)}, not [B, T, d] with T = {present.shape[1]}."
+        return
+    again = model.read(batch, vectors).logits
+    if not torch.allclose(again, logits, atol=TOLERANCE):
+        yield "its `read` does not give for its `vectors` what it gives for the words."
+    (slopes,) = _slopes(again, [vectors])
+    if not slopes.isfinite().all() or not slopes.abs().sum() > 0:
+        yield "the gradient of its `read` to its `vectors` is zero or not finite."
+    with torch.no_grad():
+        if not torch.equal(model(batch).logits, logits):
+            yield "it gives something else once `vectors` and `read` were called."
+        for i, single in enumerate(singles):
+            if not torch.allclose(vectors[i, present[i]], model.vectors(single)[0], atol=TOLERANCE):
+                yield "its `vectors` depend on the padding or on the other texts of the batch."
+                return
 
 
 def _check_attention(model: Any, batch: Batch, output: Any, part: str) -> Iterator[str]:
@@ -175,10 +282,7 @@ def _check_attention(model: Any, batch: Batch, output: Any, part: str) -> Iterat
     if weights.dim() != 2 + heads or (len(weights), weights.shape[-1]) != batch.ids.shape:
         yield f"its `{part}` came as {tuple(weights.shape)}, not [{shape}]."
         return
-    if not torch.allclose(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=TOLERANCE):
-        yield f"{its} does not sum to 1."
-    if weights.masked_fill(batch.attendable[:, None] if heads else batch.attendable, 0).abs().max() > 0:
-        yield f"{its} falls on special tokens or padding."
+    yield from _check_weights(weights, batch.attendable[:, None] if heads else batch.attendable, its)
     if heads and (output.attention is None or not torch.allclose(output.attention, weights.mean(1), atol=TOLERANCE)):
         yield "its attention is not the mean of its heads."
     with torch.no_grad():
@@ -200,14 +304,15 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
     if not models:
         yield f"no registered model provides what it needs: {', '.join(sorted(needed(declaration, options)))}."
     told: dict[str, list[str]] = {}
-    instances = example_instances(splits=[*declaration.splits, "test"])
     # Models that differ in their checkpoint alone are the same here.
     alike: dict[str, list[Declaration]] = {}
     for model in models:
         alike.setdefault(f"{model.pointer} {_example_options(model)}", []).append(model)
     few = _with_few_steps(options)
     for same in alike.values():
-        rest = partial(_frozen, same[0]), instances, declaration.range
+        paired = not reads_one_text(same[0])
+        instances = example_instances(paired=paired, splits=[*declaration.splits, "test"])
+        rest = partial(_frozen, same[0], paired), instances, declaration.range
         faults = list(_check_measure_on(measure, few, *rest))
         # A measure may ask for more steps than that.
         if faults and few != options:
@@ -220,13 +325,13 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
 
 
 def _with_few_steps(options: dict[str, Any]) -> dict[str, Any]:
-    steps = options.get("steps")
-    return {**options, "steps": FEW_STEPS} if isinstance(steps, int) and steps > FEW_STEPS else options
+    many = {name: value for name, value in options.items() if name in ("steps", "samples") and isinstance(value, int)}
+    return {**options, **{name: min(value, FEW_STEPS) for name, value in many.items()}}
 
 
-def _frozen(declaration: Declaration) -> torch.nn.Module:
+def _frozen(declaration: Declaration, paired: bool) -> torch.nn.Module:
     """A model as measures meet it: its parameters take no gradients."""
-    return example_model(declaration).requires_grad_(False)
+    return example_model(declaration, paired=paired).requires_grad_(False)
 
 
 def _check_measure_on(
@@ -236,7 +341,8 @@ def _check_measure_on(
     instances: Instances,
     limits: list[float] | None,
 ) -> Iterator[str]:
-    longest = int(instances.lengths.max())
+    seconds = 0 if instances.pair is None else [len(ids) for ids in instances.pair]
+    longest = int((instances.lengths + np.array(seconds)).max())
 
     def scores(some: Instances, budget: int) -> list[np.ndarray]:
         with torch.enable_grad():
@@ -332,7 +438,7 @@ def example_explained(folder: Path) -> Explained:
 def _instances_table(instances: Instances) -> dict[str, Any]:
     columns = {name: getattr(instances, name) for name in ("split", "instance", "label", "ids", "maskable")}
     tokens = [[f"w{id_}" for id_ in ids] for ids in instances.ids]
-    optional = dict.fromkeys(("tokens_b", "ids_b", "answers", "evidence"), [None] * len(instances))
+    optional = dict.fromkeys(("tokens_b", "ids_b", "maskable_b", "answers", "evidence"), [None] * len(instances))
     return columns | {"tokens": tokens} | optional
 
 

@@ -47,7 +47,7 @@ FACTS: dict[str, dict[str, Any]] = {
     "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
 }
 # The tasks whose texts have a second one beside them.
-PAIRED = ("question answering", "inference")
+PAIRED = ("question answering", "inference", "paraphrase")
 OPTION_TYPES = {"Literal": Literal, "int": int, "float": float, "bool": bool, "str": str, "list": list, "dict": dict}
 T = TypeVar("T")
 

@@ -53,7 +53,7 @@ CELL = {"dataset": WORD, "variant": WORD, "model": WORD}
 
 declare(
     "instances",
-    2,
+    3,
     {
         **INSTANCE_KEY,
         "label": pa.int32(),
@@ -62,6 +62,9 @@ declare(
         "maskable": FLAGS,
         "tokens_b": pa.list_(pa.string()),
         "ids_b": INTEGERS,
+        "maskable_b": FLAGS,
+        "word": INTEGERS,
+        "word_b": INTEGERS,
         "answers": INTEGERS,
         "evidence": FLAGS,
     },
@@ -94,13 +97,20 @@ declare(
 )
 declare(
     "attributions",
-    1,
-    {"seed": pa.int64(), **INSTANCE_KEY, "target": pa.int32(), "scores": NUMBERS},
+    2,
+    {
+        "seed": pa.int64(),
+        **INSTANCE_KEY,
+        "target": pa.int32(),
+        "scores": NUMBERS,
+        "pair": NUMBERS,
+        "specials": NUMBERS,
+    },
     required=["seed", "split", "instance", "scores"],
 )
 declare(
     "scores",
-    1,
+    2,
     {
         "seed": pa.int64(),
         **INSTANCE_KEY,
@@ -108,6 +118,7 @@ declare(
         "measure_a": WORD,
         "measure_b": WORD,
         "statistic": WORD,
+        "tokens": WORD,
         "value": pa.float64(),
         "p_value": pa.float64(),
         "length": pa.int32(),
@@ -124,13 +135,14 @@ declare(
 )
 declare(
     "agreement",
-    1,
+    2,
     {
         **CELL,
         "seed": pa.int64(),
         "measure_a": WORD,
         "measure_b": WORD,
         "statistic": WORD,
+        "tokens": WORD,
         "predicted_class": WORD,
         "n": pa.int32(),
         "dropped": pa.int32(),
@@ -406,18 +418,23 @@ def _array(values: Any, type_: pa.DataType) -> pa.Array:
 
 
 def write_table(path: str | Path, name: str, columns: Mapping[str, Any] | pa.Table) -> None:
-    """Write a table of a declared kind. Columns must be exactly the declared ones, in any order."""
+    """Write a table of a declared kind, with its columns in any order; one that may hold nulls may be left out."""
     artefact = ARTEFACTS[name]
     given = columns.column_names if isinstance(columns, pa.Table) else list(columns)
-    if set(given) != set(artefact.schema.names):
-        wrong = sorted(set(given) ^ set(artefact.schema.names))
+    absent = [field for field in artefact.schema if field.nullable and field.name not in given]
+    if set(given) | {field.name for field in absent} != set(artefact.schema.names):
+        wrong = sorted((set(given) ^ set(artefact.schema.names)) - {field.name for field in absent})
         raise PlumblineError(
             f"A table '{name}' cannot be written to '{path}': its columns differ in {', '.join(wrong)}."
         )
     try:
         if isinstance(columns, pa.Table):
+            for field in absent:
+                columns = columns.append_column(field, pa.nulls(len(columns), field.type))
             table = columns.select(artefact.schema.names).cast(artefact.schema)
         else:
+            rows = len(next(iter(columns.values())))
+            columns = {**columns, **{field.name: [None] * rows for field in absent}}
             arrays = [_array(columns[field.name], field.type) for field in artefact.schema]
             table = pa.Table.from_arrays(arrays, schema=artefact.schema)
         table.validate(full=True)

@@ -1,14 +1,16 @@
-"""Draw how alike the measures of a study rank words: histograms, matrices and differences."""
+"""Draw how alike the measures of a study rank words: histograms, matrices and differences; and print the matrices."""
 
 from pathlib import Path
 
 import pandas as pd
 
-from plumbline.figures.agreement import kendall, tau_histogram, tau_matrix
+from plumbline.figures.agreement import kendall, measures_of, tau_histogram, tau_matrix
+from plumbline.figures.correlations import correlation_matrices
 from plumbline.figures.differences import Roles, mean_differences
 from plumbline.figures.style import save
 from plumbline.job import job
-from plumbline.store import read_json, read_table
+from plumbline.store import read_json, read_table, write_text
+from plumbline.tables.export import latex_matrices
 
 with job(snakemake):
     taus = pd.concat(
@@ -16,10 +18,16 @@ with job(snakemake):
         for cell, path in zip(snakemake.params.cells, snakemake.input.scores, strict=True)
     )
     classes = {summary["dataset"]: summary["classes"] for summary in map(read_json, snakemake.input.summaries)}
+    agreement = read_table(snakemake.input.table, "agreement").to_pandas()
+    write_text(snakemake.output.latex, latex_matrices(agreement, measures_of(agreement)))
     for plot in snakemake.params.plots:
         stem = Path("results", "figures", plot["stem"])
         if plot["kind"] == "mean-differences":
             save(mean_differences(taus, Roles.of(snakemake.params.kinds)), stem)
+            continue
+        if plot["kind"] == "correlation-matrices":
+            own = agreement[agreement["model"] == plot["model"]]
+            save(correlation_matrices(own, snakemake.params.datasets, plot["model"]), stem)
             continue
         dataset, model = plot["dataset"], plot["model"]
         here = taus[(taus["dataset"] == dataset) & (taus["model"] == model)]

@@ -9,8 +9,10 @@ from plumbline.registry import load
 from plumbline.store import read_json, read_table, write_table
 
 
-def masked(seed: int) -> Instances:
-    """The texts with the words masked that were so when this seed's model was trained."""
+def texts(seed: int) -> Instances:
+    """What a seed's model is asked about: with the words masked that were so in its training, or a sample of its own."""
+    if masks is None:
+        return instances.sampled(snakemake.params.sample, seed)
     return with_masks(instances, of_seed(masks, "masked", seed, instances), special_ids(snakemake.input.pieces)[0])
 
 
@@ -28,7 +30,7 @@ with job(snakemake) as running:
     )
     measures = {name: Asked(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
     masks = read_table(snakemake.input.masks, "masks") if snakemake.input.get("masks") else None
-    columns, seconds = attribute(models, instances, measures, masked if masks else None)
+    columns, seconds = attribute(models, instances, measures, texts)
     parts = []
     for name, path, manifest in zip(measures, snakemake.output.importances, snakemake.output.manifests, strict=True):
         write_table(path, "attributions", columns[name])

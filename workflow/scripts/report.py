@@ -31,7 +31,8 @@ with job(snakemake):
     count = study["report"]["examples"]
     in_pieces = [tuple(pair) for pair in snakemake.params.pieces]
     pieces = {pair: read_table(path, "instances") for pair, path in zip(in_pieces, snakemake.input.pieces, strict=True)}
-    examples = collect(blocks, summaries, instances, split, count, seconds, pieces)
+    specials = "agreement" in tables and "all" in set(tables["agreement"]["tokens"])
+    examples = collect(blocks, summaries, instances, split, count, seconds, pieces, study["sample"], specials)
     points, masks = snakemake.params.masked, snakemake.input.masks
     first: dict[str, str] = {}
     for cell, path in zip(cells, snakemake.input.predictions, strict=True):

@@ -5,6 +5,7 @@ from plumbline.store import read_json, read_table
 from plumbline.tables.export import write_everywhere
 from plumbline.tables.reproduction import reproduction
 from plumbline.tables.studies import Names, Ran
+from plumbline.tables.timings import timings
 
 with job(snakemake):
     params, paths = snakemake.params, snakemake.input
@@ -14,6 +15,7 @@ with job(snakemake):
         Names(**params.names),
         [read_json(path) for path in paths.datasets],
         params.select_on,
+        training=timings(map(read_json, paths.training)),
         **{name: read_table(path, name).to_pandas() for name, path in tables.items() if path},
     )
     write_everywhere(snakemake.output, "reproduction", reproduction(ran))

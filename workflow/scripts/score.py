@@ -32,6 +32,7 @@ with job(snakemake) as running:
         splits=snakemake.params.splits,
         texts=Path(snakemake.input.instances),
         models=models,
+        sample=snakemake.params.sample,
     )
     protocol = load(snakemake.params.object)(**snakemake.params.options)
     scores = protocol.score(explained)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from plumbline.data.instances import Instances
+from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
 
 Target = Literal["predicted", "gold"] | int
@@ -17,10 +18,15 @@ Measure = TypeVar("Measure", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Importances:
-    """One score per word of each instance. `target[i]` is the class explained, or None if the measure has none."""
+    """One score per word of each instance. `target[i]` is the class explained, or None if the measure has none.
+
+    A measure may also tell of the words of second texts, and of the special tokens, those of the text first.
+    """
 
     scores: list[np.ndarray]
     target: np.ndarray | None = None
+    pair: list[np.ndarray] | None = None
+    specials: list[np.ndarray] | None = None
 
 
 # Several sets of options of one measure, computed together.
@@ -58,6 +64,44 @@ def per_word(values: torch.Tensor, instances: Instances, index: np.ndarray, into
     for row, i in zip(rows, index, strict=True):
         free = instances.maskable[i]
         into[i] = row[: len(free)][free]
+
+
+class Gathered:
+    """Scores of all tokens, put where they belong as batches come in any order.
+
+    `texts` says whether those of second texts are told, `specials` whether those of special tokens are.
+    """
+
+    def __init__(self, instances: Instances, texts: Literal["first", "both"] = "both", specials: bool = True) -> None:
+        self.instances = instances
+        self.scores = empty_scores(instances)
+        seconds = instances.pair is not None and texts == "both"
+        self.pair = empty_scores(instances) if seconds else None
+        self.specials = empty_scores(instances) if specials else None
+        self.target = np.empty(len(instances), dtype=np.int32)
+
+    def add(self, index: np.ndarray, batch: Batch, values: torch.Tensor, classes: torch.Tensor | None = None) -> None:
+        """Take the values [B, T] of a batch, of which `index` [B] are the positions, and the classes [B] explained."""
+        rows = values.detach().cpu().numpy().astype(np.float32)
+        width = batch.ids.shape[1]
+        for row, i in zip(rows, index, strict=True):
+            words = self.instances.maskable[i]
+            own = row[: len(words)]
+            self.scores[i] = own[words]
+            others = [own[~words]]
+            if self.pair is not None and self.instances.pair is not None:
+                seconds = row[width : width + len(self.instances.pair[i])]
+                there = self.instances.pair_words(i)
+                self.pair[i] = seconds[there]
+                others.append(seconds[~there])
+            if self.specials is not None:
+                self.specials[i] = np.concatenate(others)
+        if classes is not None:
+            self.target[index] = classes.cpu().numpy()
+
+    def importances(self, explained: bool = True) -> Importances:
+        """All that was gathered; without the class if the measure explains none."""
+        return Importances(self.scores, self.target if explained else None, self.pair, self.specials)
 
 
 def empty_scores(instances: Instances) -> list[np.ndarray]:

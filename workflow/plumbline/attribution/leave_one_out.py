@@ -64,13 +64,14 @@ def shortened(evaluator: Evaluator, instances: Instances, chunk: np.ndarray) -> 
         if instances.maskable[i].sum() > 1:
             parts[at] = evaluator.probabilities_without(instances, i)
             slow += [at] if parts[at] is None else []
-    texts = Texts([], [], None if instances.pair is None else [], None if instances.answers is None else [])
+    beside = (instances.pair, instances.answers, instances.pair_maskable)
+    texts = Texts([], [], *(None if column is None else [] for column in beside))
     for at in slow:
         i = chunk[at]
         kept = all_but_one(instances.maskable[i])
         texts.ids.extend(instances.ids[i][kept])
         texts.maskable.extend(instances.maskable[i][kept])
-        for column, source in ((texts.pair, instances.pair), (texts.answers, instances.answers)):
+        for column, source in zip(texts[2:], beside, strict=True):
             if column is not None and source is not None:
                 column.extend([source[i]] * len(kept))
     if slow:

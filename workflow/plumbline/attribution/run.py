@@ -12,7 +12,7 @@ from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
 
-KEYS = ("seed", "split", "instance", "target", "scores")
+KEYS = ("seed", "split", "instance", "target", "scores", "pair", "specials")
 
 
 class Asked(NamedTuple):
@@ -31,9 +31,8 @@ def attribute(
     """For each measure the columns of its table `attributions`, and the seconds it took.
 
     Measures that one function computes in shared passes share their seconds too. `variant` gives the texts of each seed
-    where seeds learned different ones; in all else they are the instances.
+    where seeds differ in them; else they are the instances.
     """
-    words = [int(maskable.sum()) for maskable in instances.maskable]
     columns: dict[str, dict[str, list[Any]]] = {name: {key: [] for key in KEYS} for name in measures}
     seconds = dict.fromkeys(measures, 0.0)
     families: dict[Any, list[str]] = {}
@@ -56,26 +55,35 @@ def attribute(
             share = (time.perf_counter() - started) / len(names)
             for name, importances in zip(names, found, strict=True):
                 seconds[name] += share
-                check_scores(importances, words, name)
+                check_scores(importances, texts, name)
                 table = columns[name]
-                table["seed"] += [evaluator.seed] * len(instances)
-                table["split"] += instances.split.tolist()
-                table["instance"] += instances.instance.tolist()
+                table["seed"] += [evaluator.seed] * len(texts)
+                table["split"] += texts.split.tolist()
+                table["instance"] += texts.instance.tolist()
                 target = importances.target
-                table["target"] += [None] * len(instances) if target is None else target.tolist()
-                table["scores"] += [np.asarray(scores, dtype=np.float32) for scores in importances.scores]
+                table["target"] += [None] * len(texts) if target is None else target.tolist()
+                for column in ("scores", "pair", "specials"):
+                    told = getattr(importances, column)
+                    table[column] += [
+                        None if told is None else np.asarray(told[i], np.float32) for i in range(len(texts))
+                    ]
     return columns, seconds
 
 
-def check_scores(importances: Importances, words: list[int], name: str = "") -> None:
-    """A measure must give one number per word of every instance."""
-    named = f"The measure '{name}'" if name else "The measure"
+def check_scores(importances: Importances, texts: Instances, name: str) -> None:
+    """A measure must give one number per word of every instance, and may of its second text."""
+    named = f"The measure '{name}'"
     if not isinstance(importances, Importances):
         raise PlumblineError(f"{named} must return Importances, not {type(importances).__name__}.")
-    if len(importances.scores) != len(words):
-        raise PlumblineError(f"{named} gave scores for {len(importances.scores)} of {len(words)} instances.")
-    for i, (scores, count) in enumerate(zip(importances.scores, words, strict=True)):
-        if np.shape(scores) != (count,):
-            raise PlumblineError(
-                f"{named} gave scores of shape {np.shape(scores)} for instance {i}, which has {count} words."
-            )
+    told = [("words", importances.scores, [int(free.sum()) for free in texts.maskable])]
+    if importances.pair is not None:
+        seconds = [int(texts.pair_words(i).sum()) if texts.pair else 0 for i in range(len(texts))]
+        told.append(("words in its second text", importances.pair, seconds))
+    for what, rows, counts in told:
+        if len(rows) != len(counts):
+            raise PlumblineError(f"{named} gave scores for {len(rows)} of {len(counts)} instances.")
+        for i, (scores, count) in enumerate(zip(rows, counts, strict=True)):
+            if np.shape(scores) != (count,):
+                raise PlumblineError(
+                    f"{named} gave scores of shape {np.shape(scores)} for instance {i}, which has {count} {what}."
+                )

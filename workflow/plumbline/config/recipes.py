@@ -22,9 +22,11 @@ class Embedding(Recipe):
     )
     path: str = Field("", description="File of word vectors (GloVe, fastText or word2vec text form), under `raw`.")
     dimensions: int = Field(300, gt=0, description="Numbers per word.")
-    missing: Literal["zeros", "normal", "uniform"] = Field(
+    missing: Literal["zeros", "normal", "uniform", "like-found"] = Field(
         "zeros",
-        description="Words without a vector: zeros, N(0, 1) or uniform in [-0.05, 0.05]. Jain & Wallace's code: zeros.",
+        description="Words without a vector: zeros, N(0, 1), uniform in [-0.05, 0.05] or `like-found`, normal with the "
+        "mean and standard deviation of all numbers of the vectors that are found. Jain & Wallace's code: zeros; A "
+        "Song of (Dis)agreement: like-found.",
     )
     scale: float = Field(
         1.0, gt=0, description="Factor on every vector; small vectors make a small signal, and learning slow to begin."
@@ -39,11 +41,19 @@ class Preparation(Recipe):
     minimum_document_frequency: int = Field(
         1,
         ge=1,
-        description="A word is in the vocabulary if that many training texts hold it, counted before the length "
-        "filter; other words are UNK.",
+        description="A word is in the vocabulary if that many of the texts of `vocabulary_of` hold it; other words are "
+        "UNK.",
+    )
+    vocabulary_of: Literal["train", "all"] = Field(
+        "train",
+        description="The texts whose words are counted: those of the training split before the length filter (Jain & "
+        "Wallace), or `all` instances of every split (A Song of (Dis)agreement, by AllenNLP's default).",
     )
     longer_than: int | None = Field(None, ge=0, description="Keep texts with strictly more words than this.")
     shorter_than: int | None = Field(None, ge=1, description="Keep texts with strictly fewer words than this.")
+    together_shorter_than: int | None = Field(
+        None, ge=1, description="Keep pairs whose two texts together have strictly fewer words than this."
+    )
     open_bound: Literal["keep", "drop-extreme"] = Field(
         "keep",
         description="What a bound that is not given does. `drop-extreme` is Jain & Wallace's code: it takes the "

@@ -171,6 +171,12 @@ class Study(BaseModel):
         ["test"],
         description="The splits whose instances are explained; none if only `roar` explains, which takes every split.",
     )
+    sample: int | None = Field(
+        None,
+        ge=1,
+        description="Explain so many instances of each split, drawn anew by each seed; by default all. What `roar` "
+        "masks by is not sampled, nor are protocols that ask the models.",
+    )
     protocols: dict[str, ProtocolEntry] = Field({}, description="The ways to score, by name, with options.")
     compute: Compute = Field(
         default_factory=lambda: Compute(), description="How work is cut; results do not depend on it."

@@ -33,10 +33,10 @@ def embed(
         found: dict[str, NDArray[np.float32]] = {}
     else:
         found = _trained(training_tokens, recipe) if recipe.kind == "word2vec" else _read(words, recipe, raw)
-        matrix = _filled(len(words), recipe, generator)
-        for id_, word in enumerate(words[len(SPECIALS) :], len(SPECIALS)):
-            if word in found:
-                matrix[id_] = found[word]
+        covered = [id_ for id_ in range(len(SPECIALS), len(words)) if words[id_] in found]
+        vectors = np.array([found[words[id_]] for id_ in covered], dtype=np.float32).reshape(-1, recipe.dimensions)
+        matrix = _filled(len(words), recipe, generator, vectors)
+        matrix[covered] = vectors
     matrix[PAD] = 0
     return matrix * np.float32(recipe.scale), _coverage(words, training_tokens, found, recipe)
 
@@ -51,9 +51,20 @@ def second_vectors(vectors: NDArray[np.float32], recipe: Embedding) -> NDArray[n
     return again * np.float32(recipe.scale)
 
 
-def _filled(size: int, recipe: Embedding, generator: np.random.Generator) -> NDArray[np.float32]:
-    """What words without a vector get."""
+def _filled(
+    size: int, recipe: Embedding, generator: np.random.Generator, vectors: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """What words without a vector get, beside the vectors [N, d] of the others."""
     shape = (size, recipe.dimensions)
+    if recipe.missing == "like-found":
+        if not len(vectors):
+            raise PlumblineError(
+                "`embedding.missing` is 'like-found', but no word of the vocabulary has a vector that others could be "
+                "like: name another file or set it to 'normal'."
+            )
+        # One mean and one deviation over the numbers of all vectors, as AllenNLP has it.
+        mean, deviation = vectors.mean(dtype=np.float64), vectors.std(dtype=np.float64)
+        return generator.normal(mean, deviation, shape).astype(np.float32)
     if recipe.missing == "normal":
         return generator.standard_normal(shape).astype(np.float32)
     if recipe.missing == "uniform":

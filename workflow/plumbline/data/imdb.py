@@ -31,6 +31,21 @@ def keras_words(text: str) -> list[str]:
 
 
 @dataset(
+    "imdb-240",
+    preparation={
+        "shorter_than": 241,
+        "vocabulary_of": "all",
+        "embedding": {
+            "kind": "file",
+            "path": "vectors/wiki-news-300d-1M.vec",
+            "dimensions": 300,
+            "missing": "like-found",
+        },
+    },
+    training={"batch_size": 64},
+    pieces_training={"batch_size": 64, "learning_rate": 1e-5},
+)
+@dataset(
     "imdb",
     files={
         "train": "imdb/aclImdb/train",

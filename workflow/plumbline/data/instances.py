@@ -1,5 +1,6 @@
 """Instances in memory: ragged columns as lists of arrays."""
 
+import random
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,13 +26,15 @@ class Texts(NamedTuple):
     """What a model reads, text by text, such as texts with words left out.
 
     ids and maskable have one entry per token, specials included; pair holds the ids of second texts, such as questions,
-    which are never masked; answers the classes that may be the answer. Instances are texts too.
+    which are never masked; answers the classes that may be the answer; pair_maskable which tokens of second texts are
+    words. Instances are texts too.
     """
 
     ids: list[np.ndarray]
     maskable: list[np.ndarray]
     pair: list[np.ndarray] | None = None
     answers: list[np.ndarray] | None = None
+    pair_maskable: list[np.ndarray] | None = None
 
 
 def taken(column: Sequence[np.ndarray] | None, index: Iterable[int]) -> list[np.ndarray] | None:
@@ -39,9 +42,18 @@ def taken(column: Sequence[np.ndarray] | None, index: Iterable[int]) -> list[np.
     return None if column is None else [column[i] for i in index]
 
 
-def _optional(column: pa.ChunkedArray) -> list[np.ndarray] | None:
+def optional(column: pa.ChunkedArray) -> list[np.ndarray] | None:
     """A list column that only some datasets have."""
     return None if column.null_count == len(column) else ragged(column)
+
+
+def sample(split: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Positions, in order, of at most `count` entries of each split, drawn as Neely et al. 2022 draw them."""
+    drawn = []
+    for name in dict.fromkeys(split.tolist()):
+        places = np.flatnonzero(split == name).tolist()
+        drawn += random.Random(seed).sample(places, min(count, len(places)))
+    return np.array(sorted(drawn), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -55,6 +67,7 @@ class Instances:
     maskable: list[np.ndarray]
     pair: list[np.ndarray] | None = None
     answers: list[np.ndarray] | None = None
+    pair_maskable: list[np.ndarray] | None = None
 
     @classmethod
     def from_table(cls, table: pa.Table, splits: Sequence[str]) -> "Instances":
@@ -69,8 +82,9 @@ class Instances:
             label=table["label"].to_numpy(),
             ids=ragged(table["ids"]),
             maskable=ragged(table["maskable"]),
-            pair=_optional(table["ids_b"]),
-            answers=_optional(table["answers"]),
+            pair=optional(table["ids_b"]),
+            answers=optional(table["answers"]),
+            pair_maskable=optional(table["maskable_b"]),
         )
 
     def __len__(self) -> int:
@@ -86,11 +100,21 @@ class Instances:
             [self.maskable[i] for i in index],
             taken(self.pair, index),
             taken(self.answers, index),
+            taken(self.pair_maskable, index),
         )
 
     def by_split(self) -> dict[str, "Instances"]:
         """The instances of each split."""
         return {split: self.take(np.flatnonzero(self.split == split)) for split in dict.fromkeys(self.split.tolist())}
+
+    def pair_words(self, place: int) -> np.ndarray:
+        """Which tokens of an instance's second text are words; all, if it is not said."""
+        assert self.pair
+        return np.ones(len(self.pair[place]), dtype=bool) if self.pair_maskable is None else self.pair_maskable[place]
+
+    def sampled(self, count: int | None, seed: int) -> "Instances":
+        """At most `count` instances of each split, drawn by the seed; all without a number."""
+        return self if count is None else self.take(sample(self.split, count, seed))
 
     def generator(self, place: int, seed: int) -> np.random.Generator:
         """A stream of random numbers of one instance and seed, whatever the order and the batch it is met in."""

@@ -101,12 +101,13 @@ def cut_into_pieces(table: pa.Table, checkpoint: str) -> tuple[dict[str, list], 
     """The columns of a table `instances` whose words are cut into the pieces of a checkpoint, and a summary.
 
     A text is the tokeniser's first special, its pieces and the separator; a second text its pieces and the separator.
+    `word` and `word_b` say which word each piece is of.
     If both are more than the model reads, the first is cut before its separator.
     """
     tokeniser = load_tokeniser(checkpoint)
     first, last = tokeniser.cls_token_id, tokeniser.sep_token_id
     maximum = min(tokeniser.model_max_length, MAXIMUM)
-    made = ("ids", "ids_b")
+    made = ("ids", "ids_b", "word", "word_b")
     columns = {name: [] if name in made else table[name].to_pylist() for name in table.column_names}
     texts = [
         [token for token, free in zip(tokens, flags, strict=True) if free]
@@ -135,6 +136,9 @@ def cut_into_pieces(table: pa.Table, checkpoint: str) -> tuple[dict[str, list], 
             columns["evidence"][place] = [False, *words[word].tolist(), False]
         columns["ids"].append([first, *ids, last])
         columns["ids_b"].append(pair)
+        columns["maskable_b"][place] = pair and [*[True] * (len(pair) - 1), False]
+        columns["word"].append(word.tolist())
+        columns["word_b"].append(pair and seconds[place].word.tolist())
         columns["maskable"][place] = [False, *[True] * len(ids), False]
         longest = max(longest, len(ids) + 2 + len(pair or ()))
     for name in ("tokens", "tokens_b"):

@@ -56,10 +56,8 @@ def prepare(
     partial = _partial({split: len(texts[split]) for split in SPLITS}, published or {}, name)
     dropped = {reason: dict(counts) for reason, counts in corpus.dropped.items()}
     kept = {split: _keep(texts[split], corpus, recipe, name, split, dropped) for split in SPLITS}
-    # The study counts words before it filters by length. A sample is for speed, so its words alone count.
-    counted = texts["train"] if recipe.limit is None else kept["train"]
-    training = [text for _, example in counted for text in (example.tokens, example.pair) if text]
-    vocabulary = build_vocabulary(training, recipe.minimum_document_frequency, corpus.vocabulary or ())
+    counted = [text for _, example in _counted(texts, kept, recipe) for text in (example.tokens, example.pair) if text]
+    vocabulary = build_vocabulary(counted, recipe.minimum_document_frequency, corpus.vocabulary or ())
     size = len(vocabulary.words)
     summary = {
         "dataset": name,
@@ -77,6 +75,16 @@ def prepare(
         "document_frequency": vocabulary.document_frequency,
     }
     return Prepared(_columns(kept, vocabulary), table, summary)
+
+
+def _counted(
+    texts: Mapping[str, list[Numbered]], kept: Mapping[str, list[Numbered]], recipe: Preparation
+) -> list[Numbered]:
+    """The texts whose words make the vocabulary."""
+    if recipe.vocabulary_of == "all":
+        return [text for split in SPLITS for text in kept[split]]
+    # Jain & Wallace count words before they filter by length. A sample is for speed, so its words alone count.
+    return texts["train"] if recipe.limit is None else kept["train"]
 
 
 def _partial(found: Mapping[str, int], published: Mapping[str, int], name: str) -> dict[str, dict[str, int]]:
@@ -104,10 +112,11 @@ def _keep(
     worded = [text for text in texts if text[1].tokens and text[1].pair != []]
     fitting = _length_filter(worded, recipe)
     kept = _sample(fitting, recipe, SPLITS.index(split))
-    described = f" after {_describe_filter(recipe)}", "widen `longer_than`, `shorter_than` or `open_bound`."
+    filtered = f" after {_describe_filter(recipe)}"
+    wider = "widen `longer_than`, `shorter_than`, `together_shorter_than` or `open_bound`."
     steps = [
         ("no words", worded, "", "the dataset's files or its reader lack it."),
-        ("length filter", fitting, *described),
+        ("length filter", fitting, filtered, wider),
         ("limit", kept, f" after the limit of {recipe.limit}", "raise `limit`."),
     ]
     before = len(texts)
@@ -157,7 +166,9 @@ def _length_filter(texts: list[Numbered], recipe: Preparation) -> list[Numbered]
     shortest, longest = (min(lengths), max(lengths)) if recipe.open_bound == "drop-extreme" else (-inf, inf)
     lower = shortest if recipe.longer_than is None else recipe.longer_than
     upper = longest if recipe.shorter_than is None else recipe.shorter_than
-    return [text for text in texts if lower < len(text[1].tokens) < upper]
+    together = inf if recipe.together_shorter_than is None else recipe.together_shorter_than
+    fitting = [text for text in texts if lower < len(text[1].tokens) < upper]
+    return [text for text in fitting if len(text[1].tokens) + len(text[1].pair or ()) < together]
 
 
 def _sample(texts: list[Numbered], recipe: Preparation, place: int) -> list[Numbered]:
@@ -173,6 +184,8 @@ def _describe_filter(recipe: Preparation) -> str:
     parts = [f"{words} {bound} words" for words, bound in bounds.items() if bound is not None]
     if recipe.open_bound == "drop-extreme" and len(parts) < 2:
         parts.append("open bounds drop the extreme")
+    if recipe.together_shorter_than is not None:
+        parts.append(f"together fewer than {recipe.together_shorter_than} words")
     return f"the length filter ({', '.join(parts)})"
 
 
@@ -210,6 +223,7 @@ def _columns(kept: dict[str, list[Numbered]], vocabulary: Vocabulary) -> dict[st
         "maskable": [[False, *[True] * len(example.tokens), False] for _, _, example in rows],
         "tokens_b": [example.pair and _specials(example.pair) for _, _, example in rows],
         "ids_b": [example.pair and encode(example.pair, vocabulary.ids) for _, _, example in rows],
+        "maskable_b": [example.pair and [False, *[True] * len(example.pair), False] for _, _, example in rows],
         "answers": [example.answers for _, _, example in rows],
         "evidence": [example.evidence and [False, *example.evidence, False] for _, _, example in rows],
     }

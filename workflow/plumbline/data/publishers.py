@@ -104,6 +104,31 @@ _ALL = [
         94_550_081,
     ),
     Archive(
+        "mnli",
+        ("https://cims.nyu.edu/~sbowman/multinli/multinli_1.0.zip",),
+        {
+            f"mnli/{member}": member
+            for split in ("train", "dev_matched")
+            for member in (f"multinli_1.0/multinli_1.0_{split}.jsonl",)
+        },
+        "sha256:049f507b9e36b1fcb756cfd5aeb3b7a0cfcb84bf023793652987f7e7e0957822",
+        226_850_426,
+    ),
+    Archive(
+        "xnli",
+        ("https://dl.fbaipublicfiles.com/XNLI/XNLI-1.0.zip", "https://cims.nyu.edu/~sbowman/xnli/XNLI-1.0.zip"),
+        {"xnli/XNLI-1.0/xnli.test.tsv": "XNLI-1.0/xnli.test.tsv"},
+        "sha256:4ba1d5e1afdb7161f0f23c66dc787802ccfa8a25a3ddd3b165a35e50df346ab1",
+        17_865_352,
+    ),
+    Archive(
+        "quora",
+        ("http://qim.fs.quoracdn.net/quora_duplicate_questions.tsv",),
+        {"quora/quora_duplicate_questions.tsv": ""},
+        "sha256:b3350dbb1d98db1f5abca85d736ba514bf4da253fae53939303d79fe921ec7c8",
+        58_176_133,
+    ),
+    Archive(
         "babi",
         ("http://www.thespermwhale.com/jaseweston/babi/tasks_1-20_v1-2.tar.gz",),
         BABI_FILES,
@@ -130,6 +155,14 @@ _ALL = [
         ),
         {"vectors/wiki.simple.vec": ""},
         "sha1:55267c50fbdf4e4ae0fbbda5c73830a379d68795",
+    ),
+    Archive(
+        "wiki_news",
+        (
+            "https://dl.fbaipublicfiles.com/fasttext/vectors-english/wiki-news-300d-1M.vec.zip",
+            "https://s3-us-west-1.amazonaws.com/fasttext-vectors/wiki-news-300d-1M.vec.zip",
+        ),
+        {"vectors/wiki-news-300d-1M.vec": "wiki-news-300d-1M.vec"},
     ),
     Archive(
         "glove_840b",

@@ -59,8 +59,11 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
         raise PlumblineError(f"'{path}' is not {encoding} text: the file is damaged, get it again.") from None
 
 
-def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a comma-separated file with the number of their last line; backslashes stay as they are."""
+def read_csv(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """The rows of a comma-separated file with the number of their last line; backslashes stay as they are.
+
+    A field in quotation marks may hold the delimiter, line ends and, doubled, quotation marks.
+    """
     number = 0
 
     def lines() -> Iterator[str]:
@@ -70,7 +73,7 @@ def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield f"{line}\n"
 
     try:
-        for row in csv.reader(lines()):
+        for row in csv.reader(lines(), delimiter=delimiter):
             yield number, row
     except csv.Error as error:
         raise PlumblineError(f"'{path}', line {number} is no row of a csv file ({error}): get it again.") from None

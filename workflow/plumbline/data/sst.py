@@ -1,7 +1,8 @@
-"""The Stanford Sentiment Treebank (Socher et al. 2013), two classes, cleaned as Jain & Wallace (2019) did."""
+"""The Stanford Sentiment Treebank (Socher et al. 2013), two classes: as Jain & Wallace (2019) cleaned it, or raw."""
 
 import re
 from pathlib import Path
+from typing import Literal
 
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.sources import declared_files, read_lines
@@ -33,6 +34,21 @@ def parse_tree(line: str) -> tuple[int, list[str]]:
 
 
 @dataset(
+    "sst-2",
+    tokens="raw",
+    preparation={
+        "vocabulary_of": "all",
+        "embedding": {
+            "kind": "file",
+            "path": "vectors/wiki-news-300d-1M.vec",
+            "dimensions": 300,
+            "missing": "like-found",
+        },
+    },
+    training={"batch_size": 64},
+    pieces_training={"batch_size": 64, "learning_rate": 1e-5},
+)
+@dataset(
     "sst",
     files={"train": "sst/trees/train.txt", "dev": "sst/trees/dev.txt", "test": "sst/trees/test.txt"},
     source="the Stanford Sentiment Treebank page, https://nlp.stanford.edu/sentiment/ (trainDevTestTrees_PTB.zip)",
@@ -43,13 +59,14 @@ def parse_tree(line: str) -> tuple[int, list[str]]:
         "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "dimensions": 300, "missing": "zeros"},
     },
 )
-def sst(raw: Path, seed: int, *, leaves_over: int = 0) -> Corpus:
+def sst(raw: Path, seed: int, *, leaves_over: int = 0, tokens: Literal["cleaned", "raw"] = "cleaned") -> Corpus:
     """Sentences from film reviews, positive or negative by their root label; neutral ones are left out.
 
     `leaves_over` keeps trees with more leaves than that, before anything is cleaned (Recursive ROAR: 5, in the place of
-    `longer_than`). The splits are given, so `seed` changes nothing.
+    `longer_than`). `tokens` are cleaned, or raw: the leaves as they stand, with their case, punctuation and `-LRB-` (A
+    Song of (Dis)agreement). The splits are given, so `seed` changes nothing.
     """
-    rows: list[tuple[str, int, str]] = []
+    rows: list[tuple[str, int, list[str]]] = []
     neutral: dict[str, int] = {}
     short: dict[str, int] = {}
     for split, path in declared_files(__file__, "sst", raw).items():
@@ -63,8 +80,10 @@ def sst(raw: Path, seed: int, *, leaves_over: int = 0) -> Corpus:
             elif len(words) <= leaves_over:
                 short[split] = short.get(split, 0) + 1
             else:
-                rows.append((split, int(label > NEUTRAL), " ".join(words)))
-    cleaned = clean_treebank(text for _, _, text in rows)
-    examples = [Example(split, label, tokens) for (split, label, _), tokens in zip(rows, cleaned, strict=True)]
+                rows.append((split, int(label > NEUTRAL), words))
+    texts = [leaves for _, _, leaves in rows]
+    if tokens == "cleaned":
+        texts = clean_treebank(" ".join(leaves) for leaves in texts)
+    examples = [Example(split, label, words) for (split, label, _), words in zip(rows, texts, strict=True)]
     dropped = {reason: counts for reason, counts in (("neutral", neutral), ("few leaves", short)) if counts}
     return Corpus(examples, ["negative", "positive"], dropped=dropped)

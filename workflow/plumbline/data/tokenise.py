@@ -1,6 +1,7 @@
-"""From running text to words: the cleaners of Jain & Wallace (2019)."""
+"""From running text to words: spaCy's, and the cleaners of Jain & Wallace (2019)."""
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,22 +12,22 @@ _BRACKETS = re.compile(r"-[LR]RB-")
 _NOT_WORD = re.compile(r"\W")
 
 
-def _words(texts: Iterable[str]) -> Iterator[list[str]]:
-    """The lowercase words of each text, by spaCy's English tokeniser without a model."""
+def words(texts: Iterable[str], lowercase: bool = False) -> Iterator[list[str]]:
+    """The words of each text, by spaCy's English tokeniser without a model; white space is collapsed first."""
     import spacy
 
     collapsed = [" ".join(text.split()) for text in texts]
     tokenizer: Any = spacy.blank("en").tokenizer
     documents = tokenizer.pipe(collapsed)
     for document in tqdm(documents, total=len(collapsed), desc="tokenise", unit="text", disable=None):
-        yield [token.lower_ for token in document if not token.is_space]
+        yield [sys.intern(token.lower_ if lowercase else token.text) for token in document if not token.is_space]
 
 
 def clean(texts: Iterable[str]) -> list[list[str]]:
     """The generic cleaner: collapse white space, tokenise, lowercase; a word that holds a digit becomes `qqq`."""
-    return [[NUMBER if any(map(str.isdigit, word)) else word for word in words] for words in _words(texts)]
+    return [[NUMBER if any(map(str.isdigit, word)) else word for word in text] for text in words(texts, True)]
 
 
 def clean_treebank(texts: Iterable[str]) -> list[list[str]]:
     """The cleaner of SST: brackets and every character that is not of a word become spaces; digits stay."""
-    return list(_words(_NOT_WORD.sub(" ", _BRACKETS.sub(" ", text)) for text in texts))
+    return list(words((_NOT_WORD.sub(" ", _BRACKETS.sub(" ", text)) for text in texts), True))

@@ -13,6 +13,7 @@ from plumbline.errors import PlumblineError
 
 PUBLISHERS = {
     "glove": "the Stanford GloVe page, https://nlp.stanford.edu/projects/glove/",
+    "wiki-news": "fastText, https://fasttext.cc/docs/en/english-vectors.html",
     "wiki": "fastText, https://fasttext.cc/docs/en/pretrained-vectors.html",
     "crawl": "fastText, https://fasttext.cc/docs/en/english-vectors.html",
     "cc.": "fastText, https://fasttext.cc/docs/en/crawl-vectors.html",

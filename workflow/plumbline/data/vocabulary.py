@@ -11,7 +11,7 @@ SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>", "<mask>")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by id, the five specials first, and how many training texts hold each."""
+    """Words by id, the five specials first, and how many of the texts that were counted hold each."""
 
     words: list[str]
     document_frequency: list[int]
@@ -23,10 +23,10 @@ class Vocabulary:
 
 
 def build_vocabulary(
-    training_tokens: Iterable[Iterable[str]], minimum_document_frequency: int, always: Iterable[str] = ()
+    texts: Iterable[Iterable[str]], minimum_document_frequency: int, always: Iterable[str] = ()
 ) -> Vocabulary:
-    """The words that enough training texts hold, and those of `always`; frequent ones first, then alphabetical."""
-    frequency = Counter(word for tokens in training_tokens for word in set(tokens))
+    """The words that enough texts hold, and those of `always`; frequent ones first, then alphabetical."""
+    frequency = Counter(word for tokens in texts for word in set(tokens))
     known = {word for word, count in frequency.items() if count >= minimum_document_frequency} | set(always)
     words = sorted(known - set(SPECIALS), key=lambda word: (-frequency[word], word))
     return Vocabulary([*SPECIALS, *words], [0] * len(SPECIALS) + [frequency[word] for word in words])

@@ -21,6 +21,7 @@ from matplotlib.patches import Rectangle
 from plumbline.figures import style
 from plumbline.figures.classes import groups_of, head
 from plumbline.figures.intervals import interval
+from plumbline.tables.agreement import fewest_tokens
 
 BINS = np.linspace(-1, 1, 31)
 TICKS = [-1, -0.5, 0, 0.5, 1]
@@ -29,10 +30,10 @@ NOTHING = "No pair of measures has a defined Kendall τ here."
 
 
 def kendall(scores: pa.Table) -> pd.DataFrame:
-    """The rows of a table `scores` that hold a defined Kendall τ."""
+    """The rows of a table `scores` that hold a defined Kendall τ, of the fewest tokens that were ranked."""
     defined = pc.and_(pc.equal(scores["statistic"], "kendall"), pc.equal(scores["status"], "ok"))
     frame = scores.filter(defined).drop_columns(["statistic", "status", "reason", "p_value"]).to_pandas()
-    return frame.astype({"split": str, "measure_a": str, "measure_b": str})
+    return fewest_tokens(frame).drop(columns="tokens").astype({"split": str, "measure_a": str, "measure_b": str})
 
 
 def measures_of(taus: pd.DataFrame) -> list[str]:
@@ -183,7 +184,7 @@ def tau_matrix(taus: pd.DataFrame, title: str) -> Figure:
         panel.grid(visible=False)
         panel.set_xticklabels(panel.get_xticklabels(), rotation=40, ha="right", rotation_mode="anchor")
         panel.set_yticklabels(panel.get_yticklabels(), rotation=0)
-        _colour_names(panel, measures)
+        colour_names(panel, measures, measures)
         seeds = taus["seed"].nunique()
         told = f"± spread over {seeds} seeds" if seeds > 1 else "± 95 % interval over texts"
         figure.suptitle(f"{title}\n", x=0.02, ha="left", fontsize=9)
@@ -216,12 +217,15 @@ def matrices(taus: pd.DataFrame, measures: list[str]) -> tuple[pd.DataFrame, pd.
     return mean, spread
 
 
-def _colour_names(panel: Axes, measures: list[str]) -> None:
+def colour_names(panel: Axes, rows: list[str], columns: list[str]) -> None:
     """A stripe in the measure's colour at the left edge of its row and the lower edge of its column."""
-    for position, measure in enumerate(measures):
-        colour = style.measure_colour(measure)
-        edge: dict[str, Any] = {"color": colour, "linewidth": 4, "solid_capstyle": "butt", "clip_on": False}
-        panel.plot([-0.07, -0.07], [position + 0.04, position + 0.96], **edge)
-        panel.plot([position + 0.04, position + 0.96], [len(measures) + 0.07] * 2, **edge)
-    panel.set(xlim=(0, len(measures)), ylim=(len(measures), 0))
+    for position, measure in enumerate(rows):
+        panel.plot([-0.07, -0.07], [position + 0.04, position + 0.96], **_stripe(measure))
+    for position, measure in enumerate(columns):
+        panel.plot([position + 0.04, position + 0.96], [len(rows) + 0.07] * 2, **_stripe(measure))
+    panel.set(xlim=(0, len(columns)), ylim=(len(rows), 0))
     panel.tick_params(length=0, pad=8)
+
+
+def _stripe(measure: str) -> dict[str, Any]:
+    return {"color": style.measure_colour(measure), "linewidth": 4, "solid_capstyle": "butt", "clip_on": False}

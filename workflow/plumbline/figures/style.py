@@ -27,18 +27,31 @@ INK = "#22262b"
 FAINT = "#6b727c"
 BAR = "#5b7083"
 
-# Okabe & Ito's colours, which people with any common colour blindness tell apart; their yellow is darkened for paper.
+# Okabe & Ito's colours first, which people with any common colour blindness tell apart; their yellow is darkened for
+# paper. There are more measures than such colours; the names always stand beside them.
 MEASURES = {
     "attention": "#0072B2",
+    "rollout": "#00A3A3",
+    "attention-flow": "#006D77",
+    "attention-x-gradient": "#5C6BC0",
     "gradient": "#D55E00",
     "gradient-attached": "#E69F00",
     "input-x-gradient": "#CC79A7",
     "gradient-norm": "#A08A00",
     "gradient-vocabulary": "#B8400E",
+    "lime": "#6B8E23",
+    "lime-published": "#A3B86C",
     "integrated-gradient": "#56B4E9",
     "integrated-gradient-published": "#23316E",
+    "integrated-gradient-pad": "#4F86C6",
+    "grad-x-diff": "#C0392B",
+    "deep-lift": "#7B3F00",
+    "grad-shap": "#8E44AD",
+    "deep-shap": "#5E3C99",
+    "deep-shap-published": "#B39CD0",
     "mutual-information": "#8A1C4B",
     "leave-one-out": "#009E73",
+    "occlusion": "#2E7D32",
     "random": "#8C8C8C",
 }
 # Paul Tol's muted colours and a lighter and a darker shade of each, for measures that are not known here: enough that

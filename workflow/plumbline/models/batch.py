@@ -31,6 +31,20 @@ class Batch:
         positions = torch.arange(self.ids.shape[1], device=self.ids.device)
         return torch.where(self.present, self.present.sum(1, keepdim=True) - 1 - positions, positions)
 
+    def take(self, index: torch.Tensor) -> "Batch":
+        """The rows at these positions [N], in this order."""
+        return Batch(
+            self.ids[index],
+            self.present[index],
+            self.attendable[index],
+            None if self.pair is None else self.pair.take(index),
+            None if self.answers is None else self.answers[index],
+        )
+
+    def repeat(self, times: int) -> "Batch":
+        """All rows so many times, one whole batch after the other."""
+        return self.take(torch.arange(len(self.ids), device=self.ids.device).repeat(times))
+
     def barred(self, classes: int) -> torch.Tensor | None:
         """Which of so many classes cannot be the answer, [B, C]; None if all can."""
         if self.answers is None:
@@ -45,8 +59,9 @@ def collate(
     device: torch.device | str = "cpu",
     pair: Sequence[np.ndarray] | None = None,
     answers: Sequence[np.ndarray] | None = None,
+    pair_attendable: Sequence[np.ndarray] | None = None,
 ) -> Batch:
-    """Pad rows to the longest of them. Second texts can be attended throughout."""
+    """Pad rows to the longest of them. Second texts can be attended throughout unless it is said where."""
     padded, present = padded_rows(ids)
     attended = present.copy()
     if attendable is not None:
@@ -56,7 +71,7 @@ def collate(
         tokens,
         there,
         free,
-        None if pair is None else collate(pair, None, device),
+        None if pair is None else collate(pair, pair_attendable, device),
         None if answers is None else torch.from_numpy(padded_answers(answers)).to(device),
     )
 

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import nn
+from torch.nn.functional import pad
 
 from plumbline.errors import PlumblineError
 from plumbline.models.attention import DotAttention, TanhAttention, TanhHeads, UniformAttention, masked_softmax
@@ -25,19 +26,23 @@ ATTENTIONS = {"tanh": TanhAttention, "dot": DotAttention, "uniform": UniformAtte
 
 class Output(NamedTuple):
     """logits: [B, C]; attention: [B, L], or None if the model has none; heads: [B, K, L], of whose K rows the attention
-    is the mean, or None if it is one row from the start."""
+    is the mean, or None if it is one row from the start; pair_attention: [B, M], of models that attend to the second
+    text too."""
 
     logits: torch.Tensor
     attention: torch.Tensor | None = None
     heads: torch.Tensor | None = None
+    pair_attention: torch.Tensor | None = None
 
 
 class Encoded(NamedTuple):
-    """hidden: [B, L, H]; query: [B, H] of the second text; barred: [B, C] the classes that cannot be the answer."""
+    """hidden: [B, L, H]; barred: [B, C] the classes that cannot be the answer; query: [B, H] of the second text;
+    pair_attention: [B, M] by which it was gathered, where it was."""
 
     hidden: torch.Tensor
-    query: torch.Tensor | None = None
     barred: torch.Tensor | None = None
+    query: torch.Tensor | None = None
+    pair_attention: torch.Tensor | None = None
 
 
 class Head(nn.Module):
@@ -78,10 +83,48 @@ class MixedHead(nn.Module):
 @model("average-tanh", encoder="average", attention="tanh", hidden=128)
 @model("cnn-dot", encoder="cnn", attention="dot", hidden=64)
 @model("cnn-tanh", encoder="cnn", attention="tanh", hidden=64)
-@model("transformer-tanh", encoder="transformer", attention="tanh", hidden=128)
+@model(
+    "transformer-tanh",
+    provides=["attention", "gradient", "layers"],
+    encoder="transformer",
+    attention="tanh",
+    hidden=128,
+)
 @model("gru-tanh", encoder="gru", attention="tanh", hidden=128)
 @model("bilstm-uniform", encoder="bilstm", attention="uniform", hidden=128)
 @model("bilstm-dot", encoder="bilstm", attention="dot", hidden=128)
+@model(
+    "bilstm-song-uniform",
+    tasks=["classification"],
+    training={
+        "epochs": 40,
+        "patience": 5,
+        "first_eligible_epoch": 1,
+        "class_weights": "none",
+        "reduction": "mean",
+        "no_decay": [],
+        "select_by": "roc_auc",
+    },
+    encoder="bilstm",
+    attention="uniform",
+    hidden=128,
+)
+@model(
+    "bilstm-song",
+    tasks=["classification"],
+    training={
+        "epochs": 40,
+        "patience": 5,
+        "first_eligible_epoch": 1,
+        "class_weights": "none",
+        "reduction": "mean",
+        "no_decay": [],
+        "select_by": "roc_auc",
+    },
+    encoder="bilstm",
+    attention="tanh",
+    hidden=128,
+)
 @model(
     "bilstm-softmax",
     training={"batching": "shuffle", "class_weights": "none", "reduction": "mean", "first_eligible_epoch": 1},
@@ -93,7 +136,7 @@ class MixedHead(nn.Module):
 @model(
     "bilstm-tanh",
     provides=["attention", "gradient"],
-    tasks=["classification", "question answering", "inference"],
+    tasks=["classification", "question answering", "inference", "paraphrase"],
     encoder="bilstm",
     attention="tanh",
     hidden=128,
@@ -105,6 +148,7 @@ class AttentionClassifier(nn.Module):
     of their own, and its summary takes part in the attention and in the output. `gru`, `transformer` and `uniform` are
     not of that study, nor is `temperature`, which divides the scores of words before the softmax: the higher, the more
     even the attention. `softmax` is Recursive ROAR's output of two classes, one number each instead of one for both.
+    `bilstm-song` is Neely et al. 2022's model of single texts: the same, trained otherwise.
     """
 
     def __init__(
@@ -133,23 +177,30 @@ class AttentionClassifier(nn.Module):
         self.encoder = made()
         size, queried = self.encoder.size, pair is not None
         self.attention: nn.Module = ATTENTIONS[attention](size, queried)
-        self.head: Head | MixedHead = MixedHead(size, classes) if queried else Head(size, classes, output == "sigmoid")
+        self.head: nn.Module = MixedHead(size, classes) if queried else Head(size, classes, output == "sigmoid")
         self.classes, self.temperature = classes, temperature
         if pair is not None:
             self.pair_embedding = nn.Embedding.from_pretrained(pair.clone(), freeze=False, padding_idx=0)
             self.pair_encoder = made()
 
-    def encode(self, embedded: torch.Tensor, batch: Batch) -> Encoded:
-        """Hidden states of embedded tokens [B, L, d], and what the second text and the answers contribute."""
-        return Encoded(self.encoder(embedded, batch), *self._beside(batch))
+    def encode(self, embedded: torch.Tensor, batch: Batch, pair_embedded: torch.Tensor | None = None) -> Encoded:
+        """Hidden states of embedded tokens [B, L, d], and what the second text and the answers contribute.
 
-    def _beside(self, batch: Batch) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-        """The query and the barred classes of each row."""
-        query = None
-        if batch.pair is not None:
-            seconds = self.pair_encoder(self.pair_embedding(batch.pair.ids), batch.pair)
-            query = self.pair_encoder.summary(seconds, batch.pair)
-        return query, batch.barred(self.classes)
+        pair_embedded: [B, M, d], in the place of the second text's own vectors.
+        """
+        return Encoded(self.encoder(embedded, batch), *self._beside(batch, pair_embedded))
+
+    def _beside(self, batch: Batch, pair_embedded: torch.Tensor | None = None) -> tuple[torch.Tensor | None, ...]:
+        """All of `Encoded` but the hidden states: what is the same whatever is done to the text."""
+        barred = batch.barred(self.classes)
+        if batch.pair is None:
+            return (barred,)
+        embedded = self.pair_embedding(batch.pair.ids) if pair_embedded is None else pair_embedded
+        return barred, *self._summed_up(embedded, batch.pair)
+
+    def _summed_up(self, embedded: torch.Tensor, second: Batch) -> tuple[torch.Tensor, ...]:
+        """The query [B, H] that a second text is, and the attention by which it was gathered if it was by one."""
+        return (self.pair_encoder.summary(self.pair_encoder(embedded, second), second),)
 
     def encode_without(self, batch: Batch, places: torch.Tensor) -> tuple[Encoded, Batch] | None:
         """One text without the word at each of the places [P], as P rows, and the batch that they stand for; None if
@@ -157,11 +208,11 @@ class AttentionClassifier(nn.Module):
         if not isinstance(self.encoder, BiLSTM):
             return None
         hidden = states_without(self.encoder, self.embedding(batch.ids)[0], places)
-        query, barred = (None if part is None else part.expand(len(places), -1) for part in self._beside(batch))
+        beside = (None if part is None else part.expand(len(places), -1) for part in self._beside(batch))
         attendable = batch.attendable.repeat(len(places), 1)
         attendable[torch.arange(len(places)), places] = False
         rows = Batch(batch.ids.expand_as(attendable), batch.present.expand_as(attendable), attendable)
-        return Encoded(hidden, query, barred), rows
+        return Encoded(hidden, *beside), rows
 
     def attend(self, encoded: Encoded, batch: Batch) -> torch.Tensor:
         """Attention weights [B, L] over hidden states."""
@@ -176,17 +227,46 @@ class AttentionClassifier(nn.Module):
     def _context(self, hidden: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
         return torch.einsum("...bl,blh->...bh", attention, hidden)
 
-    def forward(self, batch: Batch, embedded: torch.Tensor | None = None) -> Output:
-        encoded = self.encode(self.embedding(batch.ids) if embedded is None else embedded, batch)
+    def forward(
+        self, batch: Batch, embedded: torch.Tensor | None = None, pair_embedded: torch.Tensor | None = None
+    ) -> Output:
+        encoded = self.encode(self.embedding(batch.ids) if embedded is None else embedded, batch, pair_embedded)
         attention = self.attend(encoded, batch)
-        return Output(self.decode(encoded, attention), attention)
+        return Output(self.decode(encoded, attention), attention, pair_attention=encoded.pair_attention)
+
+    def layers(self, batch: Batch) -> torch.Tensor:
+        """The self-attention [B, layers, heads, T, T] of an encoder that is a transformer; T is L, or L + M with second
+        texts, none of whose tokens attends to the other text."""
+        own = _self_attention(self.encoder, self.embedding, batch)
+        if batch.pair is None:
+            return own
+        seconds = _self_attention(self.pair_encoder, self.pair_embedding, batch.pair)
+        first, second = own.shape[-1], seconds.shape[-1]
+        return pad(own, (0, second, 0, second)) + pad(seconds, (first, 0, first, 0))
+
+    def readout(self, batch: Batch) -> torch.Tensor:
+        """The weights [B, T] with which the output reads the last of the layers: the attention; with second texts, of
+        which it reads the mean, half of it and half of that."""
+        attention = self(batch).attention
+        if batch.pair is None:
+            return attention
+        seconds = batch.pair.present.to(attention.dtype)
+        return torch.cat([attention, seconds / seconds.sum(1, keepdim=True)], dim=1) / 2
+
+
+def _self_attention(encoder: Encoder, embedding: nn.Embedding, batch: Batch) -> torch.Tensor:
+    if not isinstance(encoder, Transformer):
+        raise PlumblineError(
+            f"The encoder {type(encoder).__name__} has no layers of self-attention; set `encoder` to transformer."
+        )
+    return torch.stack(encoder.attending(embedding(batch.ids), batch)[1], dim=1)
 
 
 @model("average-heads", encoder="average", hidden=128)
 @model(
     "bilstm-heads",
     provides=["gradient", "heads"],
-    tasks=["classification", "question answering", "inference"],
+    tasks=["classification", "question answering", "inference", "paraphrase"],
     encoder="bilstm",
     hidden=128,
 )
@@ -224,7 +304,9 @@ class MultiHeadClassifier(AttentionClassifier):
     def _context(self, hidden: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
         return torch.einsum("...bkl,blh->...bkh", attention, hidden).flatten(-2)
 
-    def forward(self, batch: Batch, embedded: torch.Tensor | None = None) -> Output:
-        encoded = self.encode(self.embedding(batch.ids) if embedded is None else embedded, batch)
+    def forward(
+        self, batch: Batch, embedded: torch.Tensor | None = None, pair_embedded: torch.Tensor | None = None
+    ) -> Output:
+        encoded = self.encode(self.embedding(batch.ids) if embedded is None else embedded, batch, pair_embedded)
         heads = self.attend(encoded, batch)
         return Output(self.decode(encoded, heads), heads.mean(1), heads)

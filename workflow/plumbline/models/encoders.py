@@ -117,10 +117,16 @@ class Transformer(Encoder):
         self.size = hidden
 
     def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:
+        return self.attending(embedded, batch)[0]
+
+    def attending(self, embedded: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """Hidden states [B, L, H], and the self-attention [B, heads, L, L] of each layer."""
         hidden = self.linear(embedded) + sinusoids(embedded.shape[1], self.size, embedded)
+        told = []
         for layer in self.layers:
-            hidden = layer(hidden, batch.present)
-        return self.norm(hidden)
+            hidden, weights = layer(hidden, batch.present)
+            told.append(weights)
+        return self.norm(hidden), told
 
 
 class TransformerLayer(nn.Module):
@@ -137,12 +143,12 @@ class TransformerLayer(nn.Module):
         self.join = nn.Linear(size, size)
         self.feed = nn.Sequential(nn.LayerNorm(size), nn.Linear(size, size), nn.ReLU(), nn.Linear(size, size))
 
-    def forward(self, hidden: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
+    def forward(self, hidden: torch.Tensor, present: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         query, key, value = self.project(self.norm(hidden)).unflatten(-1, (3, self.heads, -1)).unbind(2)
         scores = torch.einsum("bqnd,bknd->bnqk", query, key) * self.scale
         weights = masked_softmax(scores, present[:, None, None])
         hidden = hidden + self.join(torch.einsum("bnqk,bknd->bqnd", weights, value).flatten(2))
-        return hidden + self.feed(hidden)
+        return hidden + self.feed(hidden), weights
 
 
 def sinusoids(length: int, size: int, like: torch.Tensor) -> torch.Tensor:

@@ -44,7 +44,8 @@ class Evaluator:
 
     def _batch(self, texts: Texts | Instances, index: Sequence[int] | np.ndarray) -> Batch:
         ids, free = [texts.ids[i] for i in index], [texts.maskable[i] for i in index]
-        return collate(ids, free, self.device, taken(texts.pair, index), taken(texts.answers, index))
+        beside = [taken(column, index) for column in (texts.pair, texts.answers, texts.pair_maskable)]
+        return collate(ids, free, self.device, *beside)
 
     def each(self, texts: Texts | Instances, work: Callable[[np.ndarray, Batch], None]) -> None:
         """Call `work` with padded batches of all rows, each with the positions of its rows.
@@ -100,7 +101,8 @@ class Evaluator:
         first: dict[tuple[bytes, ...], int] = {}
         distinct: list[int] = []
         source = np.empty(len(texts.ids), dtype=np.int64)
-        columns = [c for c in (texts.ids, texts.maskable, texts.pair, texts.answers) if c is not None]
+        beside = (texts.pair, texts.answers, texts.pair_maskable)
+        columns = [texts.ids, texts.maskable, *(column for column in beside if column is not None)]
         for i, row in enumerate(zip(*columns, strict=True)):
             key = tuple(part.tobytes() for part in row)
             if key not in first:
@@ -115,5 +117,5 @@ class Evaluator:
             rows[index] = told
 
         ids, maskable = [texts.ids[i] for i in distinct], [texts.maskable[i] for i in distinct]
-        self.each(Texts(ids, maskable, taken(texts.pair, distinct), taken(texts.answers, distinct)), work)
+        self.each(Texts(ids, maskable, *(taken(column, distinct) for column in beside)), work)
         return found["rows"][source]

@@ -65,7 +65,10 @@ class Rows:
             else:
                 tokens[name] = column
         self.text = Ragged(tokens, device)
-        self.pair = None if instances.pair is None else Ragged({"ids": instances.pair}, device)
+        self.pair = None
+        if instances.pair is not None:
+            words = [instances.pair_words(place) for place in range(len(instances))]
+            self.pair = Ragged({"ids": instances.pair, "attendable": words}, device)
         self.answers = None
         if instances.answers is not None:
             self.answers = torch.from_numpy(padded_answers(instances.answers)).to(device)
@@ -89,7 +92,7 @@ class Rows:
         pair = None
         if self.pair:
             seconds, there = self.pair.padded(index, pair_width)
-            pair = Batch(seconds["ids"].long(), there, there)
+            pair = Batch(seconds["ids"].long(), there, seconds["attendable"])
         answers = None if self.answers is None else self.answers[index]
         batch = Batch(columns.pop("ids").long(), present, columns.pop("attendable"), pair, answers)
         return batch, {name: column[index] for name, column in self.columns.items()} | columns

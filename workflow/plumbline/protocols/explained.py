@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.data.instances import Instances, ragged
+from plumbline.data.instances import Instances, optional, ragged, sample, taken
 from plumbline.errors import PlumblineError
 from plumbline.store import read_table
 
@@ -21,18 +21,24 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class Explanations:
-    """One seed's explained instances. `scores[measure][i]` has one number per word of instance i."""
+    """One seed's explained instances. `scores[measure][i]` has one number per word of instance i; `pair` and `specials`
+    those of its second text and of its special tokens, where a measure tells them."""
 
     seed: int
     split: np.ndarray
     instance: np.ndarray
     predicted_class: np.ndarray
     scores: dict[str, list[np.ndarray]]
+    pair: dict[str, list[np.ndarray] | None] = field(default_factory=dict)
+    specials: dict[str, list[np.ndarray] | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A cell with its predictions and importances; `texts` and `models` are for protocols that ask the models."""
+    """A cell with its predictions and importances; `texts` and `models` are for protocols that ask the models.
+
+    With `sample`, importances are of so many instances of each split, which every seed has drawn for itself.
+    """
 
     predictions: Path
     importances: Mapping[str, Path]
@@ -40,11 +46,20 @@ class Explained:
     splits: list[str]
     texts: Path | None = None
     models: Callable[[], Iterable["Evaluator"]] = field(default=lambda: ())
+    sample: int | None = None
 
     def instances(self) -> Instances:
         """The instances that are explained, for protocols that ask the models."""
         assert self.texts
         return Instances.from_table(read_table(self.texts, "instances"), self.splits)
+
+    def words(self) -> dict[Key, list[np.ndarray | None]]:
+        """The word that each piece of a text is of, and of its second text; None where tokens are words."""
+        assert self.texts
+        table = read_table(self.texts, "instances", ["split", "instance", "word", "word_b"])
+        nothing: list[np.ndarray | None] = [None] * len(table)
+        columns = [optional(table[column]) or nothing for column in ("word", "word_b")]
+        return dict(zip(_keys(table), map(list, zip(*columns, strict=True)), strict=True))
 
     def by_seed(self) -> Iterator[Explanations]:
         """The explanations of each seed, all measures in the order of the predictions."""
@@ -52,14 +67,21 @@ class Explained:
         tables = {measure: read_table(path, "attributions") for measure, path in self.importances.items()}
         for seed in self.seeds:
             told = _rows(predictions, seed, self.splits)
+            if self.sample is not None:
+                told = told.take(sample(np.array(told["split"].to_pylist()), self.sample, seed))
             keys = _keys(told)
+            found = {name: _rows(table, seed, self.splits) for name, table in tables.items()}
+            places = {name: _places(table, keys, name, seed) for name, table in found.items()}
             probabilities = np.stack(ragged(told["probabilities"])) if keys else np.empty((0, 1))
             yield Explanations(
                 seed,
                 np.array([split for split, _ in keys]),
                 np.array([instance for _, instance in keys], dtype=np.int32),
                 probabilities.argmax(1).astype(np.int32),
-                {name: _aligned(_rows(table, seed, self.splits), keys, name, seed) for name, table in tables.items()},
+                *(
+                    {name: _aligned(table[column], places[name]) for name, table in found.items()}
+                    for column in ("scores", "pair", "specials")
+                ),
             )
 
 
@@ -88,7 +110,8 @@ def _keys(table: pa.Table) -> list[Key]:
     return list(zip(table["split"].to_pylist(), table["instance"].to_pylist(), strict=True))
 
 
-def _aligned(table: pa.Table, keys: list[Key], measure: str, seed: int) -> list[np.ndarray]:
+def _places(table: pa.Table, keys: list[Key], measure: str, seed: int) -> list[int]:
+    """Where a measure's table has each of the instances."""
     place = {key: i for i, key in enumerate(_keys(table))}
     lacking = [key for key in keys if key not in place]
     if lacking:
@@ -96,5 +119,9 @@ def _aligned(table: pa.Table, keys: list[Key], measure: str, seed: int) -> list[
             f"The importances of measure '{measure}', seed {seed}, lack {len(lacking)} of {len(keys)} instances, "
             f"the first being {lacking[0][0]} {lacking[0][1]}."
         )
-    scores = ragged(table["scores"])
-    return [scores[place[key]] for key in keys]
+    return [place[key] for key in keys]
+
+
+def _aligned(column: pa.ChunkedArray, places: list[int]) -> Any:
+    """The entries of a list column at these places; None if it has none at all."""
+    return taken(optional(column), places)

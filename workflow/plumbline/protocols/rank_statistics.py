@@ -1,4 +1,4 @@
-"""Agreement between importance vectors: Kendall's tau-b, Spearman, Pearson and two top-k Kendall distances.
+"""Agreement between importance vectors: Kendall's tau-b, Spearman, Pearson, and three that look at the top k.
 
 Every function takes scores [B, M, n]: B instances of one length n with M importance vectors each. It compares all
 pairs of the M vectors within an instance and returns arrays [B, M, M].
@@ -152,6 +152,58 @@ def top_k_kendall_fagin(scores: npt.ArrayLike, k: int) -> FloatArray:
     return (case_1 + case_2 + case_2.swapaxes(-2, -1) + case_3 + case_4) / disjoint
 
 
+@metric(
+    "top-k-neely",
+    direction="higher",
+    range=[-1, 1],
+    unit="correlation",
+    equation="1 - 2 K^(1/2) / |P| over the pairs P of an item of a's k highest levels and one of b's; 1 is identical",
+)
+def top_k_kendall_neely(scores: npt.ArrayLike, k: int) -> FloatArray:
+    """Top-k Kendall correlation as coded by Neely et al. (2022), 1 for identical lists and -1 for reversed ones.
+
+    Tied items share a level, and a list holds all items of its k highest levels, so that it may have more than k. Each
+    unordered pair of an item of one list and an item of the other costs 1 if the two vectors order it oppositely and
+    1/2 if exactly one of them ties it. Lists of the same single item make no pair, and have 1.
+
+    scores: [B, M, n]. Returns correlations [B, M, M].
+    """
+    values = _as_finite_scores(scores)
+    _check_top_k(values, k)
+    n_instances, n_vectors, _ = values.shape
+    level = stats.rankdata(-values, method="dense", axis=-1).astype(np.int32)
+    listed = level <= k
+    longest = int(listed.sum(axis=-1).max(initial=0))
+    top = np.argsort(~listed, axis=-1, kind="stable")[..., :longest]
+    member = np.take_along_axis(listed, top, axis=-1)
+    correlation = np.empty((n_instances, n_vectors, n_vectors))
+    # About three eight-byte arrays of all pairs of listed items live at once.
+    for chunk in _instance_chunks(n_instances, 24 * n_vectors * longest**2):
+        for a in range(n_vectors):
+            one, others = (chunk, slice(a, a + 1)), (chunk, slice(a, None))
+            mine, theirs = top[one], top[others]
+            paired = member[one][..., :, None] & member[others][..., None, :]
+            paired &= mine[..., :, None] != theirs[..., None, :]
+            # Two items that are in both lists meet twice, once in each place.
+            twice = np.take_along_axis(listed[others], mine, axis=-1)[..., :, None]
+            twice = twice & np.take_along_axis(listed[one], theirs, axis=-1)[..., None, :]
+            weight = np.where(twice, 0.5, 1.0) * paired
+            # Orders are -1, 0 or 1: opposite ones differ by 2, and a tie from an order by 1.
+            differing = np.abs(_order(level[one], mine, theirs) - _order(level[others], mine, theirs))
+            penalty = (weight * differing).sum(axis=(-2, -1)) / 2
+            found = 1 - 2 * penalty / np.maximum(1, weight.sum(axis=(-2, -1)))
+            correlation[chunk, a, a:] = correlation[chunk, a:, a] = found
+    return correlation
+
+
+def _order(
+    level: npt.NDArray[np.int32], ones: npt.NDArray[np.intp], others: npt.NDArray[np.intp]
+) -> npt.NDArray[np.int32]:
+    """-1, 0 or 1 as each of these items [..., W] is above, level with or below each of the others: [..., W, W]."""
+    below, above = (np.take_along_axis(level, items, axis=-1) for items in (ones, others))
+    return np.sign(below[..., :, None] - above[..., None, :])
+
+
 def _as_finite_scores(scores: npt.ArrayLike) -> FloatArray:
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 3:
@@ -159,6 +211,12 @@ def _as_finite_scores(scores: npt.ArrayLike) -> FloatArray:
     if not np.isfinite(values).all():
         raise ValueError("Scores must be finite, but some are NaN or infinite.")
     return values
+
+
+def _check_top_k(scores: FloatArray, k: int) -> None:
+    n = scores.shape[-1]
+    if k < 1 or n < 1:
+        raise ValueError(f"Top-k lists need k >= 1 and at least one score, not k = {k} of {n} scores.")
 
 
 def _undefined(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -245,9 +303,8 @@ class _TopKLists(NamedTuple):
 
 def _compare_top_k(scores: npt.ArrayLike, k: int) -> _TopKLists:
     values = _as_finite_scores(scores)
+    _check_top_k(values, k)
     n_instances, n_vectors, n = values.shape
-    if k < 1 or n < 1:
-        raise ValueError(f"Top-k lists need k >= 1 and at least one score, not k = {k} of {n} scores.")
     top = np.argsort(-values, axis=-1, kind="stable")[..., :k]
     listed = np.zeros(values.shape, dtype=bool)
     np.put_along_axis(listed, top, True, axis=-1)

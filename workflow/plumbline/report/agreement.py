@@ -7,6 +7,7 @@ import pandas as pd
 
 from plumbline.figures.style import ordered
 from plumbline.report.tables import DASH, Cell, Table, named, number, plain
+from plumbline.tables.agreement import TOKENS, fewest_tokens
 
 # The columns of words, and what the page calls them.
 TITLES = {
@@ -17,11 +18,15 @@ TITLES = {
     "statistic": "statistic",
     "predicted_class": "predicted class",
 }
+# What may be ranked, from the fewest to the most.
+RANKED = dict(zip(TOKENS, ("words of the text", "words of both texts", "all tokens"), strict=True))
 
 
 def overview(agreement: pd.DataFrame, reference: str = "attention") -> Table | None:
     """Mean Kendall τ of attention with every other measure, as the study's Table 2; None if no model has attention."""
-    frame = plain(agreement)
+    several = agreement["tokens"].nunique() > 1
+    frame = fewest_tokens(plain(agreement))
+    ranked = f" Ranked are the {RANKED[frame['tokens'].iloc[0]]}." if several else ""
     frame = frame[(frame["statistic"] == "kendall") & (frame["predicted_class"] == "all")]
     frame = frame[(frame["measure_a"] == reference) | (frame["measure_b"] == reference)]
     if frame.empty:
@@ -36,6 +41,7 @@ def overview(agreement: pd.DataFrame, reference: str = "attention") -> Table | N
         rows.append([Cell(named(dataset, variant)), Cell(model), *map(_placed, means)])
     caption = (
         f"Mean Kendall τ with {reference} over all texts, ± standard deviation over seeds, on an axis from −1 to 1."
+        f"{ranked}"
     )
     return Table(caption, ["dataset", "model", *others], rows, frozenset(range(2, 2 + len(others))))
 
@@ -52,15 +58,18 @@ def _placed(means: pd.Series) -> Cell:
 def all_rows(agreement: pd.DataFrame, classes: dict[str, list[str]]) -> dict[str, Any]:
     """All rows over seeds for the page's script: `words` per column, and rows of places in them, then numbers.
 
-    The numbers: mean, its spread over seeds, spread over texts, significant share, texts ranked, texts left out.
+    The numbers: mean, its spread over seeds, spread over texts, significant share, texts ranked, texts left out. Which
+    tokens were ranked is a column where there is a choice.
     """
     frame = plain(agreement)
+    frame["tokens"] = frame["tokens"].map(RANKED)
+    titles = TITLES | ({"tokens": "ranked"} if frame["tokens"].nunique() > 1 else {})
     frame["predicted_class"] = [
         class_name(classes.get(dataset, []), label)
         for dataset, label in zip(frame["dataset"], frame["predicted_class"], strict=True)
     ]
     frame["dataset"] = [named(*pair) for pair in zip(frame["dataset"], frame["variant"], strict=True)]
-    groups = frame.groupby(list(TITLES))
+    groups = frame.groupby(list(titles))
     table = groups.agg(
         mean=("mean", "mean"),
         texts=("std", "mean"),
@@ -71,17 +80,19 @@ def all_rows(agreement: pd.DataFrame, classes: dict[str, list[str]]) -> dict[str
     table["seeds"] = groups["mean"].std(ddof=0)
     table = table.reset_index()
     words = {column: sorted(table[column].unique()) for column in TITLES}
+    if "tokens" in titles:
+        words["tokens"] = [tokens for tokens in RANKED.values() if tokens in set(table["tokens"])]
     place = {column: {word: i for i, word in enumerate(known)} for column, known in words.items()}
     rows = [
         [
-            *(place[column][line[column]] for column in TITLES),
+            *(place[column][line[column]] for column in titles),
             *(_rounded(line[column]) for column in ("mean", "seeds", "texts", "significant")),
             int(line["n"]),
             int(line["dropped"]),
         ]
         for line in table.to_dict("records")
     ]
-    return {"titles": TITLES, "words": words, "rows": rows}
+    return {"titles": titles, "words": words, "rows": rows}
 
 
 def class_name(classes: list[str], label: Any) -> str:

@@ -1,23 +1,32 @@
 """Example texts for the page's heatmaps: the same for all models of a dataset, with every measure's importances."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.data.instances import ragged
-from plumbline.data.vocabulary import SOS, SPECIALS
+from plumbline.data.instances import ragged, sample
 from plumbline.figures.style import ordered, reference_measure
 from plumbline.protocols.rank_statistics import kendall_tau
+from plumbline.report.agreement import RANKED
 from plumbline.tables.adversary import attention_divergence
 
 # The columns of the table `adversaries` that are shown.
 ADVERSARIES = ["seed", "split", "instance", "epsilon", "feasible", "jsd", "change", "adversary"]
 # Of many classes so many are shown.
 MOST_PROBABLE = 3
+
+
+class Told(NamedTuple):
+    """What a measure tells of one text: a score for each word and, if it has them, for each word of the second text and
+    each special token, those of the text first."""
+
+    scores: np.ndarray
+    pair: np.ndarray | None = None
+    specials: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -54,9 +63,12 @@ def collect(
     count: int,
     seconds: Mapping[str, str] | None = None,
     pieces: Mapping[tuple[str, str], pa.Table] | None = None,
+    sampled: int | None = None,
+    specials: bool = False,
 ) -> list[dict[str, Any]]:
     """The examples of every dataset as plain values; `instances` holds each dataset's table, `seconds` what its second
-    texts are, `pieces` the table of each dataset and model that has word pieces of its own.
+    texts are, `pieces` the table of each dataset and model that has word pieces of its own. If so many texts are
+    `sampled`, each seed has explained others. `specials` says whether special tokens are ranked too.
 
     A dataset's first block chooses the texts for all its models. Datasets come in the order of the summaries.
     """
@@ -64,7 +76,7 @@ def collect(
     for block in blocks:
         if block.dataset not in found:
             classes = next(summary["classes"] for summary in summaries if summary["dataset"] == block.dataset)
-            chosen = choose_texts(block.predictions, split, count)
+            chosen = choose_texts(block.predictions, split, count, sampled)
             texts = describe_texts(instances[block.dataset], split, chosen)
             found[block.dataset] = {
                 "dataset": block.dataset,
@@ -76,7 +88,7 @@ def collect(
             }
         example = found[block.dataset]
         numbers = [text["number"] for text in example["texts"]]
-        explained = explain(block, split, numbers)
+        explained = explain(block, split, numbers, specials)
         if explained["seeds"]:
             model = example["models"].setdefault(block.model, {**explained, "seeds": {}})
             model["seeds"] |= explained["seeds"]
@@ -87,12 +99,16 @@ def collect(
     return [example for example in examples if example["texts"] and example["models"]]
 
 
-def choose_texts(predictions: pa.Table, split: str, count: int) -> list[int]:
-    """Numbers of the texts to show: right and wrong predictions of the first seed, in turn, for each class in turn."""
+def choose_texts(predictions: pa.Table, split: str, count: int, sampled: int | None = None) -> list[int]:
+    """Numbers of the texts to show: right and wrong predictions of the first seed, in turn, for each class in turn; if
+    only so many texts are `sampled`, of those that it has drawn."""
     here = predictions.filter(pc.equal(predictions["split"].cast(pa.string()), split))
     if not len(here) or not count:
         return []
-    here = here.filter(pc.equal(here["seed"], pc.min(here["seed"])))
+    first = pc.min(here["seed"])
+    here = here.filter(pc.equal(here["seed"], first))
+    if sampled is not None:
+        here = here.take(sample(np.full(len(here), split), sampled, first.as_py()))
     labels, numbers = here["label"].to_numpy(), here["instance"].to_numpy()
     right = np.stack(ragged(here["probabilities"])).argmax(1) == labels
     # A fixed shuffle, so that the texts are not all from the start of the file and are the same in every run.
@@ -107,8 +123,8 @@ def choose_texts(predictions: pa.Table, split: str, count: int) -> list[int]:
 
 
 def describe_texts(instances: pa.Table, split: str, numbers: list[int]) -> list[dict[str, Any]]:
-    """The tokens of each text, which of them are words that get a score, and the label; if it has them, also the words
-    of its second text and the places of the words that hold the answer."""
+    """The tokens of each text, which of them are words, and the label; if it has them, also the tokens of its second
+    text and the places of the words that hold the answer."""
     place = {row["instance"]: row for row in _rows(instances, split, numbers).to_pylist()}
     return [_describe(number, place[number]) for number in numbers]
 
@@ -121,38 +137,90 @@ def _describe(number: int, row: dict[str, Any]) -> dict[str, Any]:
         "scored": [int(free) for free in row["maskable"]],
     }
     if row["tokens_b"]:
-        # Without the tokens that open and close it; one in word pieces is only closed.
-        text["second"] = row["tokens_b"][row["tokens_b"][0] == SPECIALS[SOS] : -1]
+        words = row["maskable_b"] or [True] * len(row["tokens_b"])
+        text["second"] = {"tokens": row["tokens_b"], "scored": [int(free) for free in words]}
     if row["evidence"]:
         text["evidence"] = [place for place, holds in enumerate(row["evidence"]) if holds]
     return text
 
 
-def explain(block: Block, split: str, numbers: list[int]) -> dict[str, Any]:
-    """What a block's models predict for the texts, each measure's scores, and their Kendall τ with the reference."""
-    scores: dict[str, dict[tuple[int, int], np.ndarray]] = {}
+def explain(block: Block, split: str, numbers: list[int], specials: bool = False) -> dict[str, Any]:
+    """What a block's models predict for the texts, each measure's scores, and how well measures agree.
+
+    A measure has no scores of a text that a seed has not explained.
+    """
+    importances: dict[str, dict[tuple[int, int], Told]] = {}
     for measure, table in block.importances:
-        rows = _rows(table, split, numbers)
-        keys = zip(rows["seed"].to_pylist(), rows["instance"].to_pylist(), strict=True)
-        scores[measure] = dict(zip(keys, ragged(rows["scores"]), strict=True))
-    measures = ordered(scores)
+        rows = _rows(table, split, numbers).to_pylist()
+        importances[measure] = {
+            (row["seed"], row["instance"]): Told(*(_numbers(row[part]) for part in Told._fields)) for row in rows
+        }
+    measures = ordered(importances)
+    reference = reference_measure(measures) if measures else None
     predicted = _rows(block.predictions, split, numbers)
-    told = {(row["seed"], row["instance"]): row["probabilities"] for row in predicted.to_pylist()}
+    said = {(row["seed"], row["instance"]): row["probabilities"] for row in predicted.to_pylist()}
     attacks = _attacks(block.adversaries, split, numbers)
-    rivals = _rivals(block, split, numbers, told)
+    rivals = _rivals(block, split, numbers, said)
     seeds: dict[str, list[dict[str, Any]]] = {}
-    for seed in sorted({seed for seed, _ in (told if measures else rivals)}):
+    for seed in sorted({seed for seed, _ in (said if measures else rivals)}):
+        keys = [(seed, number) for number in numbers]
+        told = {
+            key: {measure: importances[measure][key] for measure in measures if key in importances[measure]}
+            for key in keys
+        }
         seeds[str(seed)] = [
             {
-                "probable": most_probable(told[seed, number]),
-                "scores": {measure: [_short(s) for s in scores[measure][seed, number]] for measure in measures},
-                "tau": taus([scores[measure][seed, number] for measure in measures], measures),
-                **({"adversaries": attacks[seed, number]} if (seed, number) in attacks else {}),
-                **({"rivals": rivals[seed, number]} if (seed, number) in rivals else {}),
+                "probable": most_probable(said[key]),
+                **plain_scores(told[key]),
+                **(taus(told[key], reference, specials) if len(told[key]) > 1 else {}),
+                **({"adversaries": attacks[key]} if key in attacks else {}),
+                **({"rivals": rivals[key]} if key in rivals else {}),
             }
-            for number in numbers
+            for key in keys
         ]
-    return {"measures": measures, "reference": reference_measure(measures) if measures else None, "seeds": seeds}
+    return {"measures": measures, "reference": reference, "seeds": seeds}
+
+
+def plain_scores(told: Mapping[str, Told]) -> dict[str, dict[str, list[float | None]]]:
+    """What measures tell of one text as plain values, part by part; only `scores` is always there."""
+    parts = {
+        part: {m: [_short(s) for s in getattr(one, part)] for m, one in told.items() if getattr(one, part) is not None}
+        for part in Told._fields
+    }
+    return {part: scores for part, scores in parts.items() if scores or part == "scores"}
+
+
+def taus(told: Mapping[str, Told], reference: str | None, specials: bool = False) -> dict[str, Any]:
+    """Kendall τ of all pairs of measures on one text: their `mean`, for each measure its τ with the reference and its
+    mean with all others, and which tokens are `ranked`. None stands for what is not defined."""
+    measures = list(told)
+    tokens, scores = common_tokens(list(told.values()), specials)
+    # A constant vector has no τ; neither has one that is not finite.
+    scores[~np.isfinite(scores).all(1)] = 0.0
+    tau = kendall_tau(scores[None])[0][0]
+    np.fill_diagonal(tau, np.nan)
+    referred = tau[measures.index(reference)] if reference and reference in told else np.full(len(measures), np.nan)
+    return {
+        "ranked": RANKED[tokens],
+        "mean": _mean(tau[np.triu_indices(len(measures), 1)]),
+        "tau": {measure: [_short(referred[i]), _mean(tau[i])] for i, measure in enumerate(measures)},
+    }
+
+
+def common_tokens(told: Sequence[Told], specials: bool = False) -> tuple[str, np.ndarray]:
+    """The tokens of one text that all measures score, as the table `agreement` calls them, and the scores [M, n]."""
+    tokens, scores = "text", [[one.scores for one in told]]
+    further = {"texts": [one.pair for one in told], "all": [one.specials for one in told] if specials else []}
+    for more, part in further.items():
+        known = [own for own in part if own is not None]
+        # Texts that stand alone have no second one, whatever the measure.
+        if not known:
+            continue
+        if len(known) < len(told) or len({len(own) for own in known}) > 1:
+            break
+        tokens = more
+        scores.append(known)
+    return tokens, np.concatenate([np.stack(part) for part in scores], axis=1)
 
 
 def most_probable(probabilities: list[float]) -> list[list[float | None]]:
@@ -209,26 +277,25 @@ def _looks(attention: pa.Table, split: str, numbers: list[int]) -> dict[tuple[in
     return {(row["seed"], row["instance"]): np.reshape(row["attention"], (row["heads"], -1)) for row in rows}
 
 
-def taus(scores: list[np.ndarray], measures: list[str]) -> dict[str, float | None]:
-    """Kendall τ of each measure with the reference on one text; None where it is not defined."""
-    if not measures:
-        return {}
-    matrix = np.stack(scores).astype(np.float64)[None]
-    reference = measures.index(reference_measure(measures))
-    if matrix.shape[-1] < 2 or not np.isfinite(matrix).all():
-        return dict.fromkeys(measures)
-    values = kendall_tau(matrix)[0][0, reference]
-    return {measure: _short(value) for measure, value in zip(measures, values, strict=True)}
-
-
 def _rows(table: pa.Table, split: str, numbers: list[int]) -> pa.Table:
     wanted = pc.is_in(table["instance"], pa.array(numbers, table["instance"].type))
     return table.filter(pc.and_(wanted, pc.equal(table["split"].cast(pa.string()), split)))
 
 
+def _numbers(scores: list[float | None] | None) -> Any:
+    """Scores as an array, NaN where one is missing; None if there are none."""
+    return None if scores is None else np.array(scores, dtype=np.float64)
+
+
 def _weights(weights: Iterable[float]) -> list[float | None]:
     """Most words of an adversary have next to no weight, and need no digits."""
     return [round(float(weight), 4) or 0 if np.isfinite(weight) else None for weight in weights]
+
+
+def _mean(values: np.ndarray) -> float | None:
+    """The mean of those that are defined, if any are."""
+    known = values[np.isfinite(values)]
+    return _short(known.mean()) if len(known) else None
 
 
 def _short(value: float) -> float | None:

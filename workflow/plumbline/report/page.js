@@ -104,7 +104,10 @@
       pair: filter("Pair", pairs),
       statistic: filter("Statistic", words.statistic),
       predicted_class: filter("Predicted class", words.predicted_class.map((word) => [word, word === "all" ? "all together" : word])),
+      ...(words.tokens ? { tokens: filter("Ranked", words.tokens) } : {}),
     };
+    // The fewest tokens come first.
+    if (words.tokens) filters.tokens.select.value = words.tokens[0];
     if (words.statistic.includes("kendall")) filters.statistic.select.value = "kendall";
     if (words.predicted_class.includes("all")) filters.predicted_class.select.value = "all";
 
@@ -144,7 +147,7 @@
     }
     function line(row, needless) {
       const first = columns.length;
-      const distance = word(row, columns.indexOf("statistic")).startsWith("top-k");
+      const distance = ["top-k-fagin", "top-k-jain-wallace"].includes(word(row, columns.indexOf("statistic")));
       const cells = columns.map((_, i) => make(i ? "td" : "th", i ? { text: word(row, i) } : { scope: "row", text: word(row, i) }));
       cells.forEach((cell, i) => { cell.hidden = needless[i]; });
       const mean = make("td", { class: "number" });
@@ -259,9 +262,11 @@
     stage.addEventListener("mouseleave", mark);
   }
 
+  const wordsOf = ({ tokens, scored }) => tokens.filter((_, i) => scored[i]);
+
   // The question or hypothesis of a text, if it has one.
   const secondText = (shown, name) => (shown.second ? [make("p", { class: "second" }, make("span", { text: `${name}: ` }),
-    make("bdi", { text: shown.second.join(" ") }))] : []);
+    make("bdi", { text: wordsOf(shown.second).join(" ") }))] : []);
 
   function examples(place, datasets) {
     const byName = new Map(datasets.map((dataset) => [dataset.dataset, dataset]));
@@ -281,6 +286,8 @@
     const here = () => byName.get(dataset.select.value);
     // The most probable class comes first.
     const predicted = (told) => told.probable[0][0];
+    // A seed has not explained a text that is not in its sample.
+    const unexplained = (told) => here().models[model.select.value].measures.length > 0 && !Object.keys(told.scores).length;
 
     // A model that cuts words into pieces of its own has its own form of the texts.
     const texts = () => here().models[model.select.value].texts ?? here().texts;
@@ -291,9 +298,10 @@
       const seeds = chosen.models[model.select.value].seeds;
       fill(seed.select, Object.keys(seeds));
       fill(text.select, texts().map((each, i) => {
-        const told = predicted(seeds[seed.select.value][i]);
-        const words = each.tokens.filter((_, k) => each.scored[k]).slice(0, 9).join(" ");
-        return [String(each.number), `${chosen.split} ${each.number}, ${told === each.label ? "right" : "wrong"}: ${words} …`];
+        const told = seeds[seed.select.value][i];
+        const guess = predicted(told) === each.label ? "right" : "wrong";
+        const words = wordsOf(each).slice(0, 9).join(" ");
+        return [String(each.number), `${chosen.split} ${each.number}, ${guess}${unexplained(told) ? ", not explained" : ""}: ${words} …`];
       }));
     }
     function move(by) {
@@ -323,26 +331,51 @@
         chosen.classes.length > 2 ? `, then ${told.probable.slice(1).map(([label, p]) => `${name(label)} ${fixed(p)}`).join(" and ")}` : "",
         "; labelled ", make("b", { text: name(shown.label) }), ". ",
         make("span", { class: right ? "right" : "wrong", text: right ? "✓ right" : "✗ wrong" }));
-      const least = by.select.value === "rank" ? "lowest rank" : "0";
-      const most = by.select.value === "rank" ? "highest rank in the text" : "highest of the measure in the text";
-      const scale = make("p", { class: "scale" }, least, make("i", { "aria-hidden": "true" }), most);
-      const negative = explained.measures.some((measure) => told.scores[measure].some((score) => score < 0));
-      if (negative) scale.append("; a wavy line marks negative scores");
-      if (shown.evidence) scale.append("; a straight line marks the words that hold the answer");
-      const second = secondText(shown, chosen.second);
-      const lines = [...explained.measures.map((measure) => ({
+      const lines = [...(unexplained(told) ? [] : explained.measures.map((measure) => measured(measure, explained, told))),
+        ...(told.adversaries ?? []).map((attack) => ({
+          name: `adversarial attention, ε = ${attack.epsilon}`,
+          colour: data.adversary,
+          notes: [attack.scores ? `JSD ${fixed(attack.jsd)}, output changed by ${fixed(attack.change, 3)}` : "none found"],
+          scores: attack.scores,
+          nothing: "No attention that differs keeps the output within ε, as far as was searched.",
+        })), ...(told.rivals ? against(told, name(guess)) : [])];
+      const filled = lines.filter(({ scores }) => scores);
+      const before = [summary];
+      if (told.mean !== undefined) before.push(make("p", { class: "told" }, "Mean τ of all pairs of measures: ",
+        make("b", { text: fixed(told.mean) }), `. Ranked: ${told.ranked}.`));
+      if (unexplained(told)) before.push(make("p", { class: "told", text: `Seed ${seed.select.value} has not explained this text: each seed draws its own.` }));
+      // Where every line has the second text under the text, it need not stand above them.
+      if (!filled.length || !filled.every(({ pair }) => pair)) before.push(...secondText(shown, chosen.second));
+      if (filled.length) before.push(legend(filled, shown));
+      stage.replaceChildren(...before, ...lines.map((line) => row(line, shown, chosen.second, paper)),
+        ...(filled.length ? [values(filled, shown, chosen.second)] : []));
+    }
+
+    // What a measure tells of the text, and how it agrees with others; it has no scores of what is not explained.
+    function measured(measure, { measures, reference }, { scores, pair, specials, tau }) {
+      const notes = [];
+      if (measures.length > 1 && measure === reference) notes.push("reference");
+      if (tau?.[measure] && measure !== reference) notes.push(`τ with ${reference}: ${fixed(tau[measure][0])}`);
+      if (tau?.[measure] && Object.keys(tau).length > 2) notes.push(`mean τ: ${fixed(tau[measure][1])}`);
+      return {
         name: measure,
         colour: data.measures[measure],
-        note: measure === explained.reference ? "reference" : `τ with ${explained.reference}: ${fixed(told.tau[measure])}`,
-        scores: told.scores[measure],
-      })), ...(told.adversaries ?? []).map((attack) => ({
-        name: `adversarial attention, ε = ${attack.epsilon}`,
-        colour: data.adversary,
-        note: attack.scores ? `JSD ${fixed(attack.jsd)}, output changed by ${fixed(attack.change, 3)}` : "none found",
-        scores: attack.scores,
-      })), ...(told.rivals ? against(told, name(guess)) : [])];
-      stage.replaceChildren(summary, ...second, scale, ...lines.map((line) => row(line, shown, paper)),
-        values(shown, lines.filter(({ scores }) => scores)));
+        notes,
+        scores: scores[measure],
+        pair: pair?.[measure],
+        specials: specials?.[measure],
+        nothing: "It has no importances of this text.",
+      };
+    }
+
+    function legend(lines, shown) {
+      const texts = lines.some(({ pair }) => pair) ? "both texts" : "the text";
+      const [least, most] = by.select.value === "rank" ? ["lowest rank", `highest rank in ${texts}`] : ["0", `highest of the measure in ${texts}`];
+      const scale = make("p", { class: "scale" }, least, make("i", { "aria-hidden": "true" }), most);
+      const negative = lines.some(({ scores, pair = [], specials = [] }) => [...scores, ...pair, ...specials].some((score) => score < 0));
+      if (negative) scale.append("; a wavy line marks negative scores");
+      if (shown.evidence) scale.append("; a straight line marks the words that hold the answer");
+      return scale;
     }
 
     // The attention of the base model, and of adversarial models that say much the same.
@@ -351,53 +384,79 @@
       return [{
         name: heads > 1 ? `base model, mean of ${heads} heads` : "base model",
         colour: data.attention,
-        note: probability(probable[0][1]),
+        notes: [probability(probable[0][1])],
         scores,
       }, ...models.map((rival) => ({
         name: `adversarial model (${rival.title})`,
         colour: data.rival,
-        note: `seed ${rival.seed}, JSD ${fixed(rival.jsd)}, ${probability(rival.probability)}`,
+        notes: [`seed ${rival.seed}, JSD ${fixed(rival.jsd)}, ${probability(rival.probability)}`],
         scores: rival.scores,
       }))];
     }
 
-    function row({ name, colour, note, scores }, shown, paper) {
+    // A line's scores token by token, those of the text and those of the second one; undefined where it tells none.
+    function placed({ scores, pair = [], specials = [] }, shown) {
+      const others = specials.values();
+      return [[shown, scores], [shown.second ?? { scored: [] }, pair]].map(([text, given]) => {
+        const words = given.values();
+        return text.scored.map((free) => (free ? words : others).next().value);
+      });
+    }
+
+    function row(line, shown, second, paper) {
       const swatch = make("i", { "aria-hidden": "true" });
-      swatch.style.background = colour;
-      const head = make("h3", {}, make("span", { class: "chip" }, swatch, name), make("small", { text: note }));
-      if (!scores) return make("div", { class: "measure" }, head, make("p", { class: "words count", text: "No attention that differs keeps the output within ε, as far as was searched." }));
-      const share = shares(scores, by.select.value);
+      swatch.style.background = line.colour;
+      const head = make("h3", {}, make("span", { class: "chip" }, swatch, line.name), ...line.notes.map((note) => make("small", { text: note })));
+      if (!line.scores) return make("div", { class: "measure" }, head, make("p", { class: "words count", text: line.nothing }));
+      const [first, beside] = placed(line, shown);
+      // One scale for all tokens of the line.
+      const share = shares([...first, ...beside].filter((score) => score !== undefined), by.select.value).values();
+      const texts = make("div", {}, heat(shown, first, share, line.colour, paper));
+      if (beside.some((score) => score !== undefined)) {
+        const words = heat(shown.second, beside, share, line.colour, paper, "second-");
+        words.prepend(make("span", { class: "kind", text: `${second}: ` }));
+        texts.append(words);
+      }
+      return make("div", { class: "measure" }, head, texts);
+    }
+
+    // A text with the ground of each token by its share of the highest score; `share` is moved on by those that are told.
+    function heat({ tokens, scored, evidence }, scores, share, colour, paper, mark = "") {
       const words = make("p", { class: "words" });
-      let scored = 0;
-      shown.tokens.forEach((token, position) => {
-        const word = make("span", { class: "word", dir: "auto", text: token });
-        if (shown.scored[position]) {
-          const score = scores[scored];
-          if (share[scored] > 0) shade(word, share[scored], colour, paper);
+      tokens.forEach((token, position) => {
+        const score = scores[position];
+        const word = make("span", { class: scored[position] ? "word" : "word special", dir: "auto", text: token });
+        if (score !== undefined) {
+          const part = share.next().value;
+          if (part > 0) shade(word, part, colour, paper);
           if (score < 0) word.classList.add("negative");
           word.title = score === null ? "no score" : exact(score);
-          word.dataset.position = position;
-          scored += 1;
-        } else word.classList.add("special");
-        if (shown.evidence?.includes(position)) word.classList.add("evidence");
+          word.dataset.position = mark + position;
+        }
+        if (evidence?.includes(position)) word.classList.add("evidence");
         words.append(word, " ");
       });
-      return make("div", { class: "measure" }, head, words);
+      return words;
     }
 
     marking(stage);
 
     // The same numbers as a table, for those who cannot use colours; made when it is opened.
-    function values(shown, lines) {
+    function values(lines, shown, second) {
       const details = make("details", {}, make("summary", { text: "The same as a table of numbers" }));
       details.addEventListener("toggle", () => {
         if (!details.open || details.querySelector("table")) return;
-        const words = shown.tokens.filter((_, position) => shown.scored[position]);
+        const scores = lines.map((line) => placed(line, shown));
         const head = ["word", ...lines.map(({ name }) => name)].map((title, i) => make("th", { scope: "col", text: title, class: i ? "number" : "" }));
-        const body = words.map((word, i) => make("tr", {}, make("th", { scope: "row", dir: "auto", text: word }),
-          ...lines.map(({ scores }) => make("td", { class: "number", text: exact(scores[i]) }))));
+        const bodies = [shown, shown.second ?? { tokens: [] }].map(({ tokens }, part) => make("tbody", {}, ...tokens.flatMap((token, i) => {
+          const told = scores.map((line) => line[part][i]);
+          if (told.every((score) => score === undefined)) return [];
+          return [make("tr", {}, make("th", { scope: "row", dir: "auto", text: token }),
+            ...told.map((score) => make("td", { class: "number", text: exact(score ?? null) })))];
+        })));
+        if (bodies[1].rows.length) bodies[1].prepend(make("tr", {}, make("th", { scope: "rowgroup", class: "kind", colspan: head.length, text: second })));
         details.append(make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Importances of every word" },
-          make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body))));
+          make("table", {}, make("thead", {}, make("tr", {}, ...head)), ...bodies)));
       });
       return details;
     }
@@ -437,14 +496,13 @@
 
     const named = (curve) => `${curve.strategy}, ${curve.unit === "relative" ? "percent" : "number"} of words`;
     const here = () => cells.find((cell) => cell.dataset === dataset.select.value && cell.model === model.select.value);
-    const words = (shown) => shown.tokens.filter((_, i) => shown.scored[i]);
 
     function options() {
       fill(model.select, cells.filter((cell) => cell.dataset === dataset.select.value).map((cell) => cell.model));
       const cell = here();
       fill(way.select, [...new Set(cell.curves.map(named))]);
       fill(measure.select, cell.curves.filter((curve) => named(curve) === way.select.value).map((curve) => curve.measure));
-      fill(text.select, cell.texts.map((each) => [String(each.number), `${cell.split} ${each.number}: ${words(each).slice(0, 9).join(" ")} …`]));
+      fill(text.select, cell.texts.map((each) => [String(each.number), `${cell.split} ${each.number}: ${wordsOf(each).slice(0, 9).join(" ")} …`]));
     }
     function change() {
       options();
@@ -462,7 +520,7 @@
       shade(fresh, 1, colour, paper);
       const key = make("p", { class: "scale" }, fresh, "masked at this level",
         make("del", { class: "word gone", title: "words", text: "words" }), `masked before; seed ${cell.seed}`);
-      const count = words(shown).length;
+      const count = wordsOf(shown).length;
       if (count < shown.words) key.append(`; the first ${count} of ${shown.words} words`);
       let before = "0".repeat(count);
       const rows = [[0, null], ...curve.levels].map(([level, variant]) => {

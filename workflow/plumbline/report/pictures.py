@@ -22,6 +22,11 @@ KINDS = {
         "correlation", "Kendall τ between attention and each other measure, text by text, by predicted class."
     ),
     "tau-matrix": Kind("correlation", "Mean Kendall τ of every pair of measures."),
+    "correlation-matrices": Kind(
+        "correlation",
+        "Mean Kendall τ of every pair of measures over the texts of all seeds, with the standard deviation over them in "
+        "small print, dataset beside dataset (Neely et al.’s Tables 1 and 2).",
+    ),
     "permutation": Kind(
         "permutation",
         "How much the output changes when attention is shuffled among the words, by the largest weight that a word had "

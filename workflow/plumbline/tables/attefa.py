@@ -15,6 +15,7 @@ from plumbline.tables.studies import (
     Ours,
     Ran,
     Study,
+    sampled,
 )
 
 # How the mock sets were generated, each and all.
@@ -72,11 +73,7 @@ def _other_data(kind: str, options: Mapping[str, Any], summary: Mapping[str, Any
     wanted = {**GENERATED, **MOCK[kind]} if kind in MOCK else {}
     if changed := [f"{name} {options[name]}" for name, value in sorted(wanted.items()) if options[name] != value]:
         notes.append(f"generated otherwise than published: {', '.join(changed)}")
-    if left_out := summary["dropped"].get("limit"):
-        kept = {split: summary["splits"][split]["instances"] for split in left_out}
-        told = [f"{kept[split]} of {kept[split] + count} in {split}" for split, count in left_out.items()]
-        notes.append(f"a sample: {', '.join(told)}")
-    return "; ".join(notes)
+    return "; ".join(filter(None, [*notes, sampled(summary)]))
 
 
 def _attacks(dataset: str, model: str, ran: Ran) -> pd.DataFrame:
@@ -136,4 +133,4 @@ def _count(line: pd.Series, summary: Mapping[str, Any]) -> Ours:
     return Ours([float(counts["texts_per_class"][class_])], 0.0, note=note)
 
 
-STUDY = Study("AtteFa", published_rows, ours, data={"sst": {"leaves_over": 0}})
+STUDY = Study("AtteFa", published_rows, ours, data={"sst": {"leaves_over": 0, "tokens": "cleaned"}})

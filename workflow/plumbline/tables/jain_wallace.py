@@ -68,7 +68,7 @@ def ours(line: pd.Series, dataset: str, model: str | None, ran: Ran) -> Iterator
         if values := ran.scores(dataset, model, SCORES[metric]):
             yield Ours(values, SCORE_TOLERANCE, OUR_MARGIN)
     elif ran.agreement is not None:
-        yield from _agreement(line, dataset, model, ran, ran.agreement)
+        yield from _agreement(line, dataset, model, ran, ran.agreement[ran.agreement["tokens"] == "text"])
 
 
 def _agreement(line: pd.Series, dataset: str, model: str, ran: Ran, agreement: pd.DataFrame) -> Iterator[Ours]:
@@ -103,4 +103,9 @@ def _count(line: pd.Series, summary: dict[str, Any]) -> Ours:
     return Ours([float(sum(splits[split]["instances_per_class"][class_] for split in counted))], 0.0, note=note)
 
 
-STUDY = Study("Jain & Wallace 2019", published_rows, ours, data={"sst": {"leaves_over": 0}})
+STUDY = Study(
+    "Jain & Wallace 2019",
+    published_rows,
+    ours,
+    data={"sst": {"leaves_over": 0, "tokens": "cleaned"}, "snli": {"tokens": "cleaned"}},
+)

@@ -97,4 +97,10 @@ def _count(line: pd.Series, summary: Mapping[str, Any]) -> Ours:
     return Ours([length], LENGTH_TOLERANCE, WHOLE_NUMBER)
 
 
-STUDY = Study("Recursive ROAR", published_rows, ours, chose_on="dev", data={"sst": {"leaves_over": 5}})
+STUDY = Study(
+    "Recursive ROAR",
+    published_rows,
+    ours,
+    chose_on="dev",
+    data={"sst": {"leaves_over": 5, "tokens": "cleaned"}, "snli": {"tokens": "cleaned"}},
+)

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from plumbline.store import ARTEFACTS
-from plumbline.tables import attefa, jain_wallace, recursive_roar
+from plumbline.tables import attefa, jain_wallace, recursive_roar, song
 from plumbline.tables.studies import Names, Ours, Ran, Study
 
-STUDIES = (jain_wallace.STUDY, attefa.STUDY, recursive_roar.STUDY)
+STUDIES = (jain_wallace.STUDY, attefa.STUDY, song.STUDY, recursive_roar.STUDY)
 
 
 def reproduction(ran: Ran) -> pd.DataFrame:
@@ -36,17 +36,23 @@ def _rows(study: Study, ran: Ran) -> Iterator[dict[str, Any]]:
                         "data",
                         {name: options[name] for name in wanted.keys() & options if options[name] != wanted[name]},
                     )
-                    ours = _unless(ours, "a measure", _measure_options(line, ran.names))
+                    ours = _unless(ours, "a measure", _measure_options(study, line, ours, ran.names))
                     ours = _unless(ours, "a model", ran.names.model_options.get(model, {}) if model else {})
                     yield _row(study, line, dataset, model, ours, ran)
 
 
-def _measure_options(line: pd.Series, names: Names) -> dict[str, Any]:
-    """The options of a line's measures that the config changed."""
+def _measure_options(study: Study, line: pd.Series, ours: Ours, names: Names) -> dict[str, Any]:
+    """The options of a line's measures that are not as published."""
     kinds = [line.get("measure_a"), line.get("measure_b")]
-    # Of several entries of one measure the first is compared.
+    # Of several entries of one measure the first is compared, unless it is said which.
     first = {kind: name for name, kind in reversed([*names.measures.items()]) if kind in kinds}
-    return {key: value for name in first.values() for key, value in names.measure_options.get(name, {}).items()}
+    other: dict[str, Any] = {}
+    for name in ours.measures or first.values():
+        options = names.measure_options.get(name, {})
+        wanted = study.measures.get((line["model"], names.measures[name]), {})
+        other |= {key: value for key, value in options.items() if key not in wanted}
+        other |= {key: f"not {value}" for key, value in wanted.items() if options.get(key) != value}
+    return other
 
 
 def _unless(ours: Ours, what: str, changed: Mapping[str, Any]) -> Ours:

@@ -36,7 +36,7 @@ class Names:
 @dataclass(frozen=True)
 class Ran:
     """The study that ran: what it calls things, the summaries of its datasets, how its models chose their epoch
-    (`select_on`, by dataset and model), and its tables."""
+    (`select_on`, by dataset and model), and its tables; of `timings` the rows about training."""
 
     names: Names
     datasets: list[dict[str, Any]]
@@ -45,16 +45,19 @@ class Ran:
     agreement: pd.DataFrame | None = None
     adversary: pd.DataFrame | None = None
     faithfulness: pd.DataFrame | None = None
+    training: pd.DataFrame | None = None
 
     def summary(self, dataset: str) -> dict[str, Any]:
         """The summary of a dataset."""
         return next(summary for summary in self.datasets if summary["dataset"] == dataset)
 
-    def scores(self, dataset: str, model: str, metric: str, seeds: pd.Series | None = None) -> list[float]:
-        """Test scores of a model by one metric, one per seed; of all seeds, or of some."""
+    def scores(
+        self, dataset: str, model: str, metric: str, seeds: pd.Series | None = None, split: str = "test"
+    ) -> list[float]:
+        """Scores of a model by one metric, one per seed; of all seeds, or of some."""
         table = self.performance
         here = (table["dataset"] == dataset) & (table["model"] == model)
-        here &= (table["split"] == "test") & (table["metric"] == metric)
+        here &= (table["split"] == split) & (table["metric"] == metric)
         if seeds is not None:
             here &= table["seed"].isin(seeds)
         return table[here]["value"].tolist()
@@ -63,13 +66,15 @@ class Ran:
 @dataclass(frozen=True)
 class Ours:
     """Our values of a published number, one per seed. They are judged if there is a tolerance; `basis` says what that
-    rests on. `selected_on` is the split that chose the epoch of an adversary."""
+    rests on. `selected_on` is the split that chose the epoch of an adversary; `measures` are the study's names of the
+    measures compared, if they are not the first of their kind."""
 
     values: list[float]
     tolerance: float | None = None
     basis: str = ""
     note: str = ""
     selected_on: str | None = None
+    measures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,3 +90,13 @@ class Study:
     chose_on: str = "test"
     # The options with which a dataset's texts are the published ones, where that says more than the dataset itself.
     data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # The options with which a measure explains a model as published, by model and measure, where they are not its own.
+    measures: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+
+
+def sampled(summary: Mapping[str, Any]) -> str:
+    """How many of a dataset's texts the study that ran has taken, if it has not taken all."""
+    left_out = summary["dropped"].get("limit", {})
+    kept = {split: summary["splits"][split]["instances"] for split in left_out}
+    told = [f"{kept[split]} of {kept[split] + count} in {split}" for split, count in left_out.items()]
+    return f"a sample: {', '.join(told)}" if told else ""

@@ -1,0 +1,39 @@
+"""Attention flow by one graph of whole numbers against networkx, as the studies' code computes it."""
+
+from collections.abc import Iterator
+
+import networkx as nx
+import numpy as np
+import torch
+from timing import Row, compare
+
+from plumbline.attribution.flow import flow
+from plumbline.attribution.rollout import mixing
+
+LAYERS, HEADS = 6, 12
+# The loop takes most of a minute for the longest.
+REPEATS_BY_LENGTH = {20: 3, 30: 3, 40: 1, 60: 1}
+
+
+def one_graph_of_all_tokens(capacities: np.ndarray) -> np.ndarray:
+    """Flows [S] from the first token of the last layer as they are written down: a node for each token of each layer,
+    a search for each token below the first."""
+    graph = nx.DiGraph()
+    for layer, above in enumerate(capacities):
+        for (i, j), capacity in np.ndenumerate(above):
+            graph.add_edge((layer + 1, i), (layer, j), capacity=capacity)
+    return np.array([nx.maximum_flow_value(graph, (len(capacities), 0), (0, j)) for j in range(capacities.shape[1])])
+
+
+def rows() -> Iterator[Row]:
+    """One text of several lengths, with random attention of DistilBERT's shape."""
+    for length, repeats in REPEATS_BY_LENGTH.items():
+        generator = torch.Generator().manual_seed(length)
+        scores = 2 * torch.randn(1, LAYERS, HEADS, length, length, generator=generator)
+        capacities, readout = mixing(scores.softmax(-1))[0].numpy(), np.eye(length)[0]
+        yield compare(
+            f"attention flow, a text of {length} tokens, {LAYERS} layers",
+            lambda capacities=capacities: one_graph_of_all_tokens(capacities),
+            lambda capacities=capacities, readout=readout: flow(capacities, readout),
+            repeats=repeats,
+        )

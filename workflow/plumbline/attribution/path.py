@@ -1,0 +1,126 @@
+"""Measures of the gradients on the straight way from a text that says nothing to the text itself."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from plumbline.attribution.gradient import differentiable
+from plumbline.attribution.importances import Function, Importances, explained_output
+from plumbline.attribution.inputs import read
+from plumbline.attribution.question import Question, at_least_one, copies, explain
+from plumbline.data.instances import Instances
+from plumbline.models.batch import Batch
+from plumbline.models.evaluator import Evaluator
+from plumbline.registry import measure
+
+
+def along_the_path(
+    model: Any,
+    batch: Batch,
+    vectors: torch.Tensor,
+    baseline: torch.Tensor,
+    classes: torch.Tensor,
+    function: Function,
+    points: Sequence[float] | np.ndarray,
+    weights: Sequence[float] | np.ndarray,
+    together: int = 1,
+) -> torch.Tensor:
+    """Σ_i w_i (x - b)_t · ∇f_c(b + a_i (x - b)) of every token, [B, T], with points a_i and weights w_i.
+
+    vectors, baseline: x and b, [B, T, d]; classes: [B]; points: [n], or one for each row, [n, B]; weights: [n].
+    `together` points of all rows are a pass, so that memory does not grow with their number; sums are in double
+    precision.
+    """
+    difference = vectors - baseline
+    places = torch.as_tensor(points, dtype=vectors.dtype, device=vectors.device).view(len(points), -1, 1, 1)
+    shares = torch.as_tensor(weights, dtype=torch.float64, device=vectors.device)
+    total = torch.zeros(vectors.shape[:2], dtype=torch.float64, device=vectors.device)
+    for some, share in zip(places.split(together), shares.split(together), strict=True):
+        moved = (baseline + some * difference).flatten(0, 1).requires_grad_()
+        with differentiable(model):
+            logits = read(model, batch.repeat(len(some)), moved).logits
+            # Rows do not touch each other, so the gradient of the sum holds each row's own gradient.
+            output = explained_output(logits, classes.repeat(len(some)), function).sum()
+            (slope,) = torch.autograd.grad(output, moved)
+        products = torch.einsum("nbtd,btd->nbt", slope.unflatten(0, (len(some), -1)), difference)
+        total += torch.einsum("n,nbt->bt", share, products.double())
+    return total
+
+
+def _answer(
+    evaluator: Evaluator,
+    function: Function,
+    sign: Literal["absolute", "signed"],
+    points: Callable[[Question], np.ndarray],
+    weights: np.ndarray,
+) -> Callable[[Question], torch.Tensor]:
+    """What `explain` asks for, with points [n] or [n, B] on the way of the rows of a question."""
+
+    def answer(question: Question) -> torch.Tensor:
+        values = along_the_path(
+            evaluator.model,
+            question.batch,
+            question.vectors,
+            question.baseline,
+            question.classes,
+            function,
+            points(question),
+            weights,
+            copies(evaluator, question.batch),
+        )
+        return values.abs() if sign == "absolute" else values
+
+    return answer
+
+
+@measure("integrated-gradient-pad", needs=["gradient"], equation="|∫₀¹ (x - b)_t · ∇p_c(b + a (x - b)) da|")
+def integrated_gradient_pad(
+    evaluator: Evaluator,
+    instances: Instances,
+    *,
+    target: Literal["predicted", "gold"] | int = "predicted",
+    function: Literal["probability", "logit"] = "probability",
+    baseline: Literal["pad", "zero"] = "pad",
+    texts: Literal["first", "both"] = "both",
+    specials: bool = True,
+    sign: Literal["absolute", "signed"] = "absolute",
+    steps: int = 50,
+) -> Importances:
+    """Integrated gradients from a text of padding, by Gauss and Legendre's rule of so many points.
+
+    The scores of all tokens, signed, sum to the change of the output from the baseline b to the text x. With `texts` or
+    `specials` some tokens stay as they are all the way.
+    """
+    at_least_one("steps", steps)
+    nodes, weights = np.polynomial.legendre.leggauss(steps)
+    answer = _answer(evaluator, function, sign, lambda _: (1 + nodes) / 2, weights / 2)
+    return explain("integrated gradient", evaluator, instances, answer, target, baseline, texts, specials)
+
+
+@measure("grad-shap", needs=["gradient"], equation="|(1/k) Σ_i (x - b)_t · ∇p_c(b + a_i (x - b))|, a_i ~ U(0, 1)")
+def grad_shap(
+    evaluator: Evaluator,
+    instances: Instances,
+    *,
+    target: Literal["predicted", "gold"] | int = "predicted",
+    function: Literal["probability", "logit"] = "probability",
+    baseline: Literal["pad", "zero"] = "pad",
+    texts: Literal["first", "both"] = "both",
+    specials: bool = True,
+    sign: Literal["absolute", "signed"] = "absolute",
+    samples: int = 5,
+) -> Importances:
+    """Integrated gradients of a few points drawn at random, as Grad-SHAP's are if all its baselines are one.
+
+    The points are drawn from the seed and the instance alone, so that order and batch do not matter.
+    """
+    at_least_one("samples", samples)
+
+    def points(question: Question) -> np.ndarray:
+        drawn = [instances.generator(i, evaluator.seed).random(samples) for i in question.index]
+        return np.stack(drawn, axis=1)
+
+    answer = _answer(evaluator, function, sign, points, np.full(samples, 1 / samples))
+    return explain("Grad-SHAP", evaluator, instances, answer, target, baseline, texts, specials)

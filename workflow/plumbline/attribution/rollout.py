@@ -1,0 +1,59 @@
+"""Attention rollout: how much of each token the output reads if layers only pass on what they attend to."""
+
+from typing import Literal
+
+import numpy as np
+import torch
+
+from plumbline.attribution.importances import Gathered, Importances
+from plumbline.data.instances import Instances
+from plumbline.models.batch import Batch
+from plumbline.models.evaluator import Evaluator
+from plumbline.registry import measure
+
+
+def mixing(weights: torch.Tensor) -> torch.Tensor:
+    """Â_l of each layer, [B, layers, T, T], in double precision: Ā_l + I, with rows that sum to 1.
+
+    Ā_l is the mean of the heads; I stands for the token itself, to which a layer adds what it attends to. Padding,
+    which no token attends to, mixes into none. weights: [B, layers, heads, T, T].
+    """
+    mean = weights.mean(dim=2).double()
+    mixed = mean + torch.eye(mean.shape[-1], dtype=mean.dtype, device=mean.device)
+    return mixed / mixed.sum(dim=-1, keepdim=True)
+
+
+def rolled_out(mixed: torch.Tensor, readout: torch.Tensor) -> torch.Tensor:
+    """r · R_L with R_l = Â_l R_{l-1} and R_0 = I, [B, T]. mixed: Â, [B, layers, T, T]; readout: r, [B, T].
+
+    From the last layer down, so that each step is a row times a matrix and not a product of matrices.
+    """
+    rolled = readout.to(mixed.dtype)
+    for layer in reversed(mixed.unbind(dim=1)):
+        rolled = torch.einsum("bt,bts->bs", rolled, layer)
+    return rolled
+
+
+@measure("rollout", needs=["layers"], cheap=True, range=[0, 1], equation="(r Â_L ⋯ Â_1)_t, Â_l = (Ā_l + I) / 2")
+@torch.no_grad()
+def rollout(
+    evaluator: Evaluator,
+    instances: Instances,
+    *,
+    texts: Literal["first", "both"] = "both",
+    specials: bool = True,
+) -> Importances:
+    """The share of each token in what the output reads of the last layer, if layers only mix tokens by their attention
+    (Abnar & Zuidema 2020).
+
+    r is where the output reads: the first token, or the attention over words. The shares of all tokens, special ones
+    and those of a second text too, sum to 1, whether they are told or not.
+    """
+    gathered = Gathered(instances, texts, specials)
+
+    def work(index: np.ndarray, batch: Batch) -> None:
+        mixed = mixing(evaluator.model.layers(batch))
+        gathered.add(index, batch, rolled_out(mixed, evaluator.model.readout(batch)))
+
+    evaluator.each(instances, work)
+    return gathered.importances(explained=False)

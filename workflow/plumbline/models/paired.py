@@ -1,0 +1,69 @@
+"""A classifier of pairs of texts that reads both in the same way and compares them."""
+
+from typing import Literal
+
+import torch
+from torch import nn
+
+from plumbline.models.attention import masked_softmax
+from plumbline.models.batch import Batch
+from plumbline.models.classifier import AttentionClassifier
+from plumbline.registry import model
+
+
+class ComparingHead(nn.Module):
+    """A linear layer to C class logits over both texts' contexts, [c; q; |c - q|; c ⊙ q]."""
+
+    def __init__(self, size: int, classes: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4 * size, classes)
+
+    def forward(self, context: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+        query = query.expand_as(context)
+        return self.linear(torch.cat([context, query, (context - query).abs(), context * query], dim=-1))
+
+
+@model("bilstm-shared-uniform", attention="uniform")
+@model(
+    "bilstm-shared",
+    provides=["attention", "gradient"],
+    tasks=["inference", "paraphrase"],
+    training={
+        "epochs": 40,
+        "patience": 5,
+        "first_eligible_epoch": 1,
+        "class_weights": "none",
+        "reduction": "mean",
+        "no_decay": [],
+        "batching": "length-noise",
+        "select_by": "accuracy",
+    },
+)
+class SharedClassifier(AttentionClassifier):
+    """One embedding, one BiLSTM and one attention for both texts, and an output that compares them (Neely et al. 2022).
+
+    The second text's context is its query, so that attention over the first can be varied while that over the second is
+    held. `pair`, the vectors of second texts, is not read: they are those of first texts.
+    """
+
+    def __init__(
+        self,
+        embedding: torch.Tensor,
+        classes: int,
+        pair: torch.Tensor | None = None,
+        *,
+        attention: Literal["tanh", "uniform"] = "tanh",
+        hidden: int = 128,
+    ) -> None:
+        super().__init__(embedding, classes, attention=attention, hidden=hidden)
+        self.head = ComparingHead(self.encoder.size, classes)
+
+    @property
+    def pair_embedding(self) -> nn.Embedding:
+        """The vectors of both texts."""
+        return self.embedding
+
+    def _summed_up(self, embedded: torch.Tensor, second: Batch) -> tuple[torch.Tensor, ...]:
+        hidden = self.encoder(embedded, second)
+        attention = masked_softmax(self.attention(hidden), second.attendable)
+        return self._context(hidden, attention), attention
