@@ -395,7 +395,7 @@ def test_command_line_says_one_sentence(tmp_path, capsys):
     assert main(["runs", str(config)]) == 1
     assert "is not valid YAML" in capsys.readouterr().err
     assert main(["runs", str(PROJECT / "config.yaml")]) == 0
-    assert "left out: measure 'attention'" in capsys.readouterr().out
+    assert "left out: protocol 'permutation'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("tokens", ["lots", 0, True, 2.5])

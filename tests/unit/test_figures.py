@@ -152,7 +152,7 @@ def test_correlations_of_all_datasets_stand_side_by_side_for_each_set_of_tokens(
     frames = [agreed({**THREE, ("attention", "gradient"): value}, *keys) for *keys, value in known]
     figure = correlation_matrices(pd.concat(frames), ["imdb", "sst", "absent"], "net")
     titles = [panel.get_title(loc="left") for panel in figure.axes[:-1]]
-    assert titles == ["imdb, all words", "sst, all words", "imdb, all tokens", "sst, all tokens"]
+    assert titles == ["imdb\nall words", "sst\nall words", "imdb\nall tokens", "sst\nall tokens"]
     for panel, value in zip(figure.axes, (0.1, 0.9, 0.0, -0.4), strict=False):
         texts = [text.get_text() for text in panel.texts]
         # By rows: gradient with attention, then leave-one-out with both; the spread of 401 texts of two seeds, ddof 1.

@@ -538,6 +538,9 @@ def test_figures_carry_their_place() -> None:
     # A model without these parts stands for its own encoder.
     other = picture("permutation/sst/mine", SVG, {"mine": {}})
     assert (other.encoder, other.attention, other.experiment) == ("mine", "none", "permutation")
+    # What is about all datasets of a model can be chosen by none of them.
+    whole = picture("correlation-matrices/cnn", SVG, {"cnn": {"encoder": "convolution"}})
+    assert (whole.dataset, whole.model, whole.experiment) == ("", "", "correlation")
     new = picture("new-kind", SVG)
     assert (new.caption, new.experiment, new.encoder) == ("new kind", "other", "")
     assert sorted(["new-kind", "permutation", "tau-matrix"], key=order) == ["tau-matrix", "permutation", "new-kind"]

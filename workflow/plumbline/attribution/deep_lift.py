@@ -85,7 +85,8 @@ class Mixture:
     """The attributions of instances that are read as if they were their partners (Captum 0.2.0's Deep-SHAP).
 
     It is the partner's masks that say what is padding and where attention may fall, and if labels are mixed the
-    partner's class that is explained. Where a text is shorter than its partner, padding follows it.
+    partner's class that is explained. Where a text is shorter than its partner's, padding follows it. Of pairs, each
+    text has the mask of the partner's; the study's transformers had one for both, as one long text.
     """
 
     def __init__(self, evaluator: Evaluator, instances: Instances, mixed: Mixed, target: Target) -> None:

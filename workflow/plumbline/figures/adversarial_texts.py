@@ -25,7 +25,7 @@ WEIGHTS = [
     *("attention", "adversary", "probabilities", "adversary_probabilities"),
 ]
 WORDS = ["split", "instance", "tokens", "maskable", "tokens_b"]
-SECONDS = {"question answering": "question", "inference": "hypothesis"}
+SECONDS = {"question answering": "question", "inference": "hypothesis", "paraphrase": "second question"}
 
 ADVERSARY = "#B3432B"
 # Lengths of texts that can be read at a glance; at most so many words are drawn of any.

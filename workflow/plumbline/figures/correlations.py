@@ -37,7 +37,7 @@ def correlation_matrices(agreement: pd.DataFrame, datasets: list[str], title: st
     over = max(0.0, *(0.045 * len(name) - cell * (place + 0.5) for place, name in enumerate(measures[:-1])))
     with style.look():
         width = names + len(datasets) * (side + 0.25) + (len(datasets) - 1) * over + 1.1
-        figure = style.new_figure(max(style.ONE_COLUMN, width), 0.6 * names + len(tokens) * (side + 0.45) + 0.8)
+        figure = style.new_figure(max(style.ONE_COLUMN, width), 0.6 * names + len(tokens) * (side + 0.6) + 0.7)
         figure.set_layout_engine("compressed", h_pad=0.08)
         grid = figure.subplots(len(tokens), len(datasets), sharex=True, sharey=True, squeeze=False)
         colours = sns.color_palette("vlag", as_cmap=True)
@@ -45,7 +45,7 @@ def correlation_matrices(agreement: pd.DataFrame, datasets: list[str], title: st
             for column, dataset in enumerate(datasets):
                 here = taus[(taus["dataset"] == dataset) & (taus["tokens"] == some)]
                 _triangle(grid[row, column], here, measures, colours)
-                told = f"{dataset}, {RANKED[some]}" if len(tokens) > 1 else dataset
+                told = f"{dataset}\n{RANKED[some]}" if len(tokens) > 1 else dataset
                 grid[row, column].set_title(told, loc="left", pad=5)
         bar = figure.colorbar(
             ScalarMappable(Normalize(-1, 1), colours),

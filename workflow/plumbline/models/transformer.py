@@ -208,7 +208,7 @@ class TransformerClassifier(nn.Module):
         "no_decay": [],
         "class_weights": "none",
         "reduction": "mean",
-        "batching": "shuffle",
+        "batching": "length-noise",
         "first_eligible_epoch": 1,
         "select_by": "accuracy",
     },

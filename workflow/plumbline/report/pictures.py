@@ -24,8 +24,8 @@ KINDS = {
     "tau-matrix": Kind("correlation", "Mean Kendall τ of every pair of measures."),
     "correlation-matrices": Kind(
         "correlation",
-        "Mean Kendall τ of every pair of measures over the texts of all seeds, with the standard deviation over them in "
-        "small print, dataset beside dataset (Neely et al.’s Tables 1 and 2).",
+        "Mean Kendall τ of every pair of a model’s measures over the texts of all seeds, with the standard deviation "
+        "over them in small print, dataset beside dataset (Neely et al.’s Tables 1 and 2).",
     ),
     "permutation": Kind(
         "permutation",

@@ -9,12 +9,15 @@ from plumbline.report.tables import DASH, Cell, Table, number, numeric, plain
 
 WORDS = {
     "train_size": "training texts",
+    "validation_size": "validation texts",
     "test_size": "test texts",
     "vocab_size": "words in the vocabulary",
     "avg_length": "mean length in words",
     "test_F1": "F1 on test",
     "test_accuracy": "accuracy on test",
     "test_micro_F1": "micro F1 on test",
+    "validation_accuracy": "accuracy on dev",
+    "train_minutes": "minutes of training",
     "kendall_tau": "mean τ",
     "sig_frac_p05": "share with p ≤ .05",
     "train_avg_length": "mean length of training texts",
@@ -25,8 +28,8 @@ WORDS = {
     "TVD": "TVD of outputs",
     "JSD": "JSD of attention",
 }
-DECIMALS = dict.fromkeys(("train_size", "test_size", "vocab_size", "epoch"), 0)
-DECIMALS |= dict.fromkeys(("avg_length", "train_avg_length", "test_avg_length"), 1)
+DECIMALS = dict.fromkeys(("train_size", "validation_size", "test_size", "vocab_size", "epoch"), 0)
+DECIMALS |= dict.fromkeys(("avg_length", "train_avg_length", "test_avg_length", "train_minutes"), 1)
 DECIMALS |= dict.fromkeys(("base_F1", "adv_F1", "TVD", "JSD", "AtteFa"), 3)
 # How many tolerances the small axis spans to either side.
 SPAN = 3
