@@ -10,7 +10,7 @@ from plumbline.store import read_json, read_table, write_table
 
 
 def texts(seed: int) -> Instances:
-    """What a seed's model is asked about: with the words masked that were so in its training, or a sample of its own."""
+    """What a seed's model is asked about: texts masked as they were in its training, or a sample of its own."""
     if masks is None:
         return instances.sampled(snakemake.params.sample, seed)
     return with_masks(instances, of_seed(masks, "masked", seed, instances), special_ids(snakemake.input.pieces)[0])
