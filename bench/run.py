@@ -29,7 +29,7 @@ GROUPS = {
     "kendall": "kendall: rank correlations, half a minute",
     "flow": "flow: maximum flows, a minute",
     "measures": "measures: leave-one-out and gradients, a minute or two",
-    "attribution": "attribution: LIME, integrated gradients and DeepLIFT against Captum, ten minutes on a CPU",
+    "attribution": "attribution: LIME, integrated gradients and DeepLIFT against Captum, five minutes on a CPU",
     "counterfactual": "counterfactual: permuted and adversarial attention, two minutes",
     "training": "training: a block of five seeds, a minute or two",
     "adversary": "adversary: nine seeds of adversaries, two minutes",

@@ -392,7 +392,7 @@ def test_recipe_of_the_song_is_its_studys():
     assert (training.epochs, training.patience, training.batch_size, training.first_eligible_epoch) == (40, 5, 64, 1)
     assert (training.optimiser, training.learning_rate, training.beta2) == ("adamw", 1e-5, 0.999)
     assert (training.schedule, training.weight_decay, training.select_by) == ("constant", 0, "accuracy")
-    assert (training.class_weights, training.reduction, training.batching) == ("none", "mean", "shuffle")
+    assert (training.class_weights, training.reduction, training.batching) == ("none", "mean", "length-noise")
     for name, attention in (("distilbert", "softmax"), ("distilbert-uniform", "uniform")):
         for song, checkpoint in (
             (name, "distilbert-base-uncased"),
