@@ -12,7 +12,7 @@ from data import evaluator, test_texts
 from timing import Row, seconds
 from torch import nn
 
-from plumbline.attribution.deep_lift import deep_lift, gradient_times_difference
+from plumbline.attribution.deep_lift import deep_lift
 from plumbline.attribution.gradient import differentiable
 from plumbline.attribution.importances import Importances
 from plumbline.attribution.inputs import baseline_of, read, vectors_of
@@ -145,7 +145,7 @@ MEASURES = {
     f"integrated-gradient-pad, {STEPS} points": Compared(
         partial(integrated_gradient_pad, steps=STEPS), {"": captum_integrated_gradients}, same, 3
     ),
-    "grad-x-diff": Compared(gradient_times_difference, {"": captum_deep_lift}, same, 3),
+    "grad-x-diff": Compared(partial(deep_lift, rule="gradient"), {"": captum_deep_lift}, same, 3),
     # Captum does something else.
     "deep-lift": Compared(deep_lift, {"": captum_deep_lift}, partial(alike, 0.0), 3),
 }

@@ -11,7 +11,7 @@ from torch import nn
 from transformers import AutoModel, BertConfig, DistilBertConfig, RobertaConfig
 from transformers.activations import ACT2FN
 
-from plumbline.attribution.deep_lift import attributed, deep_lift, deep_shap, gradient_times_difference, partners
+from plumbline.attribution.deep_lift import attributed, deep_lift, deep_shap, partners
 from plumbline.attribution.differences import NEAR, Beside
 from plumbline.attribution.importances import explained_output
 from plumbline.attribution.inputs import baseline_of, features, read, vectors_of
@@ -107,7 +107,7 @@ def test_only_what_is_explained_moves(name, options):
 
 def test_gradients_times_differences_do_not_sum_to_it():
     asked, instances = evaluator("bilstm-tanh"), example_instances()
-    found = gradient_times_difference(asked, instances, sign="signed")
+    found = deep_lift(asked, instances, rule="gradient", sign="signed")
     assert np.abs(total(found) - change(asked, instances, found.target, "probability")).max() > 0.01
 
 
@@ -216,7 +216,7 @@ def test_captum_on_the_studys_models_is_gradient_times_difference():
     nothing = torch.where(features(batch)[:, :, None], baseline_of(asked.model, batch, "pad"), vectors)
     expected = DeepLift(Told()).attribute(vectors, nothing, target=torch.from_numpy(instances.label).long())
     expected = expected.sum(-1).detach().numpy()
-    found = gradient_times_difference(asked, instances, target="gold", sign="signed")
+    found = deep_lift(asked, instances, rule="gradient", target="gold", sign="signed")
     for row, scores, free in zip(expected, found.scores, instances.maskable, strict=True):
         np.testing.assert_allclose(scores, row[: len(free)][free], atol=1e-6)
 
@@ -363,11 +363,11 @@ def test_a_model_is_given_back_as_it_was():
 
 
 @pytest.mark.parametrize("paired", [False, True])
-@pytest.mark.parametrize(("rule", "measure"), [("rescale", deep_lift), ("gradient", gradient_times_difference)])
-def test_deep_shap_of_equal_baselines_is_deep_lift(rule, measure, paired):
+@pytest.mark.parametrize("rule", ["rescale", "gradient"])
+def test_deep_shap_of_equal_baselines_is_deep_lift(rule, paired):
     asked, instances = evaluator("bilstm-tanh", paired), example_instances(paired=paired)
-    found, expected = deep_shap(asked, instances, rule=rule), measure(asked, instances)
-    signed = measure(asked, instances, sign="signed")
+    found, expected = deep_shap(asked, instances, rule=rule), deep_lift(asked, instances, rule=rule)
+    signed = deep_lift(asked, instances, rule=rule, sign="signed")
     for own, same, either in zip(*map(all_scores, (found, expected, signed)), strict=True):
         np.testing.assert_array_equal(own, same)
         np.testing.assert_array_equal(own, np.abs(either))
@@ -403,15 +403,15 @@ def planted(count=64):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "measure"),
+    ("name", "options", "rule"),
     [
-        ("bag-of-words", {}, deep_lift),
-        ("bag-of-words", {}, gradient_times_difference),
+        ("bag-of-words", {}, "rescale"),
+        ("bag-of-words", {}, "gradient"),
         # On which gradients find other words now and then.
-        ("bilstm-tanh", {"hidden": 16}, deep_lift),
+        ("bilstm-tanh", {"hidden": 16}, "rescale"),
     ],
 )
-def test_a_word_that_alone_decides_is_on_top(name, options, measure):
+def test_a_word_that_alone_decides_is_on_top(name, options, rule):
     instances, batch = planted(), whole_batch(planted())
     declared = REGISTRY.get("model", name)
     torch.manual_seed(0)
@@ -426,7 +426,7 @@ def test_a_word_that_alone_decides_is_on_top(name, options, measure):
     asked = Evaluator(model.requires_grad_(False), 0, 10_000)
     assert (asked.probabilities(instances).argmax(1) == instances.label).all()
     # A saturated probability has gradients of rounding, so the logit.
-    found = measure(asked, instances, function="logit").scores
+    found = deep_lift(asked, instances, rule=rule, function="logit").scores
     for i in np.flatnonzero(instances.label):
         assert instances.ids[i][found[i].argmax()] == 7
 

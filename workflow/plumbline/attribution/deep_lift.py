@@ -1,4 +1,4 @@
-"""DeepLIFT and what was published under its name: gradient times difference, and Deep-SHAP."""
+"""DeepLIFT, gradient times difference, which was published under its name, and Deep-SHAP."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -150,27 +150,7 @@ def explain_differences(
         return explain(name, evaluator, instances, answer, target, baseline, texts, specials)
 
 
-@measure("grad-x-diff", needs=["gradient"], equation="|(x - b)_t · ∂p_c/∂x_t|")
-def gradient_times_difference(
-    evaluator: Evaluator,
-    instances: Instances,
-    *,
-    target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "probability",
-    baseline: Literal["pad", "zero"] = "pad",
-    texts: Literal["first", "both"] = "both",
-    specials: bool = True,
-    sign: Literal["absolute", "signed"] = "absolute",
-) -> Importances:
-    """The gradient at the text times the way from a text of padding to it.
-
-    It is what Captum's DeepLIFT comes to on models that have no activation modules to which it could attach its rules,
-    as those of Neely et al. 2022 have none, and so what they published as DeepLIFT.
-    """
-    rest = function, sign, target, baseline, texts, specials
-    return explain_differences("gradient x difference", evaluator, instances, "gradient", "no", *rest)
-
-
+@measure("grad-x-diff", equation="|(x - b)_t · ∂p_c/∂x_t|", rule="gradient")
 @measure("deep-lift", needs=["gradient"], equation="|m_t · (x - b)_t|, Σ_t m_t · (x - b)_t = p_c(x) - p_c(b)")
 def deep_lift(
     evaluator: Evaluator,
@@ -182,14 +162,17 @@ def deep_lift(
     texts: Literal["first", "both"] = "both",
     specials: bool = True,
     sign: Literal["absolute", "signed"] = "absolute",
+    rule: Literal["rescale", "gradient"] = "rescale",
 ) -> Importances:
-    """What each token adds to the change of the output from a text of padding, by DeepLIFT's rescale rule.
+    """What each token adds to the change of the output from a text of padding, by DeepLIFT or by the gradient alone.
 
-    The rule holds in every part of the model, recurrent layers and attention too, so that the signed scores of all
-    tokens sum to the change.
+    The rescale rule holds in every part of the model, recurrent layers and attention too, so that the signed scores of
+    all tokens sum to the change. Rule `gradient` has the gradient at the text in its place. That is what Captum's
+    DeepLIFT comes to on models that have no activation modules to which it could attach its rules, as those of Neely et
+    al. 2022 have none, and so what they published as DeepLIFT.
     """
     rest = function, sign, target, baseline, texts, specials
-    return explain_differences("DeepLIFT", evaluator, instances, "rescale", "no", *rest)
+    return explain_differences("DeepLIFT", evaluator, instances, rule, "no", *rest)
 
 
 @measure(

@@ -94,38 +94,6 @@ class MixedHead(nn.Module):
 @model("bilstm-uniform", encoder="bilstm", attention="uniform", hidden=128)
 @model("bilstm-dot", encoder="bilstm", attention="dot", hidden=128)
 @model(
-    "bilstm-song-uniform",
-    tasks=["classification"],
-    training={
-        "epochs": 40,
-        "patience": 5,
-        "first_eligible_epoch": 1,
-        "class_weights": "none",
-        "reduction": "mean",
-        "no_decay": [],
-        "select_by": "roc_auc",
-    },
-    encoder="bilstm",
-    attention="uniform",
-    hidden=128,
-)
-@model(
-    "bilstm-song",
-    tasks=["classification"],
-    training={
-        "epochs": 40,
-        "patience": 5,
-        "first_eligible_epoch": 1,
-        "class_weights": "none",
-        "reduction": "mean",
-        "no_decay": [],
-        "select_by": "roc_auc",
-    },
-    encoder="bilstm",
-    attention="tanh",
-    hidden=128,
-)
-@model(
     "bilstm-softmax",
     training={"batching": "shuffle", "class_weights": "none", "reduction": "mean", "first_eligible_epoch": 1},
     encoder="bilstm",
@@ -148,7 +116,6 @@ class AttentionClassifier(nn.Module):
     of their own, and its summary takes part in the attention and in the output. `gru`, `transformer` and `uniform` are
     not of that study, nor is `temperature`, which divides the scores of words before the softmax: the higher, the more
     even the attention. `softmax` is Recursive ROAR's output of two classes, one number each instead of one for both.
-    `bilstm-song` is Neely et al. 2022's model of single texts: the same, trained otherwise.
     """
 
     def __init__(
@@ -260,6 +227,34 @@ def _self_attention(encoder: Encoder, embedding: nn.Embedding, batch: Batch) -> 
             f"The encoder {type(encoder).__name__} has no layers of self-attention; set `encoder` to transformer."
         )
     return torch.stack(encoder.attending(embedding(batch.ids), batch)[1], dim=1)
+
+
+@model("bilstm-song-uniform", attention="uniform")
+@model(
+    "bilstm-song",
+    provides=["attention", "gradient"],
+    training={
+        "epochs": 40,
+        "patience": 5,
+        "first_eligible_epoch": 1,
+        "class_weights": "none",
+        "reduction": "mean",
+        "no_decay": [],
+        "select_by": "roc_auc",
+    },
+)
+class SongClassifier(AttentionClassifier):
+    """The BiLSTM with attention of Neely et al. 2022 for single texts: Jain & Wallace's, trained otherwise."""
+
+    def __init__(
+        self,
+        embedding: torch.Tensor,
+        classes: int,
+        *,
+        attention: Literal["tanh", "uniform"] = "tanh",
+        hidden: int = 128,
+    ) -> None:
+        super().__init__(embedding, classes, attention=attention, hidden=hidden)
 
 
 @model("average-heads", encoder="average", hidden=128)
