@@ -40,7 +40,7 @@ def test_importances_are_the_same_on_both_devices(measure, model):
     for device in ("cpu", "cuda"):
         evaluator = Evaluator(example_model(REGISTRY.get("model", model), paired=paired), 0, 200, device)
         scores.append(load(declaration.pointer)(evaluator, instances, **options).scores)
-    # Where |c - q| of a shared model has its kink, rounding turns the sign of a gradient: now and then one of thousands.
+    # At the kink of a shared model's |c - q| rounding turns the sign of a gradient, now and then one of thousands.
     tolerance = 1e-4 if model.startswith("bilstm-shared") else 1e-5
     for a, b in zip(*scores, strict=True):
         np.testing.assert_allclose(a, b, atol=tolerance)
