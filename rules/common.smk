@@ -205,6 +205,7 @@ def asked(measures, options):
             name: dict(
                 object=RESOLVED.declarations["measure", name].pointer,
                 options=options(name),
+                splits=RESOLVED.declarations["measure", name].splits,
             )
             for name in names
         }

@@ -91,6 +91,14 @@ def test_a_sample_is_the_studys_and_of_each_split():
     assert sample(split, 40, 0).tolist()[:30] == list(range(30)) and len(sample(split, 40, 0)) == 70
 
 
+def test_splits_that_a_measure_counts_in_stay_whole():
+    instances = example_instances(24, splits=["train", "test"])
+    some = instances.sampled(5, 3, ["train"])
+    assert (some.split == "train").sum() == 12 and (some.split == "test").sum() == 5
+    kept = instances.instance[sample(instances.split, 5, 3)]
+    assert set(some.instance[some.split == "test"]) == set(kept[kept >= 12])
+
+
 def doubled(evaluator, instances):
     """Each token's id, of both texts and of specials too."""
     gathered = Gathered(instances)

@@ -12,7 +12,9 @@ from plumbline.store import read_json, read_table, write_table
 def texts(seed: int) -> Instances:
     """What a seed's model is asked about: texts masked as they were in its training, or a sample of its own."""
     if masks is None:
-        return instances.sampled(snakemake.params.sample, seed)
+        # What a measure counts in a split, it counts in all of it.
+        whole = {split for asked in snakemake.params.measures.values() for split in asked["splits"]}
+        return instances.sampled(snakemake.params.sample, seed, whole)
     return with_masks(instances, of_seed(masks, "masked", seed, instances), special_ids(snakemake.input.pieces)[0])
 
 

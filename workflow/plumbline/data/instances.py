@@ -112,9 +112,12 @@ class Instances:
         assert self.pair
         return np.ones(len(self.pair[place]), dtype=bool) if self.pair_maskable is None else self.pair_maskable[place]
 
-    def sampled(self, count: int | None, seed: int) -> "Instances":
-        """At most `count` instances of each split, drawn by the seed; all without a number."""
-        return self if count is None else self.take(sample(self.split, count, seed))
+    def sampled(self, count: int | None, seed: int, whole: Iterable[str] = ()) -> "Instances":
+        """At most `count` instances of each split, drawn by the seed; all without a number, and of `whole` splits."""
+        if count is None:
+            return self
+        drawn = sample(self.split, count, seed)
+        return self.take(np.union1d(drawn, np.flatnonzero(np.isin(self.split, list(whole)))))
 
     def generator(self, place: int, seed: int) -> np.random.Generator:
         """A stream of random numbers of one instance and seed, whatever the order and the batch it is met in."""
