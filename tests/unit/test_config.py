@@ -194,6 +194,27 @@ def test_protocol_needs_enough_measures():
     assert [cell.model for cell in runs.scored["agreement"]] == ["bilstm-tanh"]
 
 
+def test_tokens_that_a_measure_does_not_tell_are_refused_before_any_work():
+    def asks(tokens, measures, dataset="mock-1", model="average-tanh"):
+        protocols = {"agreement": {"tokens": tokens}}
+        config = study(datasets=[dataset], models=[model], measures=measures, protocols=protocols)
+        return list_runs(resolve(config))
+
+    message = (
+        r"`protocols\.agreement\.tokens` ranks special tokens, of which measure 'leave-one-out' of model "
+        r"'average-tanh' tells nothing; set `tokens` or the measure's options otherwise, or leave the measure out\."
+    )
+    with pytest.raises(PlumblineError, match=message):
+        asks(["text", "all"], ["random", "leave-one-out"])
+    with pytest.raises(PlumblineError, match="ranks second texts, of which measure 'lime'"):
+        asks(["texts"], {"random": {}, "lime": {"texts": "first"}}, "stories")
+    with pytest.raises(PlumblineError, match="ranks special tokens, of which measure 'lime'"):
+        asks(["all"], {"random": {}, "lime": {"specials": False}})
+    # Texts that stand alone have no second ones to tell of.
+    assert asks(["text", "texts"], ["random", "leave-one-out"]).scored
+    assert asks(["all"], ["random", "lime", "deep-lift", "occlusion"], "stories").scored
+
+
 def test_protocol_may_not_take_the_name_of_a_table():
     with pytest.raises(PlumblineError, match=r"`protocols\.timings`: a table of every study has that name"):
         resolve(study(protocols={"timings": {"kind": "agreement"}}))

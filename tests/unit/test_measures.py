@@ -1,5 +1,6 @@
 """Measures against closed forms, slow loops and planted features."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -206,6 +207,17 @@ def test_importances_do_not_depend_on_batch_padding_or_order(measure, model, row
     cut = function(evaluator(model, budget=rows * longest), INSTANCES.take(order), **options).scores
     for place, i in enumerate(order):
         np.testing.assert_allclose(cut[place], whole[i], atol=1e-6)
+
+
+def test_random_draws_words_first():
+    """So that they are the same whether or not there is a second text."""
+    asked, pairs = evaluator("bag-of-words"), example_instances(14, paired=True)
+    both, alone = random(asked, pairs), random(asked, replace(pairs, pair=None, pair_maskable=None))
+    for i, second in enumerate(pairs.pair):
+        np.testing.assert_array_equal(both.scores[i], alone.scores[i])
+        assert len(both.pair[i]) == len(second) and len(both.specials[i]) == 2
+        assert len({*both.scores[i], *both.pair[i], *both.specials[i]}) == len(pairs.ids[i]) + len(second)
+    assert alone.pair is None
 
 
 def test_random_follows_the_seed_and_the_instance():

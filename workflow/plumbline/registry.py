@@ -42,7 +42,15 @@ FACTS: dict[str, dict[str, Any]] = {
         "model_options": {},
     },
     "model": {"provides": [], "tasks": ["classification"], "training": {}, "reads": "words"},
-    "measure": {"needs": [], "splits": [], "cheap": False, "direction": "higher", "range": None, "equation": ""},
+    "measure": {
+        "needs": [],
+        "splits": [],
+        "tells": [],
+        "cheap": False,
+        "direction": "higher",
+        "range": None,
+        "equation": "",
+    },
     "protocol": {"needs": [], "least_measures": 1, "least_seeds": 1, "gpu": False, "equation": ""},
     "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
 }
@@ -97,6 +105,15 @@ def holds(entry: str, options: Mapping[str, Any]) -> bool:
 def needed(declaration: Declaration, options: Mapping[str, Any]) -> set[str]:
     """What a measure needs of a model with these options; ``attention=detached:attention`` only if detached."""
     return {entry.rpartition(":")[2] for entry in declaration.needs if holds(entry, options)}
+
+
+def told(declaration: Declaration, options: Mapping[str, Any]) -> set[str]:
+    """What a measure tells of beside the words of texts: `pair`, those of second texts, and `specials`.
+
+    It states so, or has the options `texts` and `specials` for it.
+    """
+    asked = {"pair": options.get("texts") == "both", "specials": options.get("specials") is True}
+    return {*declaration.tells, *(part for part, there in asked.items() if there)}
 
 
 def _decorator(kind: Kind) -> Callable[..., Callable[[T], T]]:

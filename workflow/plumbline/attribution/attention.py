@@ -13,7 +13,7 @@ from plumbline.registry import measure
 
 
 @measure("mean-attention", needs=["heads"], equation="(1/K) Σ_k α_kt")
-@measure("attention", needs=["attention"], cheap=True, range=[0, 1], equation="α_t")
+@measure("attention", needs=["attention"], tells=["pair", "specials"], cheap=True, range=[0, 1], equation="α_t")
 @torch.no_grad()
 def attention(evaluator: Evaluator, instances: Instances) -> Importances:
     """The weight that the model's own attention gives each word; with several heads, their mean.

@@ -8,9 +8,17 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-@measure("random", cheap=True, range=[0, 1], equation="U(0, 1)")
+@measure("random", tells=["pair", "specials"], cheap=True, range=[0, 1], equation="U(0, 1)")
 def random(evaluator: Evaluator, instances: Instances) -> Importances:
-    """A uniform draw per word, from the seed and the instance alone, so that order and batch do not matter."""
-    counts = [int(maskable.sum()) for maskable in instances.maskable]
-    draws = (instances.generator(i, evaluator.seed).random(count) for i, count in enumerate(counts))
-    return Importances([drawn.astype(np.float32) for drawn in draws])
+    """A uniform draw per token, from the seed and the instance alone, so that order and batch do not matter.
+
+    Words are drawn first, then those of a second text, then special tokens.
+    """
+    drawn: list[list[np.ndarray]] = [[], [], []]
+    for i, words in enumerate(instances.maskable):
+        seconds = np.empty(0, dtype=bool) if instances.pair is None else instances.pair_words(i)
+        generator = instances.generator(i, evaluator.seed)
+        for part, count in zip(drawn, (words.sum(), seconds.sum(), (~words).sum() + (~seconds).sum()), strict=True):
+            part.append(generator.random(int(count)).astype(np.float32))
+    scores, pair, specials = drawn
+    return Importances(scores, None, None if instances.pair is None else pair, specials)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from plumbline.config.masking import Masked, Point, baseline, masked_variants, points
 from plumbline.config.study import Resolved, parse_seeds
 from plumbline.errors import PlumblineError
-from plumbline.registry import Kind, needed
+from plumbline.registry import PAIRED, Kind, needed, told
 
 
 @dataclass(frozen=True, order=True)
@@ -111,6 +111,7 @@ def list_runs(resolved: Resolved) -> Runs:
                 f"`protocols.{protocol}` scores texts that are explained, and `explain` names no split."
             )
         unscored = {model: _unscored(resolved, protocol, model, measures[model]) for model in study.models}
+        _check_tokens(resolved, protocol, cells, measures)
         small = _small_blocks(resolved, protocol)
         scored[protocol] = [cell for cell in sorted(cells) if not unscored[cell.model] and cell.seeds not in small]
         if not scored[protocol]:
@@ -174,6 +175,24 @@ def _small_blocks(resolved: Resolved, protocol: str) -> dict[str, str]:
     least = resolved.declarations["protocol", protocol].least_seeds
     needs = f"protocol '{protocol}' needs blocks of {least} seeds or more, and '{{}}' has fewer"
     return {block: needs.format(block) for block in resolved.study.seeds if len(parse_seeds(block)) < least}
+
+
+def _check_tokens(resolved: Resolved, protocol: str, cells: list[Cell], measures: dict[str, list[str]]) -> None:
+    """Refuse a protocol that ranks tokens of which a measure that it compares tells nothing."""
+    ranked = set(resolved.options["protocol", protocol].get("tokens") or [])
+    for cell in cells:
+        paired = resolved.declarations["dataset", cell.dataset].task in PAIRED
+        wanted = {"specials": "special tokens"} if "all" in ranked else {}
+        wanted |= {"pair": "second texts"} if paired and ranked & {"texts", "all"} else {}
+        for measure in measures[cell.model] if len(measures[cell.model]) > 1 else []:
+            tells = told(resolved.declarations["measure", measure], resolved.options["measure", measure])
+            for part, what in wanted.items():
+                if part not in tells:
+                    raise PlumblineError(
+                        f"`protocols.{protocol}.tokens` ranks {what}, of which measure '{measure}' of model "
+                        f"'{cell.model}' tells nothing; set `tokens` or the measure's options otherwise, or leave the "
+                        "measure out."
+                    )
 
 
 def _unscored(resolved: Resolved, protocol: str, model: str, measures: list[str]) -> str:
