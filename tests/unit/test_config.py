@@ -210,6 +210,8 @@ def test_tokens_that_a_measure_does_not_tell_are_refused_before_any_work():
         asks(["texts"], {"random": {}, "lime": {"texts": "first"}}, "stories")
     with pytest.raises(PlumblineError, match="ranks special tokens, of which measure 'lime'"):
         asks(["all"], {"random": {}, "lime": {"specials": False}})
+    with pytest.raises(PlumblineError, match=r"`protocols\.agreement\.tokens` names none; write \[text\]"):
+        asks([], ["random", "lime"])
     # Texts that stand alone have no second ones to tell of.
     assert asks(["text", "texts"], ["random", "leave-one-out"]).scored
     assert asks(["all"], ["random", "lime", "deep-lift", "occlusion"], "stories").scored

@@ -13,6 +13,7 @@ from plumbline.attribution.leave_one_out import all_but_one, leave_one_out, with
 from plumbline.attribution.random import random
 from plumbline.conformance import example_instances, example_model, reads_one_text
 from plumbline.data.instances import Instances, Texts
+from plumbline.errors import PlumblineError
 from plumbline.models.batch import collate
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import Registry
@@ -207,6 +208,11 @@ def test_importances_do_not_depend_on_batch_padding_or_order(measure, model, row
     cut = function(evaluator(model, budget=rows * longest), INSTANCES.take(order), **options).scores
     for place, i in enumerate(order):
         np.testing.assert_allclose(cut[place], whole[i], atol=1e-6)
+
+
+def test_a_class_that_is_not_there_is_refused():
+    with pytest.raises(PlumblineError, match="`target` is 7, but the classes are 0 to 1"):
+        gradient(evaluator("bag-of-words"), INSTANCES, attention="attached", target=7)
 
 
 def test_random_draws_words_first():

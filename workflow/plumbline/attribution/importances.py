@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from plumbline.data.instances import Instances
+from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
 
@@ -49,6 +50,8 @@ def target_classes(target: Target, logits: torch.Tensor, labels: np.ndarray) -> 
         return logits.argmax(dim=-1)
     if target == "gold":
         return torch.from_numpy(labels).long().to(logits.device)
+    if not 0 <= int(target) < logits.shape[1]:
+        raise PlumblineError(f"`target` is {target}, but the classes are 0 to {logits.shape[1] - 1}.")
     return torch.full((len(logits),), int(target), device=logits.device)
 
 

@@ -179,7 +179,9 @@ def _small_blocks(resolved: Resolved, protocol: str) -> dict[str, str]:
 
 def _check_tokens(resolved: Resolved, protocol: str, cells: list[Cell], measures: dict[str, list[str]]) -> None:
     """Refuse a protocol that ranks tokens of which a measure that it compares tells nothing."""
-    ranked = set(resolved.options["protocol", protocol].get("tokens") or [])
+    ranked = set(resolved.options["protocol", protocol].get("tokens", ["text"]))
+    if not ranked:
+        raise PlumblineError(f"`protocols.{protocol}.tokens` names none; write [text], [texts], [all] or several.")
     for cell in cells:
         paired = resolved.declarations["dataset", cell.dataset].task in PAIRED
         wanted = {"specials": "special tokens"} if "all" in ranked else {}
