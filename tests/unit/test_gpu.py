@@ -17,7 +17,7 @@ from plumbline.models.rows import Rows
 from plumbline.models.trainer import split_rows, train_block, train_seeds, train_together
 from plumbline.protocols.adversarial_attention import AdversarialAttention
 from plumbline.protocols.permutation import permuted
-from plumbline.registry import Registry, load, needed
+from plumbline.registry import PAIRED, Registry, load, needed
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 REGISTRY = Registry()
@@ -62,7 +62,8 @@ ATTENTIVE = [model for model in REGISTRY.all("model") if "attention" in model.pr
 
 @pytest.mark.parametrize(
     ("model", "paired"),
-    [(model.name, paired) for model in ATTENTIVE for paired in (False, True) if paired or reads_one_text(model)],
+    [(model.name, False) for model in ATTENTIVE if reads_one_text(model)]
+    + [(model.name, True) for model in ATTENTIVE if set(PAIRED) & set(model.tasks)],
 )
 def test_counterfactual_attention_is_the_same_on_both_devices(model, paired):
     instances = example_instances(40, paired=paired)
@@ -81,7 +82,12 @@ SPLITS = {"train": example_instances(300), "dev": example_instances(60, seed=1),
 
 def make(name="bilstm-tanh", seed=None):
     # The trainer seeds torch before it builds a model.
-    return example_model(REGISTRY.get("model", name), torch.initial_seed() if seed is None else seed)
+    model = example_model(REGISTRY.get("model", name), torch.initial_seed() if seed is None else seed)
+    # Devices, and recorded steps, draw other numbers: what is dropped would differ.
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return model
 
 
 def values(trained, metric):
