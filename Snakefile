@@ -34,6 +34,11 @@ if ROAR:
     include: "rules/roar.smk"
 
 
+if TRUTH or RATIONALES:
+
+    include: "rules/truth.smk"
+
+
 if AGREEMENT:
 
     include: "rules/agreement.smk"

@@ -7,7 +7,7 @@ for name, measures, models in ATTRIBUTION:
             name
         input:
             instances=texts,
-            summary="results/data/{dataset}/dataset.json",
+            summary=summary_of,
             pieces=pieces,
             weights=explained_weights,
             masks=own_masks,
@@ -21,7 +21,7 @@ for name, measures, models in ATTRIBUTION:
         benchmark:
             f"results/benchmarks/attribute/{CELL}/{measures[0]}.tsv"
         wildcard_constraints:
-            variant=f"{UNMASKED}|{MASKED}" if name == MASKING else PLAIN,
+            variant=f"{UNMASKED}|{MASKED}" if name == MASKING else WHOLE,
             model=one_of(models),
             measure=one_of(STUDY.measures if name == MASKING else COSTLY),
         retries: 1

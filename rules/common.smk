@@ -17,7 +17,7 @@ from plumbline.config.study import located, parse_seeds, resolve, with_plugins_l
 from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vectors_of
 from plumbline.errors import PlumblineError
 from plumbline.provenance import code_hash, text_hash
-from plumbline.registry import PAIRED
+from plumbline.registry import PAIRED, PICTURES
 
 # Where a study's own files may lie: as they are named, beside its config file, or in the project.
 PLACES = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
@@ -47,11 +47,16 @@ MASKED = rf"(roar|recursive)/(relative|absolute)/({one_of(STUDY.measures)})/\d+"
 POSITIONS = rf"positions/({PLAIN}|{MASKED})"
 
 
+# What is trained on as it stands: datasets as they are, and those with a known truth.
+MANIPULATED = RESOLVED.manipulated
+WHOLE = one_of([PLAIN, *MANIPULATED])
+
+
 wildcard_constraints:
     dataset=one_of(STUDY.datasets),
-    variant=PLAIN,
+    variant=WHOLE,
     model=one_of([*STUDY.models, *RESOLVED.derived]),
-    seeds=one_of({*STUDY.seeds, *(block for derived in RESOLVED.derived.values() for block in derived.seeds)}),
+    seeds=one_of({cell.seeds for cell in [*RUNS.cells, *RUNS.adversaries]}),
     measure=one_of(STUDY.measures),
     protocol=one_of(STUDY.protocols),
 
@@ -78,6 +83,8 @@ PROTOCOLS = {kind: name for name, kind in reversed(kinds("protocol").items())}
 AGREEMENT = PROTOCOLS.get("agreement")
 # The cells whose attention is set against adversaries.
 ATTACKED = RUNS.scored.get(PROTOCOLS.get("adversarial_attention"), [])
+# What is known of the truth, and what rationale models select, by the study's names.
+TRUTH, RATIONALES = PROTOCOLS.get("ground_truth"), PROTOCOLS.get("rationales")
 COUNTERFACTUAL = [kind for kind in ("permutation", "adversarial_attention", "seed_variance") if kind in PROTOCOLS]
 
 
@@ -90,7 +97,7 @@ def embedding(wildcards):
 
 
 def trainable(wildcards):
-    return RESOLVED.preparations[wildcards.dataset].embedding.trainable
+    return RESOLVED.preparations[wildcards.dataset].embedding.trainable and reads(wildcards.model) != "pixels"
 
 
 def training(wildcards):
@@ -105,29 +112,49 @@ def model_options(wildcards):
     return found
 
 
-def reads_pieces(model):
-    """Whether a model cuts texts into word pieces of its own."""
-    return RESOLVED.declarations["model", model].reads == "pieces"
+def reads(model):
+    """What a model reads: words, word pieces of its own, or pixels."""
+    return RESOLVED.declarations["model", model].reads
+
+
+def data_of(wildcards):
+    """The folder of the variant that a model reads, before anything is masked."""
+    return f"results/data/{wildcards.dataset}/{wildcards.variant if wildcards.variant in MANIPULATED else PLAIN}"
 
 
 def texts(wildcards):
     """The texts that a model reads, without anything masked."""
-    of = f"pieces/{wildcards.model}" if reads_pieces(wildcards.model) else PLAIN
-    return f"results/data/{wildcards.dataset}/{of}/instances.parquet"
+    own = f"/pieces/{wildcards.model}" if reads(wildcards.model) == "pieces" else ""
+    return f"{data_of(wildcards)}{own}/instances.parquet"
+
+
+def summary_of(wildcards):
+    """The record of the variant that a model reads: its classes, and how it was manipulated."""
+    manipulated = wildcards.variant in MANIPULATED
+    return f"{data_of(wildcards)}/dataset.json" if manipulated else f"results/data/{wildcards.dataset}/dataset.json"
 
 
 def pieces(wildcards):
     """The record of a model's word pieces, if it has some of its own."""
-    return (
-        f"results/data/{wildcards.dataset}/pieces/{wildcards.model}/pieces.json"
-        if reads_pieces(wildcards.model)
-        else []
-    )
+    own = f"{data_of(wildcards)}/pieces/{wildcards.model}/pieces.json"
+    return own if reads(wildcards.model) == "pieces" else []
 
 
 def vectors(wildcards):
     """The word vectors that a model begins with, if it does not bring its own."""
-    return [] if reads_pieces(wildcards.model) else f"results/data/{wildcards.dataset}/embedding.safetensors"
+    own = f"results/data/{wildcards.dataset}/embedding.safetensors"
+    return own if reads(wildcards.model) == "words" else []
+
+
+def manipulation(wildcards):
+    """What the making of a variant's params hold."""
+    found = MANIPULATED[wildcards.variant]
+    return {key: value for key, value in sorted(vars(found).items()) if key != "datasets"}
+
+
+def manipulation_of(wildcards):
+    """The declaration of the manipulation that makes a variant."""
+    return RESOLVED.declarations["manipulation", MANIPULATED[wildcards.variant].name]
 
 
 def against(wildcards):
@@ -427,7 +454,7 @@ def shown_masked():
     the relative and the recursive ones where there are any."""
     found = []
     for cell in RUNS.curves:
-        if cell.seeds != STUDY.seeds[0]:
+        if cell.seeds != STUDY.blocks(cell.model)[0]:
             continue
         unit = "relative" if "relative" in STUDY.roar else "absolute"
         strategies = STUDY.roar[unit].strategies
@@ -458,8 +485,13 @@ def compared(wildcards):
 
 
 def in_pieces():
-    """The datasets, each with a model that cuts them into word pieces of its own."""
-    return sorted({(cell.dataset, cell.model) for cell in RUNS.cells if reads_pieces(cell.model)})
+    """The datasets and variants, each with a model that cuts them into word pieces of its own."""
+    return sorted({(c.dataset, c.variant, c.model) for c in RUNS.cells if reads(c.model) == "pieces"})
+
+
+def in_variants():
+    """The manipulated variants of datasets that models are trained on, each once."""
+    return sorted({(cell.dataset, cell.variant) for cell in RUNS.cells if cell.variant in MANIPULATED})
 
 
 def looking():
@@ -472,6 +504,17 @@ def looking():
     return sorted({*read, *(rival for cell in RUNS.cells for rival in rivals(cell))})
 
 
+def shown_cells():
+    """The cells whose texts the report shows; pictures have figures."""
+    return [cell for cell in RUNS.cells if reads(cell.model) != "pixels"]
+
+
+def shown_texts():
+    """The variants of datasets whose texts the report shows."""
+    masked = {(point["dataset"], PLAIN) for point in shown_masked()}
+    return sorted({(cell.dataset, cell.variant) for cell in shown_cells()} | masked)
+
+
 def manifests():
     """The manifest of every heavy job of the study."""
     return [
@@ -482,7 +525,9 @@ def manifests():
         *cells("results/models/{cell}/manifest.json", RUNS.masked),
         *(["results/benchmarks/synthetic_roar.json"] if ROAR else []),
         *(path.replace(".parquet", ".json") for path in masking_by()),
-        *(f"results/data/{dataset}/pieces/{model}/manifest.json" for dataset, model in in_pieces()),
+        *("results/data/{}/{}/pieces/{}/manifest.json".format(*pair) for pair in in_pieces()),
+        *("results/data/{}/{}/manifest.json".format(*pair) for pair in in_variants()),
+        *cells("results/scores/trace/{cell}.json", traced()),
         *(
             path
             for protocol in STUDY.protocols
@@ -493,7 +538,7 @@ def manifests():
 
 def tables_of_study():
     names = ["performance", *(["adversary"] if ADVERSARIES else []), *(ROAR_TABLES if ROAR else [])]
-    names += ["timings", "reproduction", *STUDY.protocols]
+    names += ["timings", "reproduction", *STUDY.protocols, *(["trace"] if traced() else [])]
     return [f"results/tables/{name}.{suffix}" for name in names for suffix in ("parquet", "csv")]
 
 
@@ -515,6 +560,11 @@ def plots(protocol):
         for kind in KINDS_OF_PLOTS[protocol]
         for dataset, model in pairs
     ]
+
+
+def datasets_scored(protocol):
+    """The datasets that a registered protocol scores."""
+    return sorted({cell.dataset for cell in RUNS.scored[PROTOCOLS[protocol]]})
 
 
 def agreement_plots():
@@ -549,6 +599,60 @@ def roar_plots():
     return [*found, dict(kind="faithfulness", stem="faithfulness")] if ROAR else []
 
 
+def traced():
+    """The cells of known truth whose models are explained while they learn: those that keep epochs on the way."""
+    kept = RESOLVED.trainings
+    cells = RUNS.scored[TRUTH] if TRUTH else []
+    return [cell for cell in cells if kept[cell.dataset, cell.model].checkpoint_gain is not None]
+
+
+def of_pictures(dataset):
+    """Whether a dataset's instances are pictures."""
+    return RESOLVED.declarations["dataset", dataset].task == PICTURES
+
+
+def truth_plots():
+    """Zhou et al.'s figures: those of all models of a dataset, and those of single models."""
+    scored = RUNS.scored[TRUTH] if TRUTH else []
+    found = []
+    for dataset in dict.fromkeys(cell.dataset for cell in scored):
+        here = [MANIPULATED[cell.variant] for cell in scored if cell.dataset == dataset]
+        kept = {variant.name: {other.r for other in here if other.name == variant.name} for variant in here}
+        kinds = ["attribution-by-region"] if of_pictures(dataset) else []
+        kinds += ["attribution-by-accuracy"] if any(cell.dataset == dataset for cell in traced()) else []
+        kinds += ["attribution-by-visibility"] if any(variant.level for variant in here) else []
+        kinds += ["attribution-by-reassignment"] if any(len(some) > 1 for some in kept.values()) else []
+        found += [dict(kind=kind, dataset=dataset, stem=f"{kind}/{dataset}") for kind in kinds]
+    for dataset, model in sorted({(cell.dataset, cell.model) for cell in scored}):
+        kinds = ["saliency"] if of_pictures(dataset) else ["attribution-by-group", "word-attribution"]
+        found += [
+            dict(kind=kind, dataset=dataset, model=model, stem=f"{kind}/{dataset}/{model}")
+            for kind in kinds
+            if kind != "word-attribution" or shown_truth(dataset, model)
+        ]
+    chosen = RUNS.scored[RATIONALES] if RATIONALES else []
+    kind = "rationale-curves"
+    found += [
+        dict(kind=kind, dataset=dataset, stem=f"{kind}/{dataset}") for dataset in sorted({c.dataset for c in chosen})
+    ]
+    return [*found, *([dict(kind="truth-found", stem="truth-found")] if TRUTH else [])]
+
+
+def shown_truth(dataset, model):
+    """The cells of a model whose texts or pictures are drawn: of each manipulation the first variant and block."""
+    found = {}
+    for cell in RUNS.scored[TRUTH] if TRUTH else []:
+        if (cell.dataset, cell.model) == (dataset, model) and RUNS.measures[model] != ["selection"]:
+            found.setdefault(MANIPULATED[cell.variant].name, cell)
+    return list(found.values())
+
+
+def drawn_cells():
+    """All cells whose texts or pictures are drawn."""
+    pairs = sorted({(cell.dataset, cell.model) for cell in RUNS.scored[TRUTH]}) if TRUTH else []
+    return [cell for pair in pairs for cell in shown_truth(*pair)]
+
+
 def files_of(plots):
     return expand("results/figures/{stem}.{format}", stem=[plot["stem"] for plot in plots], format=FORMATS)
 
@@ -558,7 +662,12 @@ def agreement_figures():
 
 
 def figures_of_study():
-    others = [*adversary_plots(), *roar_plots(), *(plot for kind in COUNTERFACTUAL for plot in plots(kind))]
+    others = [
+        *adversary_plots(),
+        *roar_plots(),
+        *truth_plots(),
+        *(plot for kind in COUNTERFACTUAL for plot in plots(kind)),
+    ]
     others += [dict(stem="synthetic-roar")] if ROAR else []
     return [*agreement_figures(), *files_of(others), "results/figures/rule-graph.svg"]
 

@@ -6,10 +6,10 @@ for kind in COUNTERFACTUAL:
             f"{kind}_figures"
         input:
             scores=cells(f"results/scores/{PROTOCOLS[kind]}/{{cell}}.parquet", RUNS.scored[PROTOCOLS[kind]]),
-            summaries=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
+            summaries=expand("results/data/{dataset}/dataset.json", dataset=datasets_scored(kind)),
             # Only the adversaries are drawn word by word.
             instances=(
-                expand("results/data/{dataset}/plain/instances.parquet", dataset=STUDY.datasets)
+                expand("results/data/{dataset}/plain/instances.parquet", dataset=datasets_scored(kind))
                 if kind == "adversarial_attention"
                 else []
             ),

@@ -55,9 +55,40 @@ rule prepare:
         preparation=preparation,
         counts=lambda wildcards: RESOLVED.declarations["dataset", wildcards.dataset].counts,
         task=lambda wildcards: RESOLVED.declarations["dataset", wildcards.dataset].task,
+        words=lambda wildcards: RESOLVED.words_put(wildcards.dataset),
         code=code("prepare", "dataset"),
     script:
         "../workflow/scripts/prepare.py"
+
+
+rule manipulate:
+    input:
+        instances=f"results/data/{{dataset}}/{PLAIN}/instances.parquet",
+        vocabulary="results/data/{dataset}/vocabulary.parquet",
+        summary="results/data/{dataset}/dataset.json",
+    output:
+        instances="results/data/{dataset}/{variant}/instances.parquet",
+        summary="results/data/{dataset}/{variant}/dataset.json",
+        manifest="results/data/{dataset}/{variant}/manifest.json",
+    log:
+        "results/logs/manipulate/{dataset}/{variant}.log",
+    benchmark:
+        "results/benchmarks/manipulate/{dataset}/{variant}.tsv"
+    wildcard_constraints:
+        variant=one_of(MANIPULATED),
+    retries: 1
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=doubling(4000),
+        runtime=doubling(60),
+    params:
+        object=lambda wildcards: manipulation_of(wildcards).pointer,
+        facts=lambda wildcards: manipulation_of(wildcards).facts,
+        manipulation=manipulation,
+        code=lambda wildcards: code_hash(LIBRARY / "scripts" / "manipulate.py", manipulation_of(wildcards).path),
+    script:
+        "../workflow/scripts/manipulate.py"
 
 
 rule embed:
@@ -89,15 +120,15 @@ rule embed:
 
 rule cut_into_pieces:
     input:
-        instances="results/data/{dataset}/plain/instances.parquet",
+        instances="results/data/{dataset}/{variant}/instances.parquet",
     output:
-        instances="results/data/{dataset}/pieces/{model}/instances.parquet",
-        summary="results/data/{dataset}/pieces/{model}/pieces.json",
-        manifest="results/data/{dataset}/pieces/{model}/manifest.json",
+        instances="results/data/{dataset}/{variant}/pieces/{model}/instances.parquet",
+        summary="results/data/{dataset}/{variant}/pieces/{model}/pieces.json",
+        manifest="results/data/{dataset}/{variant}/pieces/{model}/manifest.json",
     log:
-        "results/logs/cut_into_pieces/{dataset}/{model}.log",
+        "results/logs/cut_into_pieces/{dataset}/{variant}/{model}.log",
     benchmark:
-        "results/benchmarks/cut_into_pieces/{dataset}/{model}.tsv"
+        "results/benchmarks/cut_into_pieces/{dataset}/{variant}/{model}.tsv"
     retries: 1
     conda:
         ENVIRONMENT

@@ -18,11 +18,12 @@ rule report:
         tables=[path for path in tables_of_study() if path.endswith(".parquet")],
         figures=[path for path in figures_of_study() if path.endswith(".svg")],
         summaries=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
-        instances=expand("results/data/{dataset}/plain/instances.parquet", dataset=STUDY.datasets),
-        pieces=[f"results/data/{dataset}/pieces/{model}/instances.parquet" for dataset, model in in_pieces()],
+        variants=["results/data/{}/{}/dataset.json".format(*pair) for pair in in_variants()],
+        instances=["results/data/{}/{}/instances.parquet".format(*pair) for pair in shown_texts()],
+        pieces=["results/data/{}/{}/pieces/{}/instances.parquet".format(*cut) for cut in in_pieces()],
         masks=cells("results/models/{cell}/masks.parquet", map(cell_of, shown_masked())),
-        predictions=cells("results/models/{cell}/predictions.parquet"),
-        importances=[path for cell in RUNS.cells for path in importances(cell)],
+        predictions=cells("results/models/{cell}/predictions.parquet", shown_cells()),
+        importances=[path for cell in shown_cells() for path in importances(cell)],
         adversaries=cells(f"results/scores/{PROTOCOLS.get('adversarial_attention')}/{{cell}}.parquet", ATTACKED),
         attention=[
             path
@@ -49,9 +50,11 @@ rule report:
                 "masked_by": list(dict.fromkeys(point.measure for point in RUNS.curves.get(cell, []))),
                 "attacked": cell in ATTACKED,
                 "rivals": [told_of(rival) for rival in rivals(cell)],
+                "shown": cell in shown_cells(),
             }
             for cell in RUNS.cells
         ],
+        texts=shown_texts(),
         pieces=in_pieces(),
         masked=shown_masked(),
         parts=parts(),

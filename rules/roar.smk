@@ -3,7 +3,7 @@
 use rule train as retrain with:
     input:
         instances=texts,
-        summary="results/data/{dataset}/dataset.json",
+        summary=summary_of,
         embedding=vectors,
         pieces=pieces,
         predictions=[],

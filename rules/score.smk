@@ -8,7 +8,7 @@ for name, protocols in SCORING.items():
         input:
             importances=lambda wildcards: importances(wildcards, compared(wildcards)),
             instances=texts,
-            summary="results/data/{dataset}/dataset.json",
+            summary=summary_of,
             predictions=f"results/models/{CELL}/predictions.parquet",
             weights=f"results/models/{CELL}/weights.safetensors",
         output:

@@ -43,6 +43,7 @@ rule reproduction:
         agreement=f"results/tables/{AGREEMENT}.parquet" if AGREEMENT else [],
         adversary="results/tables/adversary.parquet" if ADVERSARIES else [],
         faithfulness="results/tables/faithfulness.parquet" if ROAR else [],
+        ground_truth=f"results/tables/{TRUTH}.parquet" if TRUTH else [],
         training=cells("results/models/{cell}/manifest.json"),
     output:
         parquet="results/tables/reproduction.parquet",

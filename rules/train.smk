@@ -1,7 +1,7 @@
 rule train:
     input:
         instances=texts,
-        summary="results/data/{dataset}/dataset.json",
+        summary=summary_of,
         embedding=vectors,
         pieces=pieces,
         masks=own_masks,
@@ -18,7 +18,7 @@ rule train:
     benchmark:
         f"results/benchmarks/train/{CELL}.tsv"
     wildcard_constraints:
-        variant=f"{PLAIN}|{POSITIONS}",
+        variant=f"{WHOLE}|{POSITIONS}",
     retries: 1
     conda:
         ENVIRONMENT
@@ -45,7 +45,7 @@ rule train:
 rule attend:
     input:
         instances=texts,
-        summary="results/data/{dataset}/dataset.json",
+        summary=summary_of,
         weights=f"results/models/{CELL}/weights.safetensors",
     output:
         attention=f"results/models/{CELL}/attention.parquet",

@@ -78,7 +78,7 @@ def study(song, tmp_path) -> Path:
 
 def texts_of(folder: Path, dataset: str, model: str) -> pd.DataFrame:
     """The test texts that a model reads."""
-    of = "pieces/minilm-song" if model == "minilm-song" else "plain"
+    of = "plain/pieces/minilm-song" if model == "minilm-song" else "plain"
     texts = pd.read_parquet(folder / f"results/data/{dataset}/{of}/instances.parquet")
     return texts[texts["split"] == "test"].reset_index(drop=True)
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -23,12 +24,12 @@ from plumbline.attribution.run import Asked, attribute
 from plumbline.config.recipes import Training
 from plumbline.conformance import ANSWERS, example_instances, example_model
 from plumbline.errors import PlumblineError
-from plumbline.models.amsgrad import AmsGrad
+from plumbline.models.amsgrad import Adam, AmsGrad, PlateauRate
 from plumbline.models.batch import collate, plan
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.learner import Learner, batch_order
-from plumbline.models.objectives import AtteFa
+from plumbline.models.objectives import AtteFa, Classification
 from plumbline.models.performance import PERFORMANCE
 from plumbline.models.rows import Rows
 from plumbline.models.selection import METRICS, scores
@@ -213,20 +214,21 @@ def test_an_optimiser_does_not_import_the_compiler():
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
-def test_the_optimiser_is_pytorchs():
+@pytest.mark.parametrize(("optimiser", "amsgrad"), [(AmsGrad, True), (Adam, False)])
+def test_the_optimiser_is_pytorchs(optimiser, amsgrad):
     models = [torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 2)) for _ in range(2)]
     models[1].load_state_dict(models[0].state_dict())
     groups = [[(list(m[0].parameters()), 0.1), (list(m[1].parameters()), 0.0)] for m in models]
     theirs = [{"params": parameters, "weight_decay": decay} for parameters, decay in groups[1]]
-    optimisers = [AmsGrad(groups[0], 0.01), torch.optim.Adam(theirs, lr=0.01, amsgrad=True)]
+    optimisers = [optimiser(groups[0], 0.01), torch.optim.Adam(theirs, lr=0.01, amsgrad=amsgrad)]
     for step in range(30):
         inputs = torch.randn(8, 4, generator=torch.Generator().manual_seed(step)) * (1 + step % 5)
-        for model, optimiser in zip(models, optimisers, strict=True):
-            optimiser.zero_grad()
+        for model, moving in zip(models, optimisers, strict=True):
+            moving.zero_grad()
             hidden = model[0](inputs)
             # Every third step the second layer has no gradient.
             (hidden if step % 3 == 0 else model[1](hidden)).square().sum().backward()
-            optimiser.step()
+            moving.step()
     for ours, other in zip(models[0].parameters(), models[1].parameters(), strict=True):
         torch.testing.assert_close(ours, other, atol=1e-6, rtol=1e-5)
 
@@ -309,6 +311,166 @@ def test_a_seed_with_dropout_does_not_depend_on_its_block_or_budget():
         (alone,) = train_seeds(Dropping, rows, training, [seed], budget, record=False)
         assert alone.history[0]["value"] == block[seed].history[0]["value"]
         assert all(torch.equal(alone.state[name], block[seed].state[name]) for name in alone.state)
+
+
+def run_epoch(learner, epoch):
+    for number in range(len(learner.begin_epoch())):
+        learner.step(number)
+    learner.end_epoch(epoch)
+    return learner.read_epoch(epoch)
+
+
+def test_clipped_steps_and_a_falling_step_size_are_those_of_a_plain_loop():
+    changes = {"clip_norm": 0.05, "schedule": "plateau", "plateau_patience": 0, "plateau_factor": 0.3, "epochs": 6}
+    usual = {"optimiser": "adam", "reduction": "mean", "class_weights": "none", "no_decay": [], "weight_decay": 0.01}
+    training = Training(**changes, **usual, learning_rate=0.01, batch_size=16, select_by="accuracy")
+    learner = Learner(make(), 5, split_rows(SPLITS, 2, training, "cpu"), training, Budget(400))
+    other, random = make(), np.random.default_rng(5)
+    parameters = list(other.parameters())
+    adam = torch.optim.Adam(parameters, lr=0.01, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(adam, mode="max", patience=0, factor=0.3)
+    clipped, rates = 0, set()
+    for epoch in range(1, 7):
+        accuracy = run_epoch(learner, epoch)["dev", "accuracy"]
+        for index in batch_order(INSTANCES.lengths, training, random):
+            batch = collate([INSTANCES.ids[i] for i in index], [INSTANCES.maskable[i] for i in index])
+            adam.zero_grad()
+            cross_entropy(other(batch).logits, torch.from_numpy(INSTANCES.label[index]).long()).backward()
+            norm = sum(float(p.grad.square().sum()) for p in parameters) ** 0.5
+            clipped += norm > 0.05
+            for parameter in parameters:
+                parameter.grad *= min(1.0, 0.05 / (norm + 1e-6))
+            adam.step()
+        rates.add(schedule.get_last_lr()[0])
+        schedule.step(accuracy)
+        assert learner._rate.value.item() == pytest.approx(schedule.get_last_lr()[0], rel=1e-6)
+    assert clipped > 10 and len(rates) > 1
+    for (key, a), b in zip(learner.model.state_dict().items(), other.state_dict().values(), strict=True):
+        torch.testing.assert_close(a, b, atol=5e-5, rtol=1e-3, msg=key)
+
+
+@pytest.mark.parametrize("larger", [True, False])
+@pytest.mark.parametrize(("patience", "factor"), [(0, 0.5), (2, 0.1), (3, 0.7)])
+def test_a_plateau_is_pytorchs(larger, patience, factor):
+    random = np.random.default_rng(patience)
+    # Steps below and above a ten-thousandth, ties, values without meaning, and rates that are too small to change.
+    told = np.cumsum(random.choice([-2e-3, -2e-5, 0, 2e-5, 2e-3], size=300)) + 0.5
+    told[random.random(300) < 0.05] = np.nan
+    # At first each epoch is better, but by less than what counts, as are four together.
+    told[:40] = 0.5 + (1 if larger else -1) * 1e-5 * np.arange(40)
+    adam = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=0.3)
+    mode = "max" if larger else "min"
+    theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(adam, mode=mode, patience=patience, factor=factor)
+    rate = PlateauRate(0.3, patience, factor, larger, "cpu")
+    place, seen = rate.value.data_ptr(), set()
+    for value in told.tolist():
+        theirs.step(value)
+        rate.see(value)
+        seen.add(rate.value.item())
+        assert rate.value.item() == pytest.approx(theirs.get_last_lr()[0], rel=1e-6)
+    assert len(seen) > 3 and rate.value.data_ptr() == place, "recorded steps read it where it is"
+
+
+class Drawing(torch.nn.Module):
+    """A model that reads some words, drawn at random in training, and learns to read half of them."""
+
+    def __init__(self, objective=None):
+        super().__init__()
+        self.inner = make()
+        self.embedding, self.score = self.inner.embedding, torch.nn.Linear(self.inner.embedding.embedding_dim, 1)
+        if objective:
+            self.objective = objective
+
+    def forward(self, batch, embedded=None):
+        embedded = self.embedding(batch.ids) if embedded is None else embedded
+        chances = self.score(embedded).sigmoid() * batch.present[:, :, None]
+        read = torch.bernoulli(chances) if self.training else (chances >= 0.5).to(chances.dtype)
+        output = self.inner(batch, embedded * (read + chances - chances.detach()))
+        share = (read + chances - chances.detach()).squeeze(-1).sum(1) / batch.present.sum(1)
+        return Chosen(output.logits, output.attention, share)
+
+
+class Chosen(NamedTuple):
+    logits: torch.Tensor
+    attention: torch.Tensor
+    share: torch.Tensor
+
+
+class HalfOfTheWords(Classification):
+    """A term of the batch is added to the loss of each row; what is told is of the whole split."""
+
+    told = ("loss", "selection_rate")
+
+    def __init__(self, reached=None):
+        if reached:
+            self.reached = reached
+
+    def losses(self, output, row):
+        return super().losses(output, row) + (output.share.mean() - 0.5).abs()
+
+    def quantities(self, output, row):
+        return torch.stack([super().losses(output, row), output.share], dim=1)
+
+    def summary(self, means):
+        return torch.stack([means[0] + (means[1] - 0.5).abs(), means[1]])
+
+
+def test_a_models_own_objective_is_learnt_unless_another_is_given():
+    training = Training(epochs=2, select_by="loss")
+    rows = split_rows(SPLITS, 2, training, "cpu")
+    told = [
+        run_epoch(Learner(Drawing(own), 0, rows, training, Budget(400), given), 1)
+        for own, given in [(HalfOfTheWords(), None), (HalfOfTheWords(), Classification()), (None, None)]
+    ]
+    assert [("dev", "selection_rate") in values for values in told] == [True, False, False]
+    (trained,) = train_together(lambda: Drawing(HalfOfTheWords()), rows, training, [0], Budget(400))
+    assert {row["metric"] for row in trained.history} >= {"selection_rate", "loss"}
+
+
+def test_an_objective_that_is_reached_ends_training_at_its_epoch():
+    """The loss that is told rises, so that the usual rule would choose the first."""
+    seen = []
+
+    class Rising(HalfOfTheWords):
+        def summary(self, means):
+            return torch.stack([torch.tensor(float(len(seen)), dtype=means.dtype), means[1]])
+
+    def third(told):
+        seen.append(told["dev", "selection_rate"])
+        assert 0 <= told["dev", "accuracy"] <= 1
+        return len(seen) == 3
+
+    def trained(objective, **changes):
+        seen.clear()
+        training = Training(**{"epochs": 6, "select_by": "loss", "first_eligible_epoch": 1, **changes})
+        rows = split_rows(SPLITS, 2, training, "cpu")
+        return train_together(lambda: Drawing(objective), rows, training, [0], Budget(400))[0]
+
+    found = trained(Rising(third))
+    assert found.chosen_epoch == 3 == max(row["epoch"] for row in found.history)
+    after = trained(Rising(), epochs=3, first_eligible_epoch=3)
+    assert all(torch.equal(found.state[name], after.state[name]) for name in after.state)
+    never = trained(Rising(lambda told: False))
+    assert never.chosen_epoch == 1 and max(row["epoch"] for row in never.history) == 6
+    late = trained(Rising(lambda told: True), first_eligible_epoch=2)
+    assert late.chosen_epoch == 2 == max(row["epoch"] for row in late.history)
+
+
+def test_evaluation_draws_nothing_and_drawn_steps_depend_on_the_seed_alone():
+    training = Training(epochs=2, select_by="loss")
+    rows = split_rows(SPLITS, 2, training, "cpu")
+    learner = Learner(Drawing(HalfOfTheWords()), 0, rows, training, Budget(400))
+    before = torch.get_rng_state()
+    for number in range(len(learner.begin_epoch())):
+        learner.step(number)
+    between = torch.get_rng_state()
+    learner.end_epoch(1)
+    assert torch.equal(between, torch.get_rng_state()) and not torch.equal(before, between)
+    build = lambda: Drawing(HalfOfTheWords())  # noqa: E731
+    block = train_seeds(build, rows, training, [0, 1], Budget(), record=False)
+    (alone,) = train_seeds(build, rows, training, [1], Budget(300), record=False)
+    assert all(torch.equal(alone.state[name], block[1].state[name]) for name in alone.state)
+    assert alone.history[0]["value"] != block[0].history[0]["value"]
 
 
 PROGRAM = """

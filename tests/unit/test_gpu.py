@@ -3,15 +3,25 @@
 import numpy as np
 import pytest
 import torch
+from tests.unit.test_engine import Drawing, HalfOfTheWords, run_epoch
 
 from plumbline.attribution.gradient import differentiable, gradient
 from plumbline.config.recipes import Training
-from plumbline.conformance import ANSWERS, example_instances, example_model, reads_one_text
+from plumbline.conformance import (
+    ANSWERS,
+    example_instances,
+    example_model,
+    example_pictures,
+    examples_for,
+    needs_pairs,
+    reads_one_text,
+)
 from plumbline.models.batch import collate
 from plumbline.models.budget import ROWS, Budget, bytes_per_token
 from plumbline.models.evaluator import Evaluator
+from plumbline.models.images import ResNet
 from plumbline.models.learner import Learner
-from plumbline.models.objectives import AtteFa
+from plumbline.models.objectives import AtteFa, Classification
 from plumbline.models.recorded import Recorded
 from plumbline.models.rows import Rows
 from plumbline.models.trainer import split_rows, train_block, train_seeds, train_together
@@ -22,11 +32,15 @@ from plumbline.registry import PAIRED, Registry, load, needed
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 REGISTRY = Registry()
 INSTANCES = example_instances(40)
+# Of tokens: several texts, or one picture.
+BUDGET = 256
 PAIRS = [
     (measure.name, model.name)
     for measure in REGISTRY.all("measure")
     for model in REGISTRY.all("model")
     if needed(measure, {name: option.default for name, option in measure.options.items()}) <= set(model.provides)
+    # resnet34 differs from resnet-small in size alone.
+    and (model.reads != "pixels" or (measure.pixels and model.name != "resnet34"))
 ]
 
 
@@ -34,11 +48,11 @@ PAIRS = [
 def test_importances_are_the_same_on_both_devices(measure, model):
     declaration = REGISTRY.get("measure", measure)
     options = {name: option.default for name, option in declaration.options.items()}
-    paired = not reads_one_text(REGISTRY.get("model", model))
-    instances = example_instances(40, paired=paired, splits=[*declaration.splits, "test"])
+    net = REGISTRY.get("model", model)
+    instances = examples_for(net, 4 if net.reads == "pixels" else 40, [*declaration.splits, "test"])
     scores = []
     for device in ("cpu", "cuda"):
-        evaluator = Evaluator(example_model(REGISTRY.get("model", model), paired=paired), 0, 200, device)
+        evaluator = Evaluator(example_model(net, paired=needs_pairs(net)), 0, BUDGET, device)
         scores.append(load(declaration.pointer)(evaluator, instances, **options).scores)
     # At the kink of a shared model's |c - q| rounding turns the sign of a gradient, now and then one of thousands.
     tolerance = 1e-4 if model.startswith("bilstm-shared") else 1e-5
@@ -48,10 +62,9 @@ def test_importances_are_the_same_on_both_devices(measure, model):
 
 @pytest.mark.parametrize("model", REGISTRY.names("model"))
 def test_predictions_are_the_same_on_both_devices(model):
-    paired = not reads_one_text(REGISTRY.get("model", model))
-    instances = example_instances(40, paired=paired)
+    net = REGISTRY.get("model", model)
     told = [
-        Evaluator(example_model(REGISTRY.get("model", model), paired=paired), 0, 200, d).probabilities(instances)
+        Evaluator(example_model(net, paired=needs_pairs(net)), 0, BUDGET, d).probabilities(examples_for(net, 40))
         for d in ("cpu", "cuda")
     ]
     np.testing.assert_allclose(*told, atol=1e-5)
@@ -95,7 +108,11 @@ def values(trained, metric):
     return [row["value"] for row in trained.history if (row["split"], row["metric"]) == (split, metric)]
 
 
-@pytest.mark.parametrize("model", [model.name for model in REGISTRY.all("model") if reads_one_text(model)])
+# Models that select words draw them, and devices draw otherwise.
+STEADY = [model.name for model in REGISTRY.all("model") if reads_one_text(model) and "selection" not in model.provides]
+
+
+@pytest.mark.parametrize("model", STEADY)
 def test_recorded_steps_do_what_ordinary_steps_do(model):
     # Exact arithmetic: some models make much of the last digits.
     training = Training(epochs=3, learning_rate=0.003, precision="float32")
@@ -109,6 +126,85 @@ def test_recorded_steps_do_what_ordinary_steps_do(model):
             assert one.chosen_epoch == other.chosen_epoch
             for split in SPLITS:
                 np.testing.assert_allclose(one.probabilities[split], other.probabilities[split], atol=2e-3)
+
+
+@pytest.mark.filterwarnings("error:plumbline. steps cannot be recorded")
+@pytest.mark.parametrize(
+    "changes",
+    [{"clip_norm": 0.05}, {"schedule": "plateau", "plateau_patience": 0, "plateau_factor": 0.2}],
+)
+def test_recorded_steps_follow_the_recipe(changes):
+    usual = {"epochs": 5, "learning_rate": 0.005, "precision": "float32", "select_by": "loss", "reduction": "mean"}
+    usual |= {"optimiser": "adam", "checkpoint_gain": 0.0}
+    training = Training(**usual | changes)
+    rows = {device: split_rows(SPLITS, 2, training, device) for device in ("cpu", "cuda")}
+    found = [train_seeds(make, rows[d], training, [0, 1], Budget(600), d == "cuda") for d in rows]
+    for one, other in zip(*found, strict=True):
+        assert values(one, "loss") == pytest.approx(values(other, "loss"), abs=1e-3)
+        assert one.chosen_epoch == other.chosen_epoch and list(one.checkpoints) == list(other.checkpoints)
+        np.testing.assert_allclose(one.probabilities["test"], other.probabilities["test"], atol=2e-3)
+        for epoch, state in other.checkpoints.items():
+            for name, tensor in state.items():
+                assert tensor.device.type == "cpu"
+                torch.testing.assert_close(tensor, one.checkpoints[epoch][name], atol=2e-3, rtol=1e-2)
+    plain = train_seeds(make, rows["cuda"], Training(**usual), [1], Budget(600), record=True)[0]
+    assert values(found[1][1], "loss") != pytest.approx(values(plain, "loss"), abs=1e-3), "what is asked happens"
+
+
+@pytest.mark.filterwarnings("error:plumbline. steps cannot be recorded")
+def test_an_objective_whose_steps_draw_is_recorded():
+    training = Training(epochs=4, learning_rate=0.01, select_by="loss", reduction="mean")
+    rows = split_rows(SPLITS, 2, training, "cuda")
+    build = lambda: Drawing(HalfOfTheWords())  # noqa: E731
+    together = train_together(build, rows, training, [0, 1, 2], Budget(600), record=True)
+    for trained, seed in zip(together, range(3), strict=True):
+        (alone,) = train_together(build, rows, training, [seed], Budget(600), record=True)
+        assert values(alone, "loss") == pytest.approx(values(trained, "loss"), abs=1e-4)
+        assert np.isfinite(values(trained, "loss")).all()
+    torch.manual_seed(0)
+    learner = Learner(build(), 0, rows, training, Budget(600), record=True)
+    run_epoch(learner, 1)
+    assert learner._run.graphs, "the steps are recorded"
+    usual, own = torch.cuda.get_rng_state(), learner._run._random.get_state()
+    scores = [learner._score(rows["dev"], learner._evaluation["dev"]).tolist() for _ in range(2)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-6), "evaluation draws nothing"
+    assert torch.equal(usual, torch.cuda.get_rng_state()) and torch.equal(own, learner._run._random.get_state())
+    learner.finish()
+
+
+def test_an_objective_that_is_reached_ends_recorded_training():
+    training = Training(epochs=5, select_by="loss", first_eligible_epoch=1, precision="float32")
+    rows = split_rows(SPLITS, 2, training, "cuda")
+    seen = []
+
+    def third(told):
+        seen.append(told)
+        return len(seen) == 3
+
+    objective = Classification()
+    objective.reached = third
+    found = train_together(make, rows, training, [0], Budget(600), record=True, objective=objective)[0]
+    assert found.chosen_epoch == len(seen) == 3
+    until = training.model_copy(update={"first_eligible_epoch": 3, "epochs": 3})
+    after = train_together(make, rows, until, [0], Budget(600), record=True)[0]
+    for name, tensor in after.state.items():
+        torch.testing.assert_close(found.state[name], tensor, atol=1e-3, rtol=1e-2)
+
+
+def test_recorded_steps_of_a_model_of_pictures_do_what_ordinary_steps_do():
+    """The statistics by which it normalises too, which steps change beside the parameters."""
+    training = Training(**{**REGISTRY.get("model", "resnet-small").training, "epochs": 3, "batch_size": 16})
+    training = training.model_copy(update={"precision": "float32", "stop_at": None, "checkpoint_gain": None})
+    splits = {split: example_pictures(40, seed, [split]) for seed, split in enumerate(("train", "dev", "test"))}
+    options = {"stem": "3x3", "width": 8, "blocks": "1-1-1-1"}
+    found = []
+    for device, record in [("cpu", False), ("cuda", False), ("cuda", True)]:
+        rows = split_rows(splits, 2, training, device)
+        found += train_seeds(lambda: ResNet(None, 2, **options), rows, training, [0], Budget(4096), record)
+    for other in found[:2]:
+        assert values(other, "loss") == pytest.approx(values(found[2], "loss"), abs=1e-3)
+        for name, tensor in other.state.items():
+            torch.testing.assert_close(tensor, found[2].state[name], atol=5e-3, rtol=5e-3)
 
 
 class Dropping(torch.nn.Module):

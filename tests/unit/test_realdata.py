@@ -11,11 +11,13 @@ import pytest
 from plumbline.config.recipes import Embedding, Preparation
 from plumbline.data import newsgroups as news
 from plumbline.data.babi import babi
+from plumbline.data.birds import birds
 from plumbline.data.corpus import Corpus
 from plumbline.data.embeddings import embed
 from plumbline.data.imdb import imdb
 from plumbline.data.mock import opinion_words
 from plumbline.data.movie import movie
+from plumbline.data.pictures import prepare_pictures
 from plumbline.data.prepare import prepare
 from plumbline.data.quora import quora
 from plumbline.data.snli import snli
@@ -244,3 +246,16 @@ def test_quora_has_the_published_counts_or_says_that_it_has_not() -> None:
     # The 20,000 pairs at hand are balanced.
     if len(corpus.examples) == 20000:
         assert sum(example.label for example in corpus.examples) == 10000
+
+
+def test_birds_have_the_published_counts_or_say_that_they_have_not() -> None:
+    declaration = Registry().get("dataset", "birds")
+    corpus = birds(needed("birds/train"), 0)
+    found = prepare_pictures(corpus, Preparation(), "birds", declaration.counts, declaration.task).summary
+    missing = {split for split, count in declaration.counts.items() if found["splits"][split]["instances"] < count}
+    assert set(found["partial"]) == missing and {"common tern", "fish crow"} <= set(found["classes"])
+    # Photographs: of many colours, and near pixels are alike.
+    pixels = corpus.pictures[0].pixels.astype(float)
+    assert found["side"] == len(pixels) and np.abs(np.diff(pixels, axis=1)).mean() < pixels.std() / 2
+    smaller = birds(needed("birds/train"), 0, size=32)
+    assert {picture.pixels.shape for picture in smaller.pictures} == {(32, 32, 3)}

@@ -4,8 +4,10 @@ A new measure that passes gives one finite number per word, the same whatever th
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from inspect import signature
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,15 +18,17 @@ import torch
 
 from plumbline import store
 from plumbline.data.instances import Instances
+from plumbline.data.manipulation import Words
+from plumbline.data.pixels import pack
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch, collate
 from plumbline.models.block import build
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.explained import Explained, scores_of
-from plumbline.registry import PAIRED, Declaration, Kind, Registry, load, needed
+from plumbline.registry import PAIRED, PICTURES, Declaration, Kind, Registry, load, needed
 
-WORDS, DIMENSIONS, CLASSES, ANSWERS = 40, 8, 2, 5
+WORDS, DIMENSIONS, CLASSES, ANSWERS, SIDE = 40, 8, 2, 5, 16
 TOLERANCE = 1e-6
 # An option `steps` or `samples` of a measure is so many here: what is checked does not depend on it, and time does.
 FEW_STEPS = 4
@@ -50,6 +54,20 @@ def example_instances(
     return Instances(split, instance, label, ids, maskable, questions, answers, pair_words)
 
 
+def example_pictures(count: int = 12, seed: int = 0, splits: Sequence[str] = ("test",)) -> Instances:
+    """Pictures of SIDE x SIDE random pixels, as a dataset would give them."""
+    texts = example_instances(count, seed, splits=splits)
+    pixels = np.random.default_rng(seed).integers(256, size=(count, SIDE, SIDE, 3), dtype=np.uint8)
+    return replace(texts, ids=list(pack(pixels)), maskable=list(np.ones((count, SIDE**2), dtype=bool)))
+
+
+def examples_for(declaration: Declaration, count: int = 12, splits: Sequence[str] = ("test",)) -> Instances:
+    """What a model reads: pictures, pairs of texts if it cannot do without second ones, or texts."""
+    if declaration.reads == "pixels":
+        return example_pictures(count, splits=splits)
+    return example_instances(count, paired=needs_pairs(declaration), splits=splits)
+
+
 def example_model(declaration: Declaration, seed: int = 0, paired: bool = False) -> Any:
     """The declared model with random weights; one for questions has ANSWERS classes. Those that start from a checkpoint
     start from the same one, and `seed` draws their output."""
@@ -57,15 +75,34 @@ def example_model(declaration: Declaration, seed: int = 0, paired: bool = False)
     torch.manual_seed(seed)
     if declaration.reads == "pieces":
         return build(declaration.pointer, options, None, classes)
+    if declaration.reads == "pixels":
+        return _settled(build(declaration.pointer, options, None, classes))
     embedding = torch.randn(WORDS, DIMENSIONS)
     embedding[0] = 0
     pair = torch.randn(WORDS, DIMENSIONS) if paired else None
     return build(declaration.pointer, options, embedding, classes, pair)
 
 
+def _settled(model: Any) -> Any:
+    """A model of pictures that has met some, so that the means and variances by which it normalises are theirs; in
+    double precision, because a deep one makes much of the last digits of noise."""
+    model.double()
+    norms = [part for part in model.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)]
+    usual = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 1.0
+    with torch.no_grad():
+        model(whole_batch(example_pictures()))
+    for norm, momentum in zip(norms, usual, strict=True):
+        norm.momentum = momentum
+    return model
+
+
 def _example_options(declaration: Declaration) -> dict[str, Any]:
-    """The options of an example model: as declared, but for the checkpoint."""
+    """The options of an example model: as declared, but for the checkpoint and the side of pictures."""
     options = {name: option.default for name, option in declaration.options.items()}
+    if declaration.reads == "pixels" and "side" in options:
+        return {**options, "side": SIDE}
     return {**options, "checkpoint": _example_checkpoint().name} if declaration.reads == "pieces" else options
 
 
@@ -104,6 +141,11 @@ def reads_one_text(declaration: Declaration) -> bool:
     return "classification" in declaration.tasks
 
 
+def needs_pairs(declaration: Declaration) -> bool:
+    """Whether a model reads nothing but texts with second ones."""
+    return not reads_one_text(declaration) and declaration.reads != "pixels"
+
+
 def whole_batch(instances: Instances) -> Batch:
     """All instances in one batch."""
     beside = instances.pair, instances.answers, instances.pair_maskable
@@ -132,17 +174,65 @@ def check_dataset(declaration: Declaration) -> Iterator[str]:
         yield "it cannot be called."
 
 
+def check_manipulation(declaration: Declaration) -> Iterator[str]:
+    """A manipulation says of each word or pixel what group it is in, and changes nothing outside of its groups."""
+    yield from _documented(declaration, "groups", "equation")
+    if declaration.visibility and declaration.visibility not in declaration.options:
+        yield f"its visibility is '{declaration.visibility}', which is none of its options."
+    options = {name: option.default for name, option in declaration.options.items()}
+    check = _check_of_pictures if declaration.reads == "pixels" else _check_of_texts
+    yield from check(declaration, load(declaration.pointer), options)
+
+
+def _check_of_texts(declaration: Declaration, function: Any, options: dict[str, Any]) -> Iterator[str]:
+    texts = [["the", "film", "was", "a", "dull", "one"], ["an", "old", "man"], ["good"], ["A", "word", "and", "the"]]
+    for label, first in product(range(CLASSES), texts):
+        texts_before = first, texts[1]
+        text = Words(*texts_before)
+        change, again = (function(text, label, np.random.default_rng(0), **options) for _ in range(2))
+        if change != again:
+            yield "it gives something else when it is run again."
+        for before, after, groups in zip(texts_before, change[::2], change[1::2], strict=True):
+            if len(after) != len(groups):
+                yield f"it gives {len(groups)} groups for {len(after)} words."
+            elif not set(groups) <= set(range(len(declaration.groups) + 1)):
+                yield f"it gives groups beyond the {len(declaration.groups)} that it names."
+            elif set(after) - {*declaration.words, *options.get("tokens", []), *before}:
+                yield "it puts words into texts that it does not name as `words`."
+            elif [w for w, g in zip(after, groups, strict=True) if not g and w not in before]:
+                yield "it changes words that it says are in no group."
+
+
+def _check_of_pictures(declaration: Declaration, function: Any, options: dict[str, Any]) -> Iterator[str]:
+    for size in (SIDE, 3 * SIDE):
+        made = function(size, **options)
+        if made.region.shape != (size, size) or made.region.dtype != bool or not made.region.any():
+            yield f"its region came as {made.region.dtype} {made.region.shape}, or empty, for pictures of side {size}."
+            return
+        picture = np.random.default_rng(1).integers(256, size=(size, size, 3), dtype=np.uint8)
+        before = picture.copy()
+        change, again = (made.change(picture, np.random.default_rng(0)) for _ in range(2))
+        if not np.array_equal(picture, before):
+            yield "it writes into the picture that it is given."
+        if change.shape != picture.shape or change.dtype != np.uint8:
+            yield f"it gives pictures of {change.dtype} {change.shape}."
+        elif not np.array_equal(change, again):
+            yield "it gives something else when it is run again."
+        elif not np.array_equal(change[~made.region], before[~made.region]):
+            yield "it changes pixels outside of its region."
+
+
 def check_model(declaration: Declaration) -> Iterator[str]:
     """A model gives finite logits that do not depend on padding, and keeps what it says it provides."""
     yield from _documented(declaration, "provides")
-    if "classification" in declaration.tasks:
+    if {"classification", PICTURES} & set(declaration.tasks):
         yield from _check_model(declaration, False)
     if set(PAIRED) & set(declaration.tasks):
         yield from (f"with questions, {fault}" for fault in _check_model(declaration, True))
 
 
 def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:
-    instances = example_instances(paired=paired)
+    instances = example_pictures() if declaration.reads == "pixels" else example_instances(paired=paired)
     model = example_model(declaration, paired=paired).eval()
     batch = whole_batch(instances)
     singles = [whole_batch(instances.take([i])) for i in range(len(instances))]
@@ -170,6 +260,8 @@ def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:
         yield from _check_gradient(model, batch, together.logits)
     if "layers" in declaration.provides:
         yield from _check_layers(model, batch, singles)
+    if "maps" in declaration.provides:
+        yield from _check_maps(model, batch, together.logits)
     if hasattr(model, "vectors"):
         yield from _check_vectors(model, batch, singles, together.logits)
 
@@ -247,6 +339,21 @@ def _check_layers(model: Any, batch: Batch, singles: list[Batch]) -> Iterator[st
             return
 
 
+@torch.no_grad()
+def _check_maps(model: Any, batch: Batch, logits: torch.Tensor) -> Iterator[str]:
+    """Maps [B, K, h, w] that are not negative, of whose means the weights [C, K] make the logits."""
+    maps, weights = model.maps(batch), model.readout_weights
+    if maps.dim() != 4 or len(maps) != len(logits) or weights.shape != (logits.shape[1], maps.shape[1]):
+        yield f"its `maps` came as {tuple(maps.shape)} and its `readout_weights` as {tuple(weights.shape)}."
+        return
+    if maps.min() < 0:
+        yield "some of the numbers of its `maps` are negative."
+    # What is left is the bias of each class, the same for all pictures.
+    bias = logits - maps.mean(dim=(2, 3)) @ weights.T
+    if not torch.allclose(bias, bias[:1].expand_as(bias), atol=100 * TOLERANCE):
+        yield "its logits are not what its `readout_weights` make of the means of its `maps`."
+
+
 def _check_vectors(model: Any, batch: Batch, singles: list[Batch], logits: torch.Tensor) -> Iterator[str]:
     """Vectors [B, T, d] from which `read` tells what the words give."""
     present = _all_present(batch)
@@ -300,19 +407,20 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
     yield from _documented(declaration, "direction", "equation")
     measure = load(declaration.pointer)
     options = {name: option.default for name, option in declaration.options.items()}
-    models = [model for model in registry.all("model") if needed(declaration, options) <= set(model.provides)]
+    fitting = [model for model in registry.all("model") if needed(declaration, options) <= set(model.provides)]
+    models = [model for model in fitting if model.reads != "pixels" or declaration.pixels]
     if not models:
         yield f"no registered model provides what it needs: {', '.join(sorted(needed(declaration, options)))}."
     told: dict[str, list[str]] = {}
-    # Models that differ in their checkpoint alone are the same here.
+    # Models that differ in their checkpoint alone are the same here, and those of pictures that differ in size.
     alike: dict[str, list[Declaration]] = {}
     for model in models:
-        alike.setdefault(f"{model.pointer} {_example_options(model)}", []).append(model)
+        made = "" if model.reads == "pixels" else f" {_example_options(model)}"
+        alike.setdefault(f"{model.pointer}{made}", []).append(model)
     few = _with_few_steps(options)
     for same in alike.values():
-        paired = not reads_one_text(same[0])
-        instances = example_instances(paired=paired, splits=[*declaration.splits, "test"])
-        rest = partial(_frozen, same[0], paired), instances, declaration.range
+        instances = examples_for(same[0], splits=[*declaration.splits, "test"])
+        rest = partial(_frozen, same[0], needs_pairs(same[0])), instances, declaration.range
         faults = list(_check_measure_on(measure, few, *rest))
         # A measure may ask for more steps than that.
         if faults and few != options:
@@ -424,7 +532,7 @@ def example_explained(folder: Path) -> Explained:
     store.write_table(predictions, "predictions", {**keys, "label": labels, "probabilities": probabilities})
     words = [int(free.sum()) for free in instances.maskable] * len(seeds)
     importances = {}
-    for measure in ("a", "b", "c"):
+    for measure in ("attention", "gradient", "selection"):
         importances[measure] = folder / f"{measure}.parquet"
         scores = [random.random(n).astype(np.float32) for n in words]
         target = pa.nulls(rows, pa.int32())
@@ -455,6 +563,7 @@ def check(kind: Kind, name: str, registry: Registry) -> list[str]:
     faults: dict[str, Callable[[], Iterator[str]]] = {
         "metric": lambda: check_metric(declaration),
         "dataset": lambda: check_dataset(declaration),
+        "manipulation": lambda: check_manipulation(declaration),
         "model": lambda: check_model(declaration),
         "measure": lambda: check_measure(declaration, registry),
         "protocol": lambda: check_protocol(declaration),

@@ -1,4 +1,4 @@
-"""Plug-ins by name: datasets, models, measures, protocols and metrics, each declared by a decorator in one file.
+"""Plug-ins by name: datasets, manipulations, models, measures, protocols and metrics, each declared by a decorator.
 
 Declarations are read from the syntax tree, never by importing, because every job re-reads the config and must not pay
 for torch or spaCy. So a decorator takes literals only, and the keyword-only arguments of the decorated function (or of
@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from plumbline.errors import PlumblineError, nearest
 
-Kind = Literal["dataset", "model", "measure", "protocol", "metric"]
+Kind = Literal["dataset", "manipulation", "model", "measure", "protocol", "metric"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PACKAGE = Path(__file__).parent
 ROOMS = ("data", "models", "attribution", "protocols", "tables")
@@ -41,21 +41,32 @@ FACTS: dict[str, dict[str, Any]] = {
         "pieces_training": {},
         "model_options": {},
     },
+    "manipulation": {"reads": "words", "groups": [], "words": [], "visibility": "", "equation": ""},
     "model": {"provides": [], "tasks": ["classification"], "training": {}, "reads": "words"},
     "measure": {
         "needs": [],
         "splits": [],
         "tells": [],
+        "pixels": False,
         "cheap": False,
         "direction": "higher",
         "range": None,
         "equation": "",
     },
-    "protocol": {"needs": [], "least_measures": 1, "least_seeds": 1, "gpu": False, "equation": ""},
+    "protocol": {
+        "needs": [],
+        "variants": "plain",
+        "least_measures": 1,
+        "least_seeds": 1,
+        "gpu": False,
+        "equation": "",
+    },
     "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
 }
 # The tasks whose texts have a second one beside them.
 PAIRED = ("question answering", "inference", "paraphrase")
+# The task whose texts are pictures, one token a pixel.
+PICTURES = "image classification"
 OPTION_TYPES = {"Literal": Literal, "int": int, "float": float, "bool": bool, "str": str, "list": list, "dict": dict}
 T = TypeVar("T")
 
@@ -125,7 +136,7 @@ def _decorator(kind: Kind) -> Callable[..., Callable[[T], T]]:
     return declare
 
 
-dataset, model, measure, protocol, metric = (_decorator(kind) for kind in KINDS)
+dataset, manipulation, model, measure, protocol, metric = (_decorator(kind) for kind in KINDS)
 
 
 def _options(node: ast.FunctionDef | ast.ClassDef, where: str) -> dict[str, Option]:

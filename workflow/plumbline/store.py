@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 INTEGERS = pa.list_(pa.int32())
 NUMBERS = pa.list_(pa.float32())
 FLAGS = pa.list_(pa.bool_())
+GROUPS = pa.list_(pa.int8())
 WORD = pa.dictionary(pa.int32(), pa.string())
 AGAIN = "Delete it and run again; Snakemake makes it anew."
 
@@ -53,7 +54,7 @@ CELL = {"dataset": WORD, "variant": WORD, "model": WORD}
 
 declare(
     "instances",
-    3,
+    4,
     {
         **INSTANCE_KEY,
         "label": pa.int32(),
@@ -67,6 +68,9 @@ declare(
         "word_b": INTEGERS,
         "answers": INTEGERS,
         "evidence": FLAGS,
+        "groups": GROUPS,
+        "groups_b": GROUPS,
+        "original_label": pa.int32(),
     },
     required=["split", "instance", "label", "tokens", "ids", "maskable"],
 )
@@ -350,11 +354,12 @@ declare(
 )
 declare(
     "reproduction",
-    4,
+    5,
     {
         "study": WORD,
         "table": WORD,
         "dataset": WORD,
+        "variant": WORD,
         "model": WORD,
         "measure_a": WORD,
         "measure_b": WORD,
@@ -375,6 +380,125 @@ declare(
         "note": pa.string(),
     },
     required=["study", "table", "dataset", "metric", "published"],
+)
+# How much of a map's importance falls on each group that a manipulation tells apart; the first group is the `truth`.
+MANIPULATED = {
+    "manipulation": WORD,
+    "kind": WORD,
+    "visibility": pa.float64(),
+    "level": pa.int32(),
+    "draw": pa.int32(),
+    "r": pa.float64(),
+}
+declare(
+    "ground_truth_scores",
+    1,
+    {
+        "seed": pa.int64(),
+        **INSTANCE_KEY,
+        "label": pa.int32(),
+        "predicted_class": pa.int32(),
+        "measure": WORD,
+        "group": WORD,
+        "truth": pa.bool_(),
+        **MANIPULATED,
+        "attributed": pa.float64(),
+        "region": pa.float64(),
+        "found": pa.float64(),
+        "auc": pa.float64(),
+        "length": pa.int32(),
+        "accuracy": pa.float64(),
+        "chance_bound": pa.float64(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["seed", "split", "instance", "label", "measure", "group", "truth", "status"],
+)
+# `class` is the label after reassignment, or `all`; `region_fraction` is what a measure that knows nothing gets.
+declare(
+    "ground_truth",
+    1,
+    {
+        **CELL,
+        "seed": pa.int64(),
+        "measure": WORD,
+        "group": WORD,
+        "truth": pa.bool_(),
+        "class": WORD,
+        **MANIPULATED,
+        "n": pa.int32(),
+        "undefined": pa.int32(),
+        "attributed_fraction": pa.float64(),
+        "ci_low": pa.float64(),
+        "ci_high": pa.float64(),
+        "region_fraction": pa.float64(),
+        "found": pa.float64(),
+        "auc": pa.float64(),
+        "accuracy": pa.float64(),
+        "chance_bound": pa.float64(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["dataset", "variant", "model", "seed", "measure", "group", "truth", "class", "n", "undefined", "status"],
+)
+# The same of models at the epochs that were kept, as means; `accuracy` is on the instances that are explained.
+TRACE = {
+    "seed": pa.int64(),
+    "epoch": pa.int32(),
+    "measure": WORD,
+    "group": WORD,
+    "truth": pa.bool_(),
+    "n": pa.int32(),
+    "undefined": pa.int32(),
+    "attributed_fraction": pa.float64(),
+    "region_fraction": pa.float64(),
+    "accuracy": pa.float64(),
+    "dev_accuracy": pa.float64(),
+}
+TRACED = ["seed", "epoch", "measure", "group", "truth", "n", "undefined", "accuracy"]
+declare("trace_scores", 1, TRACE, required=TRACED)
+declare("trace", 1, {**CELL, **TRACE}, required=[*CELL, *TRACED])
+# What a model that classifies by some words alone selects: words, how many are selected, how many decide since a
+# manipulation (null if none did), and how many are both.
+declare(
+    "rationale_scores",
+    1,
+    {
+        "seed": pa.int64(),
+        **INSTANCE_KEY,
+        "label": pa.int32(),
+        "predicted_class": pa.int32(),
+        "target_rate": pa.float64(),
+        "words": pa.int32(),
+        "selected": pa.int32(),
+        "truth": pa.int32(),
+        "hits": pa.int32(),
+    },
+    required=["seed", "split", "instance", "label", "predicted_class", "words", "selected"],
+)
+# The optimum is what the same number of selected words could reach, of all texts together and, `each`, if every text
+# had as large a share of them.
+declare(
+    "rationales",
+    1,
+    {
+        **CELL,
+        "seed": pa.int64(),
+        "target_rate": pa.float64(),
+        "selection_rate": pa.float64(),
+        "truth_rate": pa.float64(),
+        "precision": pa.float64(),
+        "recall": pa.float64(),
+        "optimum_precision": pa.float64(),
+        "optimum_recall": pa.float64(),
+        "optimum_precision_each": pa.float64(),
+        "optimum_recall_each": pa.float64(),
+        "accuracy": pa.float64(),
+        "n": pa.int32(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["dataset", "variant", "model", "seed", "selection_rate", "accuracy", "n", "status"],
 )
 declare(
     "timings",
@@ -492,12 +616,24 @@ def write_tensors(path: str | Path, tensors: "Mapping[str, torch.Tensor]") -> No
 
 def read_tensors(path: str | Path, prefix: str = "") -> "dict[str, torch.Tensor]":
     """Read the tensors whose name starts with `prefix`, without it."""
+    with _tensors(path) as file:
+        names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - it is no dictionary
+        return {name.removeprefix(prefix): file.get_tensor(name) for name in names}
+
+
+def tensor_names(path: str | Path, prefix: str = "") -> list[str]:
+    """The names of the tensors whose name starts with `prefix`, without it; the tensors are not read."""
+    with _tensors(path) as file:
+        return [name.removeprefix(prefix) for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118
+
+
+@contextmanager
+def _tensors(path: str | Path) -> Iterator[Any]:
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="pt") as file:
-            names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - it is no dictionary
-            return {name.removeprefix(prefix): file.get_tensor(name) for name in names}
+            yield file
     except FileNotFoundError as error:
         raise PlumblineError(f"The file '{path}' does not exist.") from error
     except (SafetensorError, OSError) as error:

@@ -1,8 +1,10 @@
 """Read a dataset from its publisher's files and write its instances and vocabulary."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from plumbline.config.recipes import Preparation
+from plumbline.data.pictures import PictureCorpus, prepare_pictures
 from plumbline.data.prepare import prepare
 from plumbline.job import job
 from plumbline.registry import load
@@ -11,8 +13,13 @@ from plumbline.store import write_json, write_table
 with job(snakemake) as running:
     recipe = Preparation(**snakemake.params.preparation)
     corpus = load(snakemake.params.object)(Path(snakemake.params.raw), recipe.seed, **snakemake.params.options)
-    prepared = prepare(corpus, recipe, snakemake.wildcards.dataset, snakemake.params.counts, snakemake.params.task)
+    if snakemake.params.words:
+        # What manipulations put into texts must have word vectors, however rare it is.
+        corpus = replace(corpus, vocabulary=[*(corpus.vocabulary or ()), *snakemake.params.words])
+    prepared = (prepare_pictures if isinstance(corpus, PictureCorpus) else prepare)(
+        corpus, recipe, snakemake.wildcards.dataset, snakemake.params.counts, snakemake.params.task
+    )
     write_table(snakemake.output.instances, "instances", prepared.instances)
     write_table(snakemake.output.vocabulary, "vocabulary", prepared.vocabulary)
     write_json(snakemake.output.summary, {"dataset": snakemake.wildcards.dataset, **prepared.summary})
-    running.manifest(rows=len(corpus.examples))
+    running.manifest(rows=sum(told["texts"] for told in prepared.summary["splits"].values()))

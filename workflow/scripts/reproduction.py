@@ -10,7 +10,8 @@ from plumbline.tables.timings import timings
 with job(snakemake):
     params, paths = snakemake.params, snakemake.input
     # Of the tables but the first the study may have none.
-    tables = {name: getattr(paths, name) for name in ("performance", "agreement", "adversary", "faithfulness")}
+    kinds = ("performance", "agreement", "adversary", "faithfulness", "ground_truth")
+    tables = {name: getattr(paths, name) for name in kinds}
     ran = Ran(
         Names(**params.names),
         [read_json(path) for path in paths.datasets],

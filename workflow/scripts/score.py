@@ -33,6 +33,8 @@ with job(snakemake) as running:
         texts=Path(snakemake.input.instances),
         models=models,
         sample=snakemake.params.sample,
+        summary=Path(snakemake.input.summary),
+        model_options=snakemake.params.model_options,
     )
     protocol = load(snakemake.params.object)(**snakemake.params.options)
     scores = protocol.score(explained)

@@ -46,7 +46,7 @@ with job(snakemake) as running:
         seeds,
         running.budget(),
         device,
-        objective_of(against.get("objective", ""), against.get("strength")),
+        objective_of(against["objective"], against["strength"]) if against.get("objective") else None,
         columns,
         variants,
         # Of models that are trained anew only the test scores are asked.

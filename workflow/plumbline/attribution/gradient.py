@@ -68,6 +68,7 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
     root = vocabulary_root(evaluator.model) if "vocabulary" in asked else torch.empty(0)
     reduced: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
         "dot": lambda slope, embedded: (slope * embedded).sum(dim=-1),
+        "l1": lambda slope, _: slope.abs().sum(dim=-1),
         "l2": lambda slope, _: slope.norm(dim=-1),
         "vocabulary": lambda slope, _: (slope @ root.T).norm(dim=-1),
     }
@@ -98,9 +99,17 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
 @measure(
     "gradient-vocabulary", equation="‖E ∂f_c/∂e_t‖₂", attention="attached", function="logit", reduction="vocabulary"
 )
-@measure("gradient-norm", equation="‖∂f_c/∂e_t‖₂", attention="attached", function="logit", reduction="l2")
-@measure("input-x-gradient", equation="|e_t · ∂f_c/∂e_t|", attention="attached", function="logit")
-@measure("gradient-attached", equation="|e_t · ∂p_c/∂e_t|", attention="attached")
+@measure(
+    "gradient-channels",
+    pixels=True,
+    equation="Σ_k |∂f_c/∂e_tk|",
+    attention="attached",
+    function="logit",
+    reduction="l1",
+)
+@measure("gradient-norm", pixels=True, equation="‖∂f_c/∂e_t‖₂", attention="attached", function="logit", reduction="l2")
+@measure("input-x-gradient", pixels=True, equation="|e_t · ∂f_c/∂e_t|", attention="attached", function="logit")
+@measure("gradient-attached", pixels=True, equation="|e_t · ∂p_c/∂e_t|", attention="attached")
 @measure(
     "gradient",
     needs=["gradient", "attention=detached:attention"],
@@ -115,13 +124,14 @@ def gradient(
     target: Literal["predicted", "gold"] | int = "predicted",
     function: Literal["probability", "logit"] = "probability",
     attention: Literal["detached", "attached"] = "detached",
-    reduction: Literal["dot", "l2", "vocabulary"] = "dot",
+    reduction: Literal["dot", "l1", "l2", "vocabulary"] = "dot",
     sign: Literal["absolute", "signed"] = "absolute",
 ) -> Importances:
     """How the explained output changes with a word's vector.
 
     `dot` multiplies by the vector, which is the derivative with respect to the word's entry in a one-hot code
-    (Jain & Wallace's gradient); `l2` is the norm; `vocabulary` is the norm of the derivative with respect to the whole
+    (Jain & Wallace's gradient); `l1` sums the magnitudes over the vector, such as a pixel's channels (Zhou et al.'s
+    gradient); `l2` is the norm; `vocabulary` is the norm of the derivative with respect to the whole
     one-hot code, which has an entry for each word of the vocabulary (Madsen et al.'s gradient). With attention
     `detached` the weights are held constant.
     """

@@ -16,6 +16,16 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
+def slopes(model: Any, batch: Batch, vectors: torch.Tensor, classes: torch.Tensor, function: Function) -> torch.Tensor:
+    """∂f_c/∂x of each row if these are its vectors, [B, T, d]. classes: [B]."""
+    moved = vectors.detach().requires_grad_()
+    with differentiable(model):
+        # Rows do not touch each other, so the gradient of the sum holds each row's own gradient.
+        output = explained_output(read(model, batch, moved).logits, classes, function).sum()
+        (slope,) = torch.autograd.grad(output, moved)
+    return slope
+
+
 def along_the_path(
     model: Any,
     batch: Batch,
@@ -38,12 +48,8 @@ def along_the_path(
     shares = torch.as_tensor(weights, dtype=torch.float64, device=vectors.device)
     total = torch.zeros(vectors.shape[:2], dtype=torch.float64, device=vectors.device)
     for some, share in zip(places.split(together), shares.split(together), strict=True):
-        moved = (baseline + some * difference).flatten(0, 1).requires_grad_()
-        with differentiable(model):
-            logits = read(model, batch.repeat(len(some)), moved).logits
-            # Rows do not touch each other, so the gradient of the sum holds each row's own gradient.
-            output = explained_output(logits, classes.repeat(len(some)), function).sum()
-            (slope,) = torch.autograd.grad(output, moved)
+        moved = (baseline + some * difference).flatten(0, 1)
+        slope = slopes(model, batch.repeat(len(some)), moved, classes.repeat(len(some)), function)
         products = torch.einsum("nbtd,btd->nbt", slope.unflatten(0, (len(some), -1)), difference)
         total += torch.einsum("n,nbt->bt", share, products.double())
     return total
@@ -75,7 +81,12 @@ def _answer(
     return answer
 
 
-@measure("integrated-gradient-pad", needs=["gradient"], equation="|∫₀¹ (x - b)_t · ∇p_c(b + a (x - b)) da|")
+@measure(
+    "integrated-gradient-pad",
+    needs=["gradient"],
+    pixels=True,
+    equation="|∫₀¹ (x - b)_t · ∇p_c(b + a (x - b)) da|",
+)
 def integrated_gradient_pad(
     evaluator: Evaluator,
     instances: Instances,
@@ -99,7 +110,12 @@ def integrated_gradient_pad(
     return explain("integrated gradient", evaluator, instances, answer, target, baseline, texts, specials)
 
 
-@measure("grad-shap", needs=["gradient"], equation="|(1/k) Σ_i (x - b)_t · ∇p_c(b + a_i (x - b))|, a_i ~ U(0, 1)")
+@measure(
+    "grad-shap",
+    needs=["gradient"],
+    pixels=True,
+    equation="|(1/k) Σ_i (x - b)_t · ∇p_c(b + a_i (x - b))|, a_i ~ U(0, 1)",
+)
 def grad_shap(
     evaluator: Evaluator,
     instances: Instances,

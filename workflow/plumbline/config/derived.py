@@ -57,7 +57,6 @@ def _adversaries(resolved: "Resolved", name: str, entry: "AdversaryEntry") -> It
         raise PlumblineError(f"`{where}`: there is no objective '{objective}', so set `objective`; {hint}")
     if objective == "attefa" and entry.strength is not None:
         raise PlumblineError(f"`{where}.strength`: the objective 'attefa' has none; leave it out.")
-    base_seed, block = _seed(study.seeds, entry.base_seed, f"{where}.base_seed")
     for key, known in (("of", study.models), ("datasets", study.datasets)):
         for word in getattr(entry, key) or []:
             if word not in known:
@@ -67,11 +66,12 @@ def _adversaries(resolved: "Resolved", name: str, entry: "AdversaryEntry") -> It
         lacks = _lacks(resolved, model)
         if lacks and entry.of:
             raise PlumblineError(f"`{where}.of`: {lacks}; take it off the list.")
+        base_seed, block = _seed(study.blocks(model), entry.base_seed, f"{where}.base_seed")
         for strength in [] if lacks else strengths:
             named = f"{model}.{name}" if strength is None else f"{model}.{name}.{strength:g}"
             own = _datasets(resolved, model)
             datasets = [dataset for dataset in own if dataset in (entry.datasets or own)]
-            seeds = entry.seeds or study.seeds
+            seeds = entry.seeds or study.blocks(model)
             yield Derived(named, model, base_seed, block, objective, strength, name, seeds, datasets)
 
 
@@ -98,12 +98,12 @@ def _guided(resolved: "Resolved", name: str, base: str, adversaries: dict[str, D
     for model in (name, source):
         if "attention" not in resolved.declarations["model", model].provides:
             raise PlumblineError(f"`{where}`: model '{model}' does not provide attention of one head.")
-    blocks = adversaries[base].seeds if base in adversaries else study.seeds
+    blocks = adversaries[base].seeds if base in adversaries else study.blocks(source)
     seed, block = _seed(blocks, None, where)
     both = [adversaries[base].datasets] if base in adversaries else []
     both += [_datasets(resolved, model) for model in (name, source)]
     datasets = [dataset for dataset in study.datasets if all(dataset in some for some in both)]
-    return Derived(name, base, seed, block, "guided", None, "", study.seeds, datasets)
+    return Derived(name, base, seed, block, "guided", None, "", study.blocks(name), datasets)
 
 
 def _datasets(resolved: "Resolved", model: str) -> list[str]:

@@ -71,20 +71,35 @@ class Training(Recipe):
 
     epochs: int = Field(8, ge=1, description="Passes over the training split.")
     batch_size: int = Field(32, ge=1, description="Instances per step.")
-    optimiser: Literal["amsgrad", "adamw"] = Field(
+    optimiser: Literal["amsgrad", "adam", "adamw"] = Field(
         "amsgrad",
-        description="Adam with AMSGrad, whose weight decay is a term of the gradient, or AdamW, whose is not.",
+        description="Adam with AMSGrad or without, whose weight decay is a term of the gradient, or AdamW, whose is "
+        "not.",
     )
     learning_rate: float = Field(1e-3, gt=0, description="Step size of Adam; its peak, where a schedule changes it.")
     beta2: float = Field(
         0.999, ge=0, lt=1, description="How much of its mean of squared gradients Adam keeps at each step."
     )
-    schedule: Literal["constant", "linear"] = Field(
+    schedule: Literal["constant", "linear", "plateau"] = Field(
         "constant",
-        description="Whether the step size stays, or falls by the same amount each step, to 0 after the last epoch.",
+        description="Whether the step size stays, falls by the same amount each step, to 0 after the last epoch, or is "
+        "multiplied by `plateau_factor` once `select_by` on `select_on` no longer improves.",
     )
     warmup: float = Field(
         0.0, ge=0, lt=1, description="Share of all steps in which a `linear` step size first grows from 0 to its peak."
+    )
+    plateau_patience: int = Field(
+        30,
+        ge=0,
+        description="How many epochs in a row may be no better than the best, by a ten-thousandth of it, before a "
+        "`plateau` step size falls (PyTorch's ReduceLROnPlateau).",
+    )
+    plateau_factor: float = Field(0.1, gt=0, lt=1, description="What a `plateau` step size is multiplied by.")
+    clip_norm: float | None = Field(
+        None,
+        gt=0,
+        description="Before each step the gradient of all parameters together is shortened to this norm if it is "
+        "longer; by default it is left as it is.",
     )
     weight_decay: float = Field(1e-5, ge=0, description="Weight decay of all parameters but those of `no_decay`.")
     no_decay: list[str] = Field(
@@ -120,6 +135,19 @@ class Training(Recipe):
         ge=1,
         description="Stop once so many epochs brought nothing better, on each split that chooses; by default never.",
     )
+    stop_at: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Stop once `select_by` reaches this, on each split that chooses; by default training goes on.",
+    )
+    checkpoint_gain: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="Keep also the parameters of the first epoch, and of each whose accuracy on `select_on` exceeds "
+        "that of the last one kept so by more than this; by default only the chosen epoch is kept.",
+    )
     first_eligible_epoch: int = Field(
         2, ge=1, description="Epochs before this one are never chosen (Jain & Wallace: 2)."
     )
@@ -140,9 +168,25 @@ class Training(Recipe):
             raise ValueError(
                 f"the training split chooses by its loss, and `select_by` is {self.select_by}; set it to loss"
             )
-        if self.warmup and self.schedule == "constant":
+        if self.warmup and self.schedule != "linear":
             raise ValueError(
-                f"`warmup` is {self.warmup:g}, but `schedule` is constant; set it to linear or `warmup` to 0"
+                f"`warmup` is {self.warmup:g}, but `schedule` is {self.schedule}; set it to linear or `warmup` to 0"
+            )
+        for name in ("plateau_patience", "plateau_factor"):
+            value, usual = getattr(self, name), type(self).model_fields[name].default
+            if value != usual and self.schedule != "plateau":
+                raise ValueError(
+                    f"`{name}` is {value:g}, but `schedule` is {self.schedule}; set it to plateau or leave `{name}` out"
+                )
+        if self.stop_at is not None and self.select_by == "loss":
+            raise ValueError(
+                f"`stop_at` is {self.stop_at:g}, but `select_by` is loss; set it to accuracy or roc_auc or leave "
+                "`stop_at` out"
+            )
+        if self.checkpoint_gain is not None and self.select_on == "train":
+            raise ValueError(
+                "`checkpoint_gain` reads the accuracy of `select_on`, and that of the training split is not told; set "
+                "`select_on` to dev or leave `checkpoint_gain` out"
             )
         return self
 
@@ -172,6 +216,8 @@ ADVERSARY_TRAINING = {
     "select_on": "dev",
     "also_select_on": ["test"],
     "first_eligible_epoch": 1,
+    "stop_at": None,
+    "checkpoint_gain": None,
 }
 OBJECTIVE_TRAINING: dict[str, dict[str, object]] = {
     "attefa": ADVERSARY_TRAINING,

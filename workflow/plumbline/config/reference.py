@@ -9,6 +9,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from plumbline.config.manipulated import ManipulationEntry
 from plumbline.config.masking import RoarEntry
 from plumbline.config.recipes import Embedding, Preparation, Training
 from plumbline.config.study import (
@@ -30,6 +31,7 @@ SECTIONS: list[tuple[type[BaseModel], str]] = [
     (DatasetEntry, "`datasets.NAME`"),
     (Preparation, "`datasets.NAME.preparation`"),
     (Embedding, "`datasets.NAME.preparation.embedding`"),
+    (ManipulationEntry, "`manipulations.NAME`"),
     (ModelEntry, "`models.NAME`"),
     (Training, "`models.NAME.training`"),
     (AdversaryEntry, "`adversaries.NAME`"),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from plumbline.config.masking import Masked, Point, baseline, masked_variants, points
+from plumbline.config.masking import PLAIN, Masked, Point, baseline, masked_variants, points
 from plumbline.config.study import Resolved, parse_seeds
 from plumbline.errors import PlumblineError
 from plumbline.registry import PAIRED, Kind, needed, told
@@ -30,8 +30,9 @@ class Excluded:
 
 @dataclass(frozen=True)
 class Runs:
-    """What a study runs: its cells, those of adversaries, those of texts with words masked and the points of the curves
-    that these make, the measures that explain each model, the cells that each protocol scores, what was left out."""
+    """What a study runs: its cells, of plain and manipulated datasets, those of adversaries, those of texts with words
+    masked and the points of the curves that these make, the measures that explain each model, the cells that each
+    protocol scores, what was left out."""
 
     cells: list[Cell]
     adversaries: list[Cell]
@@ -44,7 +45,10 @@ class Runs:
 
 def _missing(resolved: Resolved, kind: Kind, name: str, model: str) -> str:
     """Why a measure or protocol cannot have a model, if so."""
-    needs = needed(resolved.declarations[kind, name], resolved.options[kind, name])
+    declaration, of_model = resolved.declarations[kind, name], resolved.declarations["model", model]
+    if kind == "measure" and of_model.reads == "pixels" and not declaration.pixels:
+        return f"measure '{name}' explains texts, and model '{model}' reads pictures"
+    needs = needed(declaration, resolved.options[kind, name])
     lacking = sorted(needs - set(resolved.declarations["model", model].provides))
     return f"{kind} '{name}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""
 
@@ -80,14 +84,16 @@ def list_runs(resolved: Resolved) -> Runs:
             if reason:
                 excluded.append(Excluded(dataset, model, "", reason))
             else:
-                cells += [Cell(dataset, "plain", model, seeds) for seeds in study.seeds]
+                variants = _variants(resolved, dataset, model)
+                cells += [Cell(dataset, variant, model, seeds) for variant in variants for seeds in study.blocks(model)]
     for measure in study.measures:
         if not any(measure in explained for explained in able.values()):
             reasons = [e.reason for e in excluded if e.measure == measure] or ["no model's list of measures names it"]
             raise PlumblineError(f"`measures.{measure}` can explain no model of this study: {'; '.join(reasons)}.")
     for dataset in study.datasets:
         if not any(cell.dataset == dataset for cell in cells):
-            reasons = [e.reason for e in excluded if e.dataset == dataset] or ["no model's list of datasets names it"]
+            reasons = [e.reason for e in excluded if e.dataset == dataset]
+            reasons = reasons or ["no model's list of datasets names it, or none of its variants"]
             raise PlumblineError(f"`datasets.{dataset}` can train no model of this study: {'; '.join(reasons)}.")
     adversaries = [
         Cell(dataset, "plain", derived.name, seeds)
@@ -103,7 +109,10 @@ def list_runs(resolved: Resolved) -> Runs:
             raise PlumblineError(f"`adversaries.{name}`: no model of this study has attention{told}.")
     measures, unexplained = _explained(resolved, able)
     excluded += unexplained
-    masked, curves = _masked(resolved, sorted(cells), able)
+    for name in study.manipulations:
+        if not any(resolved.manipulated[c.variant].name == name for c in cells if c.variant != PLAIN):
+            raise PlumblineError(f"`manipulations.{name}`: no dataset and model of this study take it as a variant.")
+    masked, curves = _masked(resolved, sorted(cell for cell in cells if cell.variant == PLAIN), able)
     scored = {}
     for protocol in study.protocols:
         if not study.explain:
@@ -113,13 +122,26 @@ def list_runs(resolved: Resolved) -> Runs:
         unscored = {model: _unscored(resolved, protocol, model, measures[model]) for model in study.models}
         _check_tokens(resolved, protocol, cells, measures)
         small = _small_blocks(resolved, protocol)
-        scored[protocol] = [cell for cell in sorted(cells) if not unscored[cell.model] and cell.seeds not in small]
+        plain = resolved.declarations["protocol", protocol].variants == PLAIN
+        candidates = [cell for cell in sorted(cells) if (cell.variant == PLAIN) == plain]
+        scored[protocol] = [cell for cell in candidates if not unscored[cell.model] and cell.seeds not in small]
         if not scored[protocol]:
             told = "; ".join(reason for reason in (*small.values(), *unscored.values()) if reason)
+            lacking = (
+                "no model is trained on a plain dataset" if plain else "nothing is trained on a manipulated dataset"
+            )
+            told = told if candidates else lacking
             raise PlumblineError(f"`protocols.{protocol}` can score no model of this study: {told}.")
         excluded += [Excluded("", model, "", reason) for model, reason in unscored.items() if reason]
         excluded += [Excluded("", "", "", reason) for reason in small.values()]
     return Runs(sorted(cells), sorted(adversaries), masked, curves, measures, scored, excluded)
+
+
+def _variants(resolved: Resolved, dataset: str, model: str) -> list[str]:
+    """The variants of a dataset that a model is trained on."""
+    asked = [resolved.study.datasets[dataset].variants, resolved.study.models[model].variants]
+    found = {PLAIN: PLAIN} | {v.variant: v.name for v in resolved.manipulated.values() if dataset in v.datasets}
+    return [variant for variant, name in found.items() if all(some is None or name in some for some in asked)]
 
 
 def _explained(resolved: Resolved, able: dict[str, list[str]]) -> tuple[dict[str, list[str]], list[Excluded]]:
@@ -174,7 +196,8 @@ def _small_blocks(resolved: Resolved, protocol: str) -> dict[str, str]:
     """The blocks that have too few seeds for a protocol that compares them, and why."""
     least = resolved.declarations["protocol", protocol].least_seeds
     needs = f"protocol '{protocol}' needs blocks of {least} seeds or more, and '{{}}' has fewer"
-    return {block: needs.format(block) for block in resolved.study.seeds if len(parse_seeds(block)) < least}
+    blocks = dict.fromkeys(block for model in resolved.study.models for block in resolved.study.blocks(model))
+    return {block: needs.format(block) for block in blocks if len(parse_seeds(block)) < least}
 
 
 def _check_tokens(resolved: Resolved, protocol: str, cells: list[Cell], measures: dict[str, list[str]]) -> None:

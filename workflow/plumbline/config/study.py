@@ -2,7 +2,8 @@
 
 import os
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -10,7 +11,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
 from plumbline.config.derived import STRENGTHS, Derived, derive
-from plumbline.config.masking import RoarEntry, Unit, check_roar
+from plumbline.config.manipulated import Manipulated, ManipulationEntry, check_variants, expand, fitting, put_words
+from plumbline.config.masking import PLAIN, RoarEntry, Unit, check_roar
 from plumbline.config.recipes import OBJECTIVE_TRAINING, PAIRED_TRAINING, Preparation, Recipe, Training
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import PAIRED, Declaration, Kind, Registry, holds
@@ -38,6 +40,11 @@ class DatasetEntry(Entry):
     training: dict[str, Any] = Field(
         {}, description="Overrides of the training of every model on this dataset; they win over the model's own."
     )
+    variants: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="Only these variants: `plain`, or names of manipulations; by default all that there are.",
+    )
 
 
 class ModelEntry(Entry):
@@ -50,11 +57,29 @@ class ModelEntry(Entry):
     datasets: list[str] | None = Field(
         None, description="Only these datasets train this model; by default all it can read."
     )
+    variants: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="Only these variants: `plain`, or names of manipulations; by default all of its datasets.",
+    )
+    seeds: list[str] | None = Field(
+        None, min_length=1, description="Blocks of seeds of this model; by default the study's."
+    )
     attention_of: str = Field(
         "",
         description="A model, or an adversary such as `bilstm-tanh.attefa`, whose attention takes the place of this "
         "model's own, in training and after (Wiegreffe & Pinter's pre-loaded attention).",
     )
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _blocks(cls, value: Any) -> Any:
+        return value if value is None else blocks_of(value)
+
+    @field_validator("seeds")
+    @classmethod
+    def _distinct(cls, blocks: list[str] | None) -> list[str] | None:
+        return blocks and check_distinct(blocks)
 
 
 class MeasureEntry(Entry):
@@ -154,6 +179,11 @@ class Study(BaseModel):
         [], description="Your own Python files with datasets, models, measures or protocols; relative to this file."
     )
     datasets: dict[str, DatasetEntry] = Field(description="The datasets, by name, with options and `preparation`.")
+    manipulations: dict[str, ManipulationEntry] = Field(
+        {},
+        description="Modifications of the datasets with a known truth, by name, with options; each makes variants that "
+        "models are trained on beside the plain dataset.",
+    )
     models: dict[str, ModelEntry] = Field(description="The models, by name, with options and `training`.")
     seeds: list[str] = Field(
         ["0"], min_length=1, description="Blocks of seeds, such as `0-4` or `10,50,257`; a block trains in one job."
@@ -183,12 +213,18 @@ class Study(BaseModel):
     )
     report: Report = Field(default_factory=lambda: Report(), description="What the report shows.")
 
+    def blocks(self, model: str) -> list[str]:
+        """The blocks of seeds of a model."""
+        return self.models[model].seeds or self.seeds
+
     @field_validator("compute", "report", mode="before")
     @classmethod
     def _nothing_set(cls, value: Any) -> Any:
         return {} if value is None else value
 
-    @field_validator("datasets", "models", "adversaries", "roar", "measures", "protocols", mode="before")
+    @field_validator(
+        "datasets", "manipulations", "models", "adversaries", "roar", "measures", "protocols", mode="before"
+    )
     @classmethod
     def _names_alone(cls, value: Any) -> Any:
         """A list of names, or a name with nothing behind it, means the defaults; so does a section that is empty."""
@@ -266,7 +302,8 @@ class Resolved:
                     raise PlumblineError(f"`{where}`: a table of every study has that name; choose another.")
                 declaration = self._declared(kind, name, entry, where)
                 self.declarations[kind, name] = declaration
-                self.options[kind, name] = _check_options(declaration, entry, where)
+                own = [key for key in type(entry).model_fields if key != "options"]
+                self.options[kind, name] = _check_options(declaration, entry.options, where, own)
                 if kind == "dataset":
                     recipes = [declaration.preparation, entry.preparation]
                     self.preparations[name] = _merged(Preparation, recipes, f"{where}.preparation")
@@ -276,6 +313,10 @@ class Resolved:
                             if word not in known:
                                 raise PlumblineError(f"`{where}.{key}` names '{word}'; {nearest(word, known)}")
 
+        self.manipulated: dict[str, Manipulated] = {}
+        for name, entry in study.manipulations.items():
+            self._add_manipulation(name, entry)
+        check_variants(study)
         for dataset in study.datasets:
             for model in study.models:
                 self._fit(dataset, model)
@@ -287,6 +328,28 @@ class Resolved:
                 self._add_adversary(derived)
             self.derived[derived.name] = derived
         check_roar(self)
+
+    def _add_manipulation(self, name: str, entry: ManipulationEntry) -> None:
+        """The variants of a manipulation, each with its options typed."""
+        where = f"manipulations.{name}"
+        _check_name(name, where)
+        declaration = self._declared("manipulation", name, entry, where)
+        self.declarations["manipulation", name] = declaration
+        for variant in expand(name, entry, declaration, fitting(self, name, entry, declaration)):
+            if variant.variant in (PLAIN, *self.manipulated):
+                raise PlumblineError(f"`{where}`: a variant '{variant.variant}' is there twice; rename one.")
+            typed = _check_options(declaration, variant.options, where, list(type(entry).model_fields))
+            self.manipulated[variant.variant] = replace(variant, options=typed)
+
+    def words_put(self, dataset: str) -> list[str]:
+        """The words that manipulations may put into the texts of a dataset, each once."""
+        found = [
+            word
+            for variant in self.manipulated.values()
+            if dataset in variant.datasets
+            for word in put_words(self.declarations["manipulation", variant.name], variant.options)
+        ]
+        return sorted(set(found))
 
     def _add_adversary(self, derived: Derived) -> None:
         """An adversary's object and options are its base model's; its training is, but for what its objective asks."""
@@ -329,7 +392,7 @@ class Resolved:
                 options[name] = value
         self.model_options[dataset, model] = options
 
-    def _declared(self, kind: Kind, name: str, entry: Entry, where: str) -> Declaration:
+    def _declared(self, kind: Kind, name: str, entry: Entry | ManipulationEntry, where: str) -> Declaration:
         try:
             return self.registry.get(kind, entry.kind or name)
         except PlumblineError as error:
@@ -343,11 +406,13 @@ def _check_name(name: str, where: str) -> None:
         raise PlumblineError(f"`{where}`: a name may hold letters, digits, '-', '_' and '.' only.")
 
 
-def _check_options(declaration: Declaration, entry: Entry, where: str) -> dict[str, Any]:
+def _check_options(
+    declaration: Declaration, options: Mapping[str, Any], where: str, own: Sequence[str]
+) -> dict[str, Any]:
+    """Options typed, with the defaults of those that are not set; `own` are the other keys of the entry."""
     fields: dict[str, Any] = {name: (option.type, option.default) for name, option in declaration.options.items()}
-    own = [name for name in type(entry).model_fields if name != "options"]
     try:
-        typed = create_model(declaration.name, __config__=ConfigDict(extra="forbid"), **fields)(**entry.options)
+        typed = create_model(declaration.name, __config__=ConfigDict(extra="forbid"), **fields)(**options)
     except ValidationError as error:
         raise PlumblineError(sentence(error, where, [*fields, *own])) from None
     return {name: getattr(typed, name) for name in sorted(fields)}

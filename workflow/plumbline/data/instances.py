@@ -58,7 +58,11 @@ def sample(split: np.ndarray, count: int, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Instances:
-    """Instances of some splits: what a model reads, as in `Texts`, with split, number and label."""
+    """Instances of some splits: what a model reads, as in `Texts`, with split, number and label.
+
+    groups, and pair_groups of second texts, number the group of each token where a manipulation has made some, from 1;
+    0 is none.
+    """
 
     split: np.ndarray
     instance: np.ndarray
@@ -68,6 +72,8 @@ class Instances:
     pair: list[np.ndarray] | None = None
     answers: list[np.ndarray] | None = None
     pair_maskable: list[np.ndarray] | None = None
+    groups: list[np.ndarray] | None = None
+    pair_groups: list[np.ndarray] | None = None
 
     @classmethod
     def from_table(cls, table: pa.Table, splits: Sequence[str]) -> "Instances":
@@ -85,6 +91,8 @@ class Instances:
             pair=optional(table["ids_b"]),
             answers=optional(table["answers"]),
             pair_maskable=optional(table["maskable_b"]),
+            groups=optional(table["groups"]),
+            pair_groups=optional(table["groups_b"]),
         )
 
     def __len__(self) -> int:
@@ -101,6 +109,8 @@ class Instances:
             taken(self.pair, index),
             taken(self.answers, index),
             taken(self.pair_maskable, index),
+            taken(self.groups, index),
+            taken(self.pair_groups, index),
         )
 
     def by_split(self) -> dict[str, "Instances"]:

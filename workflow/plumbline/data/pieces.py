@@ -130,10 +130,13 @@ def cut_into_pieces(table: pa.Table, checkpoint: str) -> tuple[dict[str, list], 
             )
         cut += len(ids) > room
         ids, word = ids[:room], word[:room]
-        evidence = columns["evidence"][place]
-        if evidence is not None:
-            words = np.array(evidence)[np.array(columns["maskable"][place])]
-            columns["evidence"][place] = [False, *words[word].tolist(), False]
+        for column, none in (("evidence", False), ("groups", 0)):
+            if columns[column][place] is not None:
+                words = np.array(columns[column][place])[np.array(columns["maskable"][place])]
+                columns[column][place] = [none, *words[word].tolist(), none]
+        if columns["groups_b"][place] is not None:
+            # As their tokens, those of second texts stand between two specials.
+            columns["groups_b"][place] = [*np.array(columns["groups_b"][place])[1:-1][seconds[place].word].tolist(), 0]
         columns["ids"].append([first, *ids, last])
         columns["ids_b"].append(pair)
         columns["maskable_b"][place] = pair and [*[True] * (len(pair) - 1), False]

@@ -1,10 +1,10 @@
 """From a corpus to instances and a vocabulary: length filter, sample, ids, and a record of what was dropped."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import SPLITS, Corpus, Example
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS, Vocabulary, build_vocabulary, encode
 from plumbline.errors import PlumblineError
-from plumbline.registry import PAIRED
+from plumbline.registry import PAIRED, PICTURES
 
 Numbered = tuple[int, Example]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,13 @@ def prepare(
     `published` says how many texts the publisher's splits hold; `task` says, if given, whether they have second texts.
     """
     _check_corpus(corpus, name)
+    if task == PICTURES:
+        raise PlumblineError(f"Dataset '{name}': its task is {task}, but its reader returns texts.")
     if task and corpus.examples and (task in PAIRED) == (corpus.examples[0].pair is None):
         wants = "must each have a `pair`" if task in PAIRED else "must have no `pair`"
         raise PlumblineError(f"Dataset '{name}': its task is {task}, so its texts {wants}.")
     texts = {split: list(enumerate(e for e in corpus.examples if e.split == split)) for split in SPLITS}
-    partial = _partial({split: len(texts[split]) for split in SPLITS}, published or {}, name)
+    partial = fewer_than_published({split: len(texts[split]) for split in SPLITS}, published or {}, name)
     dropped = {reason: dict(counts) for reason, counts in corpus.dropped.items()}
     kept = {split: _keep(texts[split], corpus, recipe, name, split, dropped) for split in SPLITS}
     counted = [text for _, example in _counted(texts, kept, recipe) for text in (example.tokens, example.pair) if text]
@@ -87,13 +90,15 @@ def _counted(
     return texts["train"] if recipe.limit is None else kept["train"]
 
 
-def _partial(found: Mapping[str, int], published: Mapping[str, int], name: str) -> dict[str, dict[str, int]]:
+def fewer_than_published(
+    found: Mapping[str, int], published: Mapping[str, int], name: str, what: str = "texts"
+) -> dict[str, dict[str, int]]:
     """The splits that hold fewer texts than were published; more cannot be."""
     for split, count in published.items():
         if found[split] > count:
             raise PlumblineError(
-                f"Dataset '{name}', split '{split}' holds {found[split]} texts, but only {count} were published: its "
-                "files are not the publisher's, or some are there twice."
+                f"Dataset '{name}', split '{split}' holds {found[split]} {what}, but only {count} were published: "
+                "its files are not the publisher's, or some are there twice."
             )
     return {
         split: {"texts": found[split], "published": count} for split, count in published.items() if found[split] < count
@@ -111,7 +116,7 @@ def _keep(
     """The texts of a split that stay; what each step drops is added to `dropped`."""
     worded = [text for text in texts if text[1].tokens and text[1].pair != []]
     fitting = _length_filter(worded, recipe)
-    kept = _sample(fitting, recipe, SPLITS.index(split))
+    kept = sampled(fitting, recipe, SPLITS.index(split))
     filtered = f" after {_describe_filter(recipe)}"
     wider = "widen `longer_than`, `shorter_than`, `together_shorter_than` or `open_bound`."
     steps = [
@@ -133,16 +138,18 @@ def _keep(
     return kept
 
 
+def check_place(split: str, label: int, classes: Sequence[str], where: str, what: str = "text") -> None:
+    """Refuse a text of a split or of a class that there is not."""
+    if split not in SPLITS:
+        raise PlumblineError(f"{where}: a {what} may only be in one of the splits {', '.join(SPLITS)}.")
+    if not 0 <= label < len(classes):
+        raise PlumblineError(f"{where}: label {label} is none of the {len(classes)} classes ({', '.join(classes)}).")
+
+
 def _check_corpus(corpus: Corpus, name: str) -> None:
     for place, example in enumerate(corpus.examples):
         where = f"Dataset '{name}', split '{example.split}', text {place}"
-        if example.split not in SPLITS:
-            raise PlumblineError(f"{where}: a text may only be in one of the splits {', '.join(SPLITS)}.")
-        if not 0 <= example.label < len(corpus.classes):
-            classes = ", ".join(corpus.classes)
-            raise PlumblineError(
-                f"{where}: label {example.label} is none of the {len(corpus.classes)} classes ({classes})."
-            )
+        check_place(example.split, example.label, corpus.classes, where)
         if "" in example.tokens or "" in (example.pair or ()):
             raise PlumblineError(f"{where}: a word is the empty string; the dataset's reader must leave it out.")
         for column in ("pair", "answers", "evidence"):
@@ -171,7 +178,8 @@ def _length_filter(texts: list[Numbered], recipe: Preparation) -> list[Numbered]
     return [text for text in fitting if len(text[1].tokens) + len(text[1].pair or ()) < together]
 
 
-def _sample(texts: list[Numbered], recipe: Preparation, place: int) -> list[Numbered]:
+def sampled(texts: list[T], recipe: Preparation, place: int) -> list[T]:
+    """At most the recipe's `limit` of the texts of a split, in their order; `place` is that of the split."""
     if recipe.limit is None or len(texts) <= recipe.limit:
         return texts
     # A stream per split: the sample of one split must not depend on the size of another.
@@ -189,18 +197,20 @@ def _describe_filter(recipe: Preparation) -> str:
     return f"the length filter ({', '.join(parts)})"
 
 
-def _count(corpus: Corpus, texts: list[Numbered], kept: list[Numbered], vocabulary: Vocabulary) -> dict[str, Any]:
-    def per_class(some: list[Numbered]) -> dict[str, int]:
-        counts = Counter(example.label for _, example in some)
-        return {class_: counts[label] for label, class_ in enumerate(corpus.classes)}
+def per_class(labels: Iterable[int], classes: Sequence[str]) -> dict[str, int]:
+    """How often each class is among the labels."""
+    counts = Counter(labels)
+    return {class_: counts[label] for label, class_ in enumerate(classes)}
 
+
+def _count(corpus: Corpus, texts: list[Numbered], kept: list[Numbered], vocabulary: Vocabulary) -> dict[str, Any]:
     lengths = [len(example.tokens) for _, example in kept]
     unknown = sum(word not in vocabulary.ids for _, example in kept for word in example.tokens)
     return {
         "texts": len(texts),
         "instances": len(kept),
-        "texts_per_class": per_class(texts),
-        "instances_per_class": per_class(kept),
+        "texts_per_class": per_class((example.label for _, example in texts), corpus.classes),
+        "instances_per_class": per_class((example.label for _, example in kept), corpus.classes),
         "mean_length": sum(lengths) / len(lengths),
         "shortest": min(lengths),
         "longest": max(lengths),

@@ -18,11 +18,12 @@ MADE = ["mimic3/discharge_summaries.300d.vec"]
 
 
 def _needed(resolved: Resolved, dataset: str) -> Iterator[tuple[str, str]]:
-    """The declared files that a dataset's options ask for; a key ``option=value:...`` counts only with that option."""
+    """The declared files that a dataset's options ask for; a key ``option=value:...`` counts only with that option, and
+    ``{option}`` in a path stands for its value."""
     options = resolved.options["dataset", dataset]
     for key, path in resolved.declarations["dataset", dataset].files.items():
         if holds(key, options):
-            yield key, path
+            yield key, path.format(**options)
 
 
 def raw_files(resolved: Resolved, dataset: str, raw: Path) -> list[str]:

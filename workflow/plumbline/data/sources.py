@@ -22,14 +22,17 @@ def missing_files(name: str, files: Mapping[str, str], raw: Path, source: str) -
     )
 
 
-def declared_files(module: str, name: str, raw: Path, only: Iterable[str] | None = None) -> dict[str, Path]:
+def declared_files(
+    module: str, name: str, raw: Path, only: Iterable[str] | None = None, **options: str
+) -> dict[str, Path]:
     """The files that the dataset `name` declares in the Python file `module`, refused if one is missing.
 
-    `only` names the declared files that are needed, where a dataset does not need all.
+    `only` names the declared files that are needed, where a dataset does not need all; `options` are those that paths
+    name, such as ``{folder}``.
     """
     # Read from the declaration, so that a path is written down once.
     declaration = next(d for d in declarations_in(Path(module)) if d.kind == "dataset" and d.name == name)
-    files = {key: declaration.files[key] for key in (declaration.files if only is None else only)}
+    files = {key: declaration.files[key].format(**options) for key in (declaration.files if only is None else only)}
     sentence = missing_files(name, files, raw, declaration.source)
     if sentence:
         raise PlumblineError(sentence)

@@ -16,6 +16,7 @@ PUBLISHERS = {
     "wiki-news": "fastText, https://fasttext.cc/docs/en/english-vectors.html",
     "wiki": "fastText, https://fasttext.cc/docs/en/pretrained-vectors.html",
     "crawl": "fastText, https://fasttext.cc/docs/en/english-vectors.html",
+    "review+wiki": "Lei et al., http://people.csail.mit.edu/taolei/beer/",
     "cc.": "fastText, https://fasttext.cc/docs/en/crawl-vectors.html",
 }
 

@@ -81,7 +81,7 @@ def roar_curves(roar: pd.DataFrame, metric: str, title: str) -> Figure:
     floors = [relative[relative["level"] == relative["level"].max()], positions[positions["level"] == 0]]
     kinds = [words] if positions.empty else [words, positions]
     with style.look():
-        figure = _new_figure(style.ONE_COLUMN if len(pairs) == 1 else style.TWO_COLUMNS)
+        figure = new_figure(style.ONE_COLUMN if len(pairs) == 1 else style.TWO_COLUMNS)
         grid = figure.subplots(len(kinds), len(pairs), sharex="col", sharey="row", squeeze=False)
         for panels, kind, floor in zip(grid, kinds, floors, strict=False):
             for panel, (unit, strategy) in zip(panels, pairs, strict=True):
@@ -100,7 +100,7 @@ def roar_curves(roar: pd.DataFrame, metric: str, title: str) -> Figure:
         dotted = ["everything masked"] * (len(floors[0]) > 0) + ["chance"] * (len(positions) > 0)
         if dotted:
             keys.append(Line2D([], [], **FLOOR, label=", ".join(dotted)))
-        _finish(figure, title, keys, f"{LOWER} {_seeds(words)}", TALL * len(kinds) + 0.4 * (len(kinds) - 1))
+        finish(figure, title, keys, f"{LOWER} {_seeds(words)}", TALL * len(kinds) + 0.4 * (len(kinds) - 1))
     return figure
 
 
@@ -115,7 +115,7 @@ def sparsity_figure(sparsity: pd.DataFrame, title: str) -> Figure:
         return style.sentence(f"{title}: No text was explained here.")
     measures = _measures(rows)
     with style.look():
-        figure = _new_figure(style.ONE_COLUMN if len(units) == 1 else style.TWO_COLUMNS)
+        figure = new_figure(style.ONE_COLUMN if len(units) == 1 else style.TWO_COLUMNS)
         panels = figure.subplots(1, len(units), sharey=True, squeeze=False)[0]
         for panel, unit in zip(panels, units, strict=True):
             here = rows[rows["unit"] == unit]
@@ -123,7 +123,7 @@ def sparsity_figure(sparsity: pd.DataFrame, title: str) -> Figure:
             panel.set(xlabel=TOPS[unit], xticks=sorted(here["top"].unique()))
         panels[0].set(ylim=(0, 1.02), ylabel="share of all importance")
         told = f"The higher the sparser: few words have most of the importance. {_seeds(rows)}"
-        _finish(figure, title, _measure_keys(measures), told, TALL)
+        finish(figure, title, _measure_keys(measures), told, TALL)
     return figure
 
 
@@ -173,15 +173,15 @@ def _seeds(rows: pd.DataFrame) -> str:
     return f"Means of {count} seeds, with 95 % intervals."
 
 
-def _new_figure(width: float) -> Figure:
-    """A figure whose text is measured as it will be in an image; see `_finish` for its height."""
+def new_figure(width: float) -> Figure:
+    """A figure whose text is measured as it will be in an image; see `finish` for its height."""
     figure = style.new_figure(width, 1)
     figure.set_layout_engine("constrained", wspace=0.04)
     figure.set_dpi(style.DOTS_PER_INCH)
     return figure
 
 
-def _finish(figure: Figure, title: str, keys: Sequence[Line2D], told: str, height: float) -> None:
+def finish(figure: Figure, title: str, keys: Sequence[Line2D], told: str, height: float) -> None:
     """Title and legend above, a sentence below, and so many inches between."""
     head(figure, title, [], keys)
     width = figure.get_figwidth()
@@ -214,7 +214,7 @@ def faithfulness_overview(faithfulness: pd.DataFrame, published: pd.DataFrame | 
     half = ceil(len(cells) / 2) if whole.height > TALLEST else len(cells)
     blocks = [Lanes(ours, cells[first : first + half], kinds) for first in range(0, len(cells), half)]
     with style.look():
-        figure = _new_figure(style.ONE_COLUMN if len(blocks) * len(units) == 1 else style.TWO_COLUMNS)
+        figure = new_figure(style.ONE_COLUMN if len(blocks) * len(units) == 1 else style.TWO_COLUMNS)
         panels = figure.subplots(1, len(blocks) * len(units), squeeze=False)[0]
         for panel, (lanes, unit) in zip(panels, product(blocks, units), strict=True):
             here = rows[rows["unit"] == unit]
@@ -232,7 +232,7 @@ def faithfulness_overview(faithfulness: pd.DataFrame, published: pd.DataFrame | 
         keys = [mark("o", style.measure_colour(name), 4, name) for name in style.ordered(ours["measure"])]
         note = f"{HIGHER} {SHARE.capitalize()}.".replace("\n", " ") if len(panels) > 2 else HIGHER
         height = max(lanes.height for lanes in blocks) + 0.45
-        _finish(figure, "Faithfulness by masking and retraining", [*keys, *_kind_keys(kinds)], note, height)
+        finish(figure, "Faithfulness by masking and retraining", [*keys, *_kind_keys(kinds)], note, height)
     return figure
 
 
@@ -323,7 +323,7 @@ def synthetic_figure(synthetic: pd.DataFrame) -> Figure:
     """Accuracy after so many features were removed, in the order that each curve is named by (Figure 3)."""
     curves = {name: look for name, look in SYNTHETIC.items() if name in set(synthetic["curve"])}
     with style.look():
-        figure = _new_figure(style.ONE_COLUMN)
+        figure = new_figure(style.ONE_COLUMN)
         panel = figure.subplots()
         for name, look in curves.items():
             _line(panel, bands(synthetic[synthetic["curve"] == name], "removed", "accuracy"), **look)
@@ -337,7 +337,7 @@ def synthetic_figure(synthetic: pd.DataFrame) -> Figure:
             "Useful features are removed first (truth) or last (worst), or as a fit ranks them: one fit for all "
             "removals (ROAR), or a new one after each (recursive)."
         )
-        _finish(figure, "Synthetic check: features of known use", keys, told, TALL + 0.25)
+        finish(figure, "Synthetic check: features of known use", keys, told, TALL + 0.25)
     return figure
 
 

@@ -52,6 +52,14 @@ MEASURES = {
     "mutual-information": "#8A1C4B",
     "leave-one-out": "#009E73",
     "occlusion": "#2E7D32",
+    "selection": "#AD1457",
+    "gradient-channels": "#E8590C",
+    "smooth-grad": "#F59F00",
+    "smooth-grad-abs": "#C9A227",
+    "grad-cam": "#1098AD",
+    "lime-superpixels": "#66A80F",
+    "expected-gradient": "#7048E8",
+    "occlusion-patch": "#2B8A3E",
     "random": "#8C8C8C",
 }
 # Paul Tol's muted colours and a lighter and a darker shade of each, for measures that are not known here: enough that

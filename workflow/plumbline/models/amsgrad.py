@@ -1,10 +1,11 @@
-"""Adam with AMSGrad and AdamW, as PyTorch's fused kernels compute them, and a step size that changes as they go.
+"""Adam, Adam with AMSGrad and AdamW, as PyTorch's fused kernels compute them, and step sizes that change as they go.
 
 `torch.optim.Adam` would do, but the first optimiser of a process imports PyTorch's compiler, which takes longer than
 many a small model trains, and its state begins with the first step, which a recording must not hold.
 """
 
 from collections.abc import Iterable
+from math import inf
 from typing import ClassVar
 
 import torch
@@ -13,10 +14,13 @@ from torch.optim.adam import adam
 
 
 class Adam:
-    """One step size, a number or a tensor that the steps read, and the weight decay of each group."""
+    """One step size, a number or a tensor that the steps read, and the weight decay of each group.
 
-    amsgrad: ClassVar[bool]
-    decoupled: ClassVar[bool]
+    Weight decay is a term of the gradient.
+    """
+
+    amsgrad: ClassVar[bool] = False
+    decoupled: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -35,11 +39,15 @@ class Adam:
             steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
             self._groups.append((parameters, decay, moments, steps))
 
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """All that it moves."""
+        return [parameter for parameters, *_ in self._groups for parameter in parameters]
+
     def zero_grad(self) -> None:
         """Forget the gradients."""
-        for parameters, *_ in self._groups:
-            for parameter in parameters:
-                parameter.grad = None
+        for parameter in self.parameters:
+            parameter.grad = None
 
     @torch.no_grad()
     def step(self) -> None:
@@ -70,15 +78,15 @@ class Adam:
 
 
 class AmsGrad(Adam):
-    """Weight decay is a term of the gradient."""
+    """It divides by the largest mean of squared gradients so far, not by the current one."""
 
-    amsgrad, decoupled = True, False
+    amsgrad = True
 
 
 class AdamW(Adam):
     """Weight decay is no part of the gradient: each step takes its share of the parameter itself."""
 
-    amsgrad, decoupled = False, True
+    decoupled = True
 
 
 class LinearRate:
@@ -98,3 +106,29 @@ class LinearRate:
         left = (self.steps - self._step).clamp(min=0) / max(1, self.steps - self.warmup)
         self.value.copy_(self.peak * torch.where(self._step < self.warmup, grown, left))
         self._step += 1
+
+
+class PlateauRate:
+    """A step size that a factor makes smaller once more than `patience` epochs in a row were no better than the best.
+
+    PyTorch's ReduceLROnPlateau with its other defaults: better is by more than a ten-thousandth of the best, and a
+    change of no more than 1e-8 is not made. The value stands on the device, so that recorded steps follow it.
+    """
+
+    threshold, least = 1e-4, 1e-8
+
+    def __init__(self, rate: float, patience: int, factor: float, larger: bool, device: torch.device | str) -> None:
+        self.patience, self.factor, self.larger = patience, factor, larger
+        self.value = torch.full((), rate, device=device)
+        self._rate, self._best, self._bad = rate, -inf if larger else inf, 0
+
+    def see(self, told: float) -> None:
+        """Set the value for the next epoch from what this one told."""
+        share = 1 + self.threshold if self.larger else 1 - self.threshold
+        better = told > self._best * share if self.larger else told < self._best * share
+        self._best, self._bad = (told, 0) if better else (self._best, self._bad + 1)
+        if self._bad > self.patience:
+            self._bad, lower = 0, self._rate * self.factor
+            if self._rate - lower > self.least:
+                self._rate = lower
+                self.value.fill_(lower)

@@ -11,7 +11,7 @@ from plumbline.errors import PlumblineError
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import load
-from plumbline.store import read_tensors
+from plumbline.store import read_tensors, tensor_names
 
 
 def build(
@@ -45,10 +45,53 @@ def trained_models(
     """The models of a block, one at a time, ready to be asked, with one budget for all."""
     budget = Budget.of(budget)
     for seed in seeds:
-        state = read_tensors(weights, prefix=f"{seed}/")
-        model = build(pointer, options, state["embedding.weight"], classes, state.get("pair_embedding.weight"))
-        model.load_state_dict(state)
-        yield Evaluator(model.requires_grad_(False), seed, budget, device)
+        yield _stored(weights, f"{seed}/", pointer, options, classes, seed, budget, device)
+
+
+def checkpoint_prefix(seed: int, epoch: int) -> str:
+    """What the names of the weights of an epoch kept beside the chosen one begin with."""
+    return f"checkpoints/{seed}/{epoch}/"
+
+
+def checkpoints(weights: str | Path) -> list[tuple[int, int]]:
+    """Each seed and epoch that a file of weights keeps beside the chosen one, in order; no weight is read."""
+    parts = [name.split("/") for name in tensor_names(weights, prefix="checkpoints/")]
+    return sorted({(int(seed), int(epoch)) for seed, epoch, *_ in parts})
+
+
+def checkpoint_models(
+    weights: str | Path,
+    pointer: str,
+    options: Mapping[str, Any],
+    classes: int,
+    seeds: list[int],
+    budget: Budget | int,
+    device: torch.device | str = "cpu",
+) -> Iterator[tuple[int, Evaluator]]:
+    """The models of a block at the epochs that are kept beside the chosen one, each with its epoch, seed by seed."""
+    budget = Budget.of(budget)
+    kept = checkpoints(weights)
+    for wanted in seeds:
+        for seed, epoch in kept:
+            if seed == wanted:
+                prefix = checkpoint_prefix(seed, epoch)
+                yield epoch, _stored(weights, prefix, pointer, options, classes, seed, budget, device)
+
+
+def _stored(
+    weights: str | Path,
+    prefix: str,
+    pointer: str,
+    options: Mapping[str, Any],
+    classes: int,
+    seed: int,
+    budget: Budget,
+    device: torch.device | str,
+) -> Evaluator:
+    state = read_tensors(weights, prefix)
+    model = build(pointer, options, state["embedding.weight"], classes, state.get("pair_embedding.weight"))
+    model.load_state_dict(state)
+    return Evaluator(model.requires_grad_(False), seed, budget, device)
 
 
 def predicted_classes(probabilities: np.ndarray) -> np.ndarray:

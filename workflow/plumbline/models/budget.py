@@ -10,7 +10,7 @@ import torch
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 
-# More tokens than this make a pass no faster.
+# More tokens than this make a pass no faster, unless a model, for which a token is less, says otherwise.
 USEFUL_TOKENS = {"cpu": 16384, "cuda": 262144}
 # A pass may take this share of the free memory: other jobs may want the rest. What a pass keeps is counted once more
 # for gradients and once for the kernels' own workspace.
@@ -87,7 +87,8 @@ class Budget:
             device = example.ids.device
             free = free_bytes(device, self._memory_mb) / (self._sharing if device.type == "cuda" else 1)
             fitting = int(SHARE * free / (COPIES * bytes_per_token(model, example)))
-            wanted = USEFUL_TOKENS[device.type] if not self.events else self.tokens
+            useful = getattr(model, "useful_tokens", USEFUL_TOKENS)
+            wanted = useful[device.type] if not self.events else self.tokens
             self.tokens = max(longest, min(wanted, fitting))
         return self.tokens
 

@@ -102,6 +102,26 @@ class MixedHead(nn.Module):
     output="softmax",
 )
 @model(
+    "bilstm-zhou",
+    training={
+        "epochs": 100,
+        "batch_size": 250,
+        "optimiser": "adam",
+        "clip_norm": 5.0,
+        "no_decay": [],
+        "class_weights": "none",
+        "reduction": "mean",
+        "batching": "shuffle",
+        "select_by": "accuracy",
+        "stop_at": 0.97,
+        "first_eligible_epoch": 1,
+    },
+    encoder="bilstm",
+    attention="tanh",
+    hidden=200,
+    output="softmax",
+)
+@model(
     "bilstm-tanh",
     provides=["attention", "gradient"],
     tasks=["classification", "question answering", "inference", "paraphrase"],
@@ -115,7 +135,8 @@ class AttentionClassifier(nn.Module):
     With `pair`, the initial vectors [V, d] of second texts, it reads a question or hypothesis by an encoder and vectors
     of their own, and its summary takes part in the attention and in the output. `gru`, `transformer` and `uniform` are
     not of that study, nor is `temperature`, which divides the scores of words before the softmax: the higher, the more
-    even the attention. `softmax` is Recursive ROAR's output of two classes, one number each instead of one for both.
+    even the attention. `softmax` is Recursive ROAR's and Zhou et al.'s output of two classes, one number each instead
+    of one for both.
     """
 
     def __init__(

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.utils import clip_grad_norm_
 
 from plumbline.config.recipes import Training
-from plumbline.models.amsgrad import AdamW, AmsGrad, LinearRate
+from plumbline.models.amsgrad import Adam, AdamW, AmsGrad, LinearRate, PlateauRate
 from plumbline.models.budget import Budget
 from plumbline.models.devices import arithmetic
-from plumbline.models.epochs import chosen_epoch
+from plumbline.models.epochs import chosen_epoch, gained
 from plumbline.models.objectives import Classification
 from plumbline.models.recorded import Recorded
 from plumbline.models.rows import Piece, Rows
@@ -32,7 +33,7 @@ RECORDING = 25
 # Each also takes memory of its own for as long as training lasts, and more of them save little padding.
 MOST_WIDTHS = 12
 
-OPTIMISERS = {"amsgrad": AmsGrad, "adamw": AdamW}
+OPTIMISERS: dict[str, type[Adam]] = {"amsgrad": AmsGrad, "adam": Adam, "adamw": AdamW}
 
 
 def class_weights(labels: np.ndarray, classes: int, how: str) -> np.ndarray:
@@ -65,6 +66,17 @@ def parameter_groups(model: nn.Module, training: Training) -> list[tuple[list[nn
     return [group for group in ((decay, training.weight_decay), (free, 0.0)) if group[0]]
 
 
+def _rate(training: Training, steps: int, device: torch.device | str) -> LinearRate | PlateauRate | None:
+    """The step size, where it is not always the same; `steps` are those of an epoch."""
+    if training.schedule == "linear":
+        total = training.epochs * steps
+        return LinearRate(training.learning_rate, total, int(training.warmup * total), device)
+    if training.schedule == "plateau":
+        patience, factor = training.plateau_patience, training.plateau_factor
+        return PlateauRate(training.learning_rate, patience, factor, training.larger_is_better, device)
+    return None
+
+
 @torch.no_grad()
 def outputs(
     model: nn.Module, objective: Classification, rows: Rows, pieces: list[Piece]
@@ -91,9 +103,10 @@ class Told(NamedTuple):
 class Learner:
     """A model, the rows that it learns from and those that choose its epoch.
 
-    Several splits may each choose an epoch; the model that is kept is the choice of `select_on`. `record` replays the
-    steps as CUDA graphs, on a stream of this learner's own. Learners do not touch each other: what one learns does not
-    depend on which others train beside it.
+    Several splits may each choose an epoch; the model that is kept is the choice of `select_on`. What is learnt is the
+    objective that is given, or the model's own `objective`, or classification. `record` replays the steps as CUDA
+    graphs, on a stream of this learner's own. Learners do not touch each other: what one learns does not depend on
+    which others train beside it.
     """
 
     def __init__(
@@ -108,7 +121,8 @@ class Learner:
     ) -> None:
         self.train = train = rows["train"]
         device = train.device
-        self.seed, self.training, self.objective = seed, training, objective or Classification()
+        self.seed, self.training = seed, training
+        self.objective: Classification = objective or getattr(model, "objective", None) or Classification()
         self.model = model.to(device)
         choosing = (training.select_on, *training.also_select_on)
         # The loss of the training split is that of the epoch's own steps.
@@ -117,7 +131,9 @@ class Learner:
         self.told = [Told("train", "loss"), *(Told(split, metric) for split in self.held_out for metric in told)]
         self.deciding = {split: Told(split, training.select_by) for split in choosing}
         self.history: list[dict[Told, float]] = []
-        # Whether patience has run out for the model that is kept, and for every split that chooses.
+        # The parameters of epochs that are kept beside the chosen one, on the host.
+        self.checkpoints: dict[int, dict[str, torch.Tensor]] = {}
+        # Whether training is over for the model that is kept, and for every split that chooses.
         self.closed = self.done = False
         self._random = np.random.default_rng(seed)
         self._stream = torch.cuda.Stream(device) if record else None
@@ -128,10 +144,7 @@ class Learner:
         self._drawn: tuple[list[Shape], torch.Tensor] | None = None
         self._evaluation = {name: split.planned(self.model, budget) for name, split in self.held_out.items()}
         steps = -(-len(train) // training.batch_size)
-        self._rate = None
-        if training.schedule == "linear":
-            total = training.epochs * steps
-            self._rate = LinearRate(training.learning_rate, total, int(training.warmup * total), device)
+        self._rate = _rate(training, steps, device)
         self._optimiser = OPTIMISERS[training.optimiser](
             parameter_groups(model, training),
             self._rate.value if self._rate else training.learning_rate,
@@ -211,7 +224,9 @@ class Learner:
             # Under Adam the two differ by the weight of the decay alone.
             loss = losses.sum()
             (loss if self.training.reduction == "sum" else loss / count).backward()
-            if self._rate:
+            if self.training.clip_norm is not None:
+                clip_grad_norm_(self._optimiser.parameters, self.training.clip_norm)
+            if isinstance(self._rate, LinearRate):
                 self._rate.advance()
             self._optimiser.step()
         self._loss += loss.detach()
@@ -236,6 +251,12 @@ class Learner:
                 for name, tensor in self.model.state_dict().items():
                     self._kept[name].copy_(torch.where(better, tensor, self._kept[name]))
 
+    def _keep(self, epoch: int) -> None:
+        """Choose the epoch that has just ended, whatever it scored."""
+        self._chosen.fill_(epoch)
+        for name, tensor in self.model.state_dict().items():
+            self._kept[name].copy_(tensor)
+
     def _score(self, rows: Rows, pieces: list[Piece]) -> torch.Tensor:
         """METRICS of a split, then what the objective tells of it."""
         probabilities, quantities = outputs(self.model, self.objective, rows, pieces)
@@ -243,20 +264,36 @@ class Learner:
         return torch.cat([scores(probabilities, rows.columns["label"]), told])
 
     def read_epoch(self, epoch: int) -> dict[Told, float]:
-        """Wait for an epoch and return what it told: the mean loss of its steps and the held-out scores."""
+        """Wait for an epoch and return what it told: the mean loss of its steps and the held-out scores.
+
+        What follows from it for those to come is settled here: whether there are any, and at which step size.
+        """
         told = dict(zip(self.told, self._seen[epoch - 1].tolist(), strict=True))
         self.history.append(told)
         training = self.training
+        if isinstance(self._rate, PlateauRate):
+            self._rate.see(told[self.deciding[training.select_on]])
+        if training.checkpoint_gain is not None:
+            accuracies = [past[Told(training.select_on, "accuracy")] for past in self.history]
+            if gained(accuracies, training.checkpoint_gain)[-1] == epoch:
+                self.checkpoints[epoch] = {
+                    name: tensor.detach().to("cpu", copy=True) for name, tensor in self.model.state_dict().items()
+                }
         ended = {
             split: chosen_epoch(
                 [past[key] for past in self.history],
                 training.first_eligible_epoch,
                 training.patience,
                 training.larger_is_better,
+                training.stop_at,
             )[1]
             for split, key in self.deciding.items()
         }
         self.closed, self.done = ended[training.select_on], all(ended.values())
+        reached = getattr(self.objective, "reached", None)
+        if reached and epoch >= training.first_eligible_epoch and reached(told):
+            self._keep(epoch)
+            self.closed = self.done = True
         return told
 
     def finish(self) -> int:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from plumbline.config.recipes import Training
 from plumbline.data.corpus import SPLITS
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
-from plumbline.models.block import build
+from plumbline.models.block import build, checkpoint_prefix
 from plumbline.models.budget import Budget, out_of_memory
 from plumbline.models.learner import Learner, Told, class_weights, outputs
 from plumbline.models.objectives import Classification
@@ -28,12 +28,13 @@ SeedRows = Mapping[str, Rows] | Callable[[int], Mapping[str, Rows]]
 
 @dataclass(frozen=True)
 class Trained:
-    """One seed's model at its chosen epoch, and how it got there."""
+    """One seed's model at its chosen epoch, and how it got there; `checkpoints` are those of other epochs kept."""
 
     state: dict[str, torch.Tensor]
     history: list[dict[str, Any]]
     chosen_epoch: int
     probabilities: dict[str, np.ndarray]
+    checkpoints: dict[int, dict[str, torch.Tensor]] = field(default_factory=dict)
 
 
 def split_rows(
@@ -110,7 +111,7 @@ def train_together(
             name: outputs(learner.model, learner.objective, own[learner.seed][name], plan)[0].cpu().numpy()
             for name, plan in plans.items()
         }
-        trained.append(Trained(state, history[learner.seed], chosen, told_of))
+        trained.append(Trained(state, history[learner.seed], chosen, told_of, learner.checkpoints))
     return trained
 
 
@@ -165,6 +166,8 @@ def train_block(
 ) -> tuple[dict[str, torch.Tensor], dict[str, list[Any]], dict[str, list[Any]]]:
     """Train every seed. Returns the weights, named ``seed/parameter``, and the columns of history and predictions.
 
+    Where the recipe keeps epochs beside the chosen one, their weights are named ``checkpoints/seed/epoch/parameter``.
+
     `vectors` holds the word vectors as `embedding` and, where instances have a second text, those of it as `pair`.
     `columns` holds, split by split, what the objective reads beside the instances. `variants` holds the splits of each
     seed where seeds learn different texts. `predicted` are the splits whose predictions are told.
@@ -183,6 +186,8 @@ def train_block(
     block = train_seeds(blueprint, rows, training, seeds, budget, record, objective, predicted)
     for seed, trained in zip(seeds, block, strict=True):
         weights |= {f"{seed}/{name}": tensor for name, tensor in trained.state.items()}
+        for epoch, state in trained.checkpoints.items():
+            weights |= {checkpoint_prefix(seed, epoch) + name: tensor for name, tensor in state.items()}
         chosen = {"seed": seed, "epoch": trained.chosen_epoch, "split": training.select_on, "metric": "chosen_epoch"}
         for row in [
             *trained.history,

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from plumbline.data.instances import Instances, optional, ragged, sample, taken
 from plumbline.errors import PlumblineError
-from plumbline.store import read_table
+from plumbline.store import read_json, read_table
 
 if TYPE_CHECKING:
     from plumbline.models.evaluator import Evaluator
@@ -37,6 +37,7 @@ class Explanations:
 class Explained:
     """A cell with its predictions and importances; `texts` and `models` are for protocols that ask the models.
 
+    `summary` is the record of the dataset, and of how it was manipulated, `model_options` what is set on the model.
     With `sample`, importances are of so many instances of each split, which every seed has drawn for itself.
     """
 
@@ -47,6 +48,27 @@ class Explained:
     texts: Path | None = None
     models: Callable[[], Iterable["Evaluator"]] = field(default=lambda: ())
     sample: int | None = None
+    summary: Path | None = None
+    model_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def truth(self) -> dict[str, Any]:
+        """How the dataset was manipulated; nothing if it was not."""
+        return read_json(self.summary).get("manipulation", {}) if self.summary else {}
+
+    def regions(self) -> dict[Key, tuple[np.ndarray, np.ndarray | None]]:
+        """The group of each word of an instance's text, and of its second text; nothing if nothing was manipulated."""
+        assert self.texts
+        named = ["split", "instance", "maskable", "maskable_b", "groups", "groups_b"]
+        table = read_table(self.texts, "instances", named)
+        groups, seconds = optional(table["groups"]), optional(table["groups_b"])
+        if groups is None:
+            return {}
+        free, pair_free = ragged(table["maskable"]), optional(table["maskable_b"])
+        words = [own[there] for own, there in zip(groups, free, strict=True)]
+        pair: list[np.ndarray | None] = [None] * len(table)
+        if seconds is not None and pair_free is not None:
+            pair = [own[there] for own, there in zip(seconds, pair_free, strict=True)]
+        return dict(zip(_keys(table), zip(words, pair, strict=True), strict=True))
 
     def instances(self) -> Instances:
         """The instances that are explained, for protocols that ask the models."""

@@ -68,6 +68,35 @@ def left_out(summaries: list[dict[str, Any]]) -> list[str]:
     ]
 
 
+def manipulations_table(variants: list[dict[str, Any]]) -> Table | None:
+    """Every manipulated variant: what was done to the dataset, and what a model can reach that does not use it."""
+    rows = []
+    for summary in variants:
+        of = summary["manipulation"]
+        options = ", ".join(f"{key} {_told(value)}" for key, value in of["options"].items()) or DASH
+        kept = DASH if of["r"] is None else number(of["r"], 2)
+        rows.append(
+            [
+                Cell(summary["dataset"]),
+                Cell(of["variant"]),
+                Cell(of["kind"]),
+                Cell(options),
+                Cell(" and ".join(summary["classes"])),
+                Cell(kept, of["r"] or 0),
+                numeric(of["p_star"], 3),
+            ]
+        )
+    columns = ["dataset", "variant", "manipulation", "options", "classes", "label kept", "accuracy without it"]
+    caption = "Manipulated datasets: the accuracy that a model can reach without what the manipulation says."
+    return Table(caption, columns, rows, frozenset((5, 6))) if rows else None
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def models_table(study: dict[str, Any], cells: list[dict[str, Any]]) -> Table:
     """Every model, what the config changed in it, and the measures that explain it."""
     rows = []
@@ -97,7 +126,7 @@ def _settings(entry: dict[str, Any]) -> str:
     """The options that the config sets, a nested one as `training.epochs 6`."""
     words = []
     for key, value in entry.items():
-        if key in ("kind", "measures", "datasets") or value in (None, "", {}, []):
+        if key in ("kind", "measures", "datasets", "variants") or value in (None, "", {}, []):
             continue
         nested = value.items() if isinstance(value, dict) else [(None, value)]
         for inner, setting in nested:
@@ -113,7 +142,8 @@ def entries_of(study: dict[str, Any], key: str) -> list[str]:
 
 def seeds_of(study: dict[str, Any]) -> list[int]:
     """All seeds of the study."""
-    return [seed for block in study["seeds"] for seed in parse_seeds(block)]
+    blocks = [block for entry in study["models"].values() for block in entry.get("seeds") or study["seeds"]]
+    return sorted({seed for block in blocks or study["seeds"] for seed in parse_seeds(block)})
 
 
 def measures_table(registry: Registry, study: dict[str, Any]) -> Table:

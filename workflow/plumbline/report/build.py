@@ -30,8 +30,8 @@ RIVAL = "#AA3377"
 @dataclass(frozen=True)
 class Content:
     """All that the page is made of. `figures` maps paths such as `tau-matrix/movie/cnn-tanh` to SVG text; `parts` has
-    the encoder and attention of each model that has them; `others` are the tables of protocols that the page has no
-    section for, such as a user's own."""
+    the encoder and attention of each model that has them; `variants` are the records of manipulated datasets; `others`
+    are the tables of protocols that the page has no section for, such as a user's own."""
 
     study: dict[str, Any]
     cells: list[dict[str, Any]]
@@ -52,6 +52,7 @@ class Content:
     parts: dict[str, dict[str, str]] = field(default_factory=dict)
     examples: list[dict[str, Any]] = field(default_factory=list)
     masked: list[dict[str, Any]] = field(default_factory=list)
+    variants: list[dict[str, Any]] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
 
 
@@ -81,6 +82,7 @@ def page(content: Content) -> str:
         measures=measures,
         colour=measure_colour,
         datasets=about.datasets_table(content.summaries),
+        manipulations=about.manipulations_table(content.variants),
         partial=about.partial(content.summaries),
         left_out=about.left_out(content.summaries),
         models=about.models_table(content.study, content.cells),

@@ -141,6 +141,9 @@ def _describe(number: int, row: dict[str, Any]) -> dict[str, Any]:
         text["second"] = {"tokens": row["tokens_b"], "scored": [int(free) for free in words]}
     if row["evidence"]:
         text["evidence"] = [place for place, holds in enumerate(row["evidence"]) if holds]
+    if row["groups"]:
+        # The first group is the truth, others only look like it.
+        text["groups"] = {place: group for place, group in enumerate(row["groups"]) if group}
     return text
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from plumbline.report.adversary import title
 from plumbline.report.examples import ADVERSARIES, Block, Rival
+from plumbline.report.tables import named
 from plumbline.store import read_stamped, read_table
 
 FIGURES = Path("results", "figures")
@@ -40,8 +41,8 @@ def read_blocks(
     `rivals` their predictions."""
     files, attacked, looks, said = map(iter, (importances, adversaries, attention, rivals))
     for cell, path in zip(cells, predictions, strict=True):
-        named = [(measure, next(files)) for measure in cell["measures"]]
-        tables = ((measure, read_table(file, "attributions")) for measure, file in named)
+        told = [(measure, next(files)) for measure in cell["measures"]]
+        tables = ((measure, read_table(file, "attributions")) for measure, file in told)
         found = read_table(next(attacked), "adversaries", ADVERSARIES) if cell.get("attacked") else None
         against = cell.get("rivals", [])
         own = read_table(next(looks), "attention") if against else None
@@ -55,7 +56,8 @@ def read_blocks(
             )
             for rival in against
         ]
-        yield Block(cell["dataset"], cell["model"], read_table(path, "predictions"), tables, found, own, others)
+        shown_as = named(cell["dataset"], cell.get("variant", "plain"))
+        yield Block(shown_as, cell["model"], read_table(path, "predictions"), tables, found, own, others)
 
 
 def read_masks(points: Sequence[dict[str, Any]], paths: Sequence[str]) -> Iterator[tuple[dict[str, Any], pa.Table]]:

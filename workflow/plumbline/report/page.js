@@ -375,6 +375,8 @@
       const negative = lines.some(({ scores, pair = [], specials = [] }) => [...scores, ...pair, ...specials].some((score) => score < 0));
       if (negative) scale.append("; a wavy line marks negative scores");
       if (shown.evidence) scale.append("; a straight line marks the words that hold the answer");
+      if (shown.groups) scale.append("; a straight line marks the words that the label follows");
+      if (Object.values(shown.groups ?? {}).some((group) => group > 1)) scale.append(", a dotted one others of their kind");
       return scale;
     }
 
@@ -421,7 +423,7 @@
     }
 
     // A text with the ground of each token by its share of the highest score; `share` is moved on by those that are told.
-    function heat({ tokens, scored, evidence }, scores, share, colour, paper, mark = "") {
+    function heat({ tokens, scored, evidence, groups }, scores, share, colour, paper, mark = "") {
       const words = make("p", { class: "words" });
       tokens.forEach((token, position) => {
         const score = scores[position];
@@ -434,6 +436,7 @@
           word.dataset.position = mark + position;
         }
         if (evidence?.includes(position)) word.classList.add("evidence");
+        if (groups?.[position]) word.classList.add(groups[position] === 1 ? "evidence" : "decoy");
         words.append(word, " ");
       });
       return words;

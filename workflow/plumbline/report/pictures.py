@@ -98,6 +98,51 @@ KINDS = {
         "Whose ranking agrees more with leave-one-out, and where (Jain & Wallace’s Figures 3 to 5; as there, of a "
         "BiLSTM and an average encoder with tanh attention).",
     ),
+    "attribution-by-region": Kind(
+        "ground truth",
+        "The share of importance on the region that the label follows, against the region’s share of the picture "
+        "(Zhou et al.’s Figure 5): full points for manipulated pictures, hollow ones for the others. A measure that "
+        "finds the region is near the top; on the rising line it knows nothing of it.",
+    ),
+    "attribution-by-accuracy": Kind(
+        "ground truth",
+        "The share of importance on the region while models learn to use it, against their accuracy, a line for each "
+        "model (Zhou et al.’s Figure 6). It should rise with the accuracy.",
+    ),
+    "attribution-by-visibility": Kind(
+        "ground truth",
+        "The share of importance on the region by how visible the manipulation is, a line for each region (Zhou et "
+        "al.’s Figure 7).",
+    ),
+    "attribution-by-reassignment": Kind(
+        "ground truth",
+        "The share of importance on the region by how many labels were kept, and so follow the picture too (Zhou et "
+        "al.’s Figure 8). The shaded band is where the region’s share in the Shapley values must be.",
+    ),
+    "attribution-by-group": Kind(
+        "ground truth",
+        "The share of importance on each group of words, beside its share of the words, which is what chance gets "
+        "(Zhou et al.’s Table 1, for every measure).",
+    ),
+    "word-attribution": Kind(
+        "ground truth", "The importance of each word of single texts; coloured words are those that the label follows."
+    ),
+    "saliency": Kind(
+        "ground truth",
+        "Pictures under the importance that each measure gives their pixels; the outline is the region that the label "
+        "follows, and the number its share of the importance.",
+    ),
+    "rationale-curves": Kind(
+        "rationales",
+        "Precision and recall of the words that rationale models select, against the share that they select, with the "
+        "best that could be: for all texts together (solid) and with the same share of each (dashed; Zhou et al.’s "
+        "Figures 15 to 18).",
+    ),
+    "truth-found": Kind(
+        "ground truth",
+        "How much of the truth each measure finds: the share of importance on it, beside its share of words or pixels, "
+        "and how many of as many top words belong to it.",
+    ),
     "rule-graph": Kind(
         "",
         "The rules of the workflow. An arrow runs from a rule to one that needs its files; a dashed one where a rule "

@@ -1,7 +1,8 @@
 """The page's tables: what each cell says, what it is sorted by, and nothing about markup."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -101,6 +102,11 @@ def any_table(name: str, frame: pd.DataFrame, most: int = 500) -> Table:
 def named(dataset: str, variant: str) -> str:
     """A dataset with its variant, which is left out where nothing was changed."""
     return dataset if variant == "plain" else f"{dataset} ({variant})"
+
+
+def of_variant(summary: Mapping[str, Any]) -> str:
+    """The variant that a dataset's record is about."""
+    return str(summary.get("manipulation", {}).get("variant", "plain"))
 
 
 def timings_table(timings: pd.DataFrame) -> Table:

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from plumbline.store import ARTEFACTS
-from plumbline.tables import attefa, jain_wallace, recursive_roar, song
+from plumbline.tables import attefa, jain_wallace, recursive_roar, song, zhou
 from plumbline.tables.studies import Names, Ours, Ran, Study
 
-STUDIES = (jain_wallace.STUDY, attefa.STUDY, song.STUDY, recursive_roar.STUDY)
+STUDIES = (jain_wallace.STUDY, attefa.STUDY, song.STUDY, recursive_roar.STUDY, zhou.STUDY)
 
 
 def reproduction(ran: Ran) -> pd.DataFrame:
@@ -81,6 +81,7 @@ def _row(study: Study, line: pd.Series, dataset: str, model: str | None, ours: O
         "study": study.name,
         "table": line["table"],
         "dataset": dataset,
+        "variant": ours.variant,
         "model": model,
         **{key: _or_none(line.get(key)) for key in ("measure_a", "measure_b", "predicted_class", "seed")},
         "selected_on": ours.selected_on,

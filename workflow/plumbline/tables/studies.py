@@ -46,17 +46,24 @@ class Ran:
     adversary: pd.DataFrame | None = None
     faithfulness: pd.DataFrame | None = None
     training: pd.DataFrame | None = None
+    ground_truth: pd.DataFrame | None = None
 
     def summary(self, dataset: str) -> dict[str, Any]:
         """The summary of a dataset."""
         return next(summary for summary in self.datasets if summary["dataset"] == dataset)
 
     def scores(
-        self, dataset: str, model: str, metric: str, seeds: pd.Series | None = None, split: str = "test"
+        self,
+        dataset: str,
+        model: str,
+        metric: str,
+        seeds: pd.Series | None = None,
+        split: str = "test",
+        variant: str = "plain",
     ) -> list[float]:
         """Scores of a model by one metric, one per seed; of all seeds, or of some."""
         table = self.performance
-        here = (table["dataset"] == dataset) & (table["model"] == model)
+        here = (table["dataset"] == dataset) & (table["variant"] == variant) & (table["model"] == model)
         here &= (table["split"] == split) & (table["metric"] == metric)
         if seeds is not None:
             here &= table["seed"].isin(seeds)
@@ -67,7 +74,7 @@ class Ran:
 class Ours:
     """Our values of a published number, one per seed. They are judged if there is a tolerance; `basis` says what that
     rests on. `selected_on` is the split that chose the epoch of an adversary; `measures` are the study's names of the
-    measures compared, if they are not the first of their kind."""
+    measures compared, if they are not the first of their kind; `variant` is the dataset's, if it was manipulated."""
 
     values: list[float]
     tolerance: float | None = None
@@ -75,6 +82,7 @@ class Ours:
     note: str = ""
     selected_on: str | None = None
     measures: tuple[str, ...] = ()
+    variant: str | None = None
 
 
 @dataclass(frozen=True)

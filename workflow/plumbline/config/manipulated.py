@@ -1,0 +1,174 @@
+"""Variants of a dataset whose truth is known: labels are drawn anew, and texts or pictures changed as they say."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from plumbline.config.masking import PLAIN
+from plumbline.errors import PlumblineError, nearest
+from plumbline.registry import PICTURES, Declaration
+
+if TYPE_CHECKING:
+    from plumbline.config.study import Resolved
+
+BETWEEN, LEVELS = "between", "levels"
+
+
+class ManipulationEntry(BaseModel):
+    """A way to modify datasets so that it is known what their labels follow: options of the manipulation, each a value,
+    `{between: [low, high]}` to draw one for each draw, or `{levels: [...]}` for a variant of each."""
+
+    model_config = ConfigDict(extra="allow")
+    kind: str = Field("", description="The registered manipulation; by default the entry's own name.")
+    datasets: list[str] | None = Field(
+        None, min_length=1, description="Only these datasets; by default all that it can change."
+    )
+    r: float | list[float] = Field(
+        0.5,
+        description="The probability that an instance keeps its label, else it gets any other; a list makes a variant "
+        "of each. With two classes and 0.5 labels say nothing but what the manipulation says.",
+    )
+    matrix: list[list[float]] | None = Field(
+        None,
+        description="In place of `r`, the probability that each class (row) becomes each class (column).",
+    )
+    classes: list[list[str]] | None = Field(
+        None,
+        min_length=1,
+        description="Sets of classes, such as pairs; the instances of one are all that a draw keeps, and draws take "
+        "them in turn. By default all classes.",
+    )
+    draws: int = Field(1, ge=1, description="So many variants of each kind, with parameters and labels of their own.")
+    seed: int = Field(0, ge=0, description="Seed of labels, parameters and all else that is drawn.")
+
+    @field_validator("r")
+    @classmethod
+    def _probability(cls, value: float | list[float]) -> float | list[float]:
+        several = value if isinstance(value, list) else [value]
+        if not several or min(several) < 0 or max(several) > 1 or len(set(several)) < len(several):
+            raise ValueError("must be a probability, or a list of them, each once")
+        return value
+
+    @field_validator("matrix")
+    @classmethod
+    def _stochastic(cls, value: list[list[float]] | None) -> list[list[float]] | None:
+        for row in value or []:
+            if len(row) != len(value or []) or min(row) < 0 or abs(sum(row) - 1) > 1e-6:
+                raise ValueError("must be square, of rows of probabilities that sum to 1")
+        return value
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options set on the manipulation."""
+        return dict(self.model_extra or {})
+
+
+@dataclass(frozen=True)
+class Manipulated:
+    """A variant that a manipulation makes: `options` are values, `level` counts those of its levels from 1, and
+    `visibility` is how visible it is, in the manipulation's own terms."""
+
+    variant: str
+    name: str
+    kind: str
+    options: dict[str, Any]
+    r: float | None
+    matrix: list[list[float]] | None
+    classes: list[str] | None
+    draw: int
+    level: int | None
+    visibility: float | None
+    seed: int
+    datasets: tuple[str, ...]
+
+
+def _values(name: str, draw: int, option: str, value: Any, whole: bool, where: str) -> list[Any]:
+    """The values of an option in one draw: one, or one for each level."""
+    if not isinstance(value, Mapping):
+        return [value]
+    if set(value) == {LEVELS} and isinstance(value[LEVELS], list) and value[LEVELS]:
+        return list(value[LEVELS])
+    bounds = value.get(BETWEEN, ())
+    numbers = isinstance(bounds, list) and all(isinstance(bound, int | float) for bound in bounds)
+    if set(value) != {BETWEEN} or not numbers or len(bounds) != 2 or bounds[0] > bounds[1]:
+        raise PlumblineError(
+            f"`{where}.{option}` is {value!r}; write a value, {{between: [low, high]}} or {{levels: [...]}}."
+        )
+    # By name, so that a parameter that is added moves no other.
+    drawn = Random(f"{name} {draw} {option}").uniform(*bounds)
+    return [int(drawn)] if whole else [drawn]
+
+
+def expand(name: str, entry: ManipulationEntry, declaration: Declaration, datasets: Sequence[str]) -> Iterator[Any]:
+    """The variants of an entry, their options not yet checked."""
+    where = f"manipulations.{name}"
+    chances: list[float | None] = [None] if entry.matrix else list(entry.r if isinstance(entry.r, list) else [entry.r])
+    for option in entry.options:
+        if option not in declaration.options:
+            known = [*declaration.options, *(key for key in type(entry).model_fields)]
+            raise PlumblineError(f"`{where}.{option}` is not a key that is known here; {nearest(option, known)}")
+    graded = [o for o, value in entry.options.items() if isinstance(value, Mapping) and LEVELS in value]
+    for draw in range(entry.draws):
+        options = {
+            option: _values(name, draw, option, value, declaration.options[option].type is int, where)
+            for option, value in entry.options.items()
+        }
+        for values, r in product(product(*options.values()), chances):
+            chosen = dict(zip(options, values, strict=True))
+            parts = [name, *([str(draw)] if entry.draws > 1 else [])]
+            parts += [f"{option}{chosen[option]:g}" for option in graded]
+            parts += [f"r{r:g}"] if len(chances) > 1 else []
+            usual = {option: known.default for option, known in declaration.options.items()}
+            seen = {**usual, **chosen}.get(declaration.visibility)
+            level = options[graded[0]].index(chosen[graded[0]]) + 1 if graded else None
+            yield Manipulated(
+                variant="-".join(parts),
+                name=name,
+                kind=declaration.name,
+                options=chosen,
+                r=r,
+                matrix=entry.matrix,
+                classes=entry.classes[draw % len(entry.classes)] if entry.classes else None,
+                draw=draw,
+                level=level,
+                visibility=None if seen is None else abs(float(seen)),
+                seed=entry.seed + draw,
+                datasets=tuple(datasets),
+            )
+
+
+def fitting(resolved: "Resolved", name: str, entry: ManipulationEntry, declaration: Declaration) -> list[str]:
+    """The datasets that a manipulation changes; one that is named and cannot be changed is refused."""
+    study, where = resolved.study, f"manipulations.{name}.datasets"
+    found = []
+    for dataset in entry.datasets if entry.datasets is not None else study.datasets:
+        if dataset not in study.datasets:
+            raise PlumblineError(f"`{where}` names '{dataset}'; {nearest(dataset, study.datasets)}")
+        pictures = resolved.declarations["dataset", dataset].task == PICTURES
+        if pictures == (declaration.reads == "pixels"):
+            found.append(dataset)
+        elif entry.datasets is not None:
+            what = "pictures" if pictures else "texts"
+            raise PlumblineError(f"`{where}`: '{dataset}' holds {what}, which '{declaration.name}' cannot change.")
+    if not found:
+        raise PlumblineError(f"`manipulations.{name}` can change no dataset of this study.")
+    return found
+
+
+def put_words(declaration: Declaration, options: Mapping[str, Any]) -> list[str]:
+    """The words that a manipulation may put into texts, so that vocabularies have them."""
+    return [*declaration.words, *options.get("tokens", [])]
+
+
+def check_variants(study: Any) -> None:
+    """Refuse variants that a dataset or model names and that are none."""
+    for kind in ("datasets", "models"):
+        for name, entry in getattr(study, kind).items():
+            for variant in entry.variants or []:
+                if variant != PLAIN and variant not in study.manipulations:
+                    known = [PLAIN, *study.manipulations]
+                    raise PlumblineError(f"`{kind}.{name}.variants` names '{variant}'; {nearest(variant, known)}")

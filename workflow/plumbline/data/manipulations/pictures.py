@@ -1,0 +1,190 @@
+"""The five manipulations of pictures of Zhou et al. (2022). Nothing outside of their regions ever changes.
+
+Options are in pixels of a picture of 224 x 224, as in the study, and are scaled to the size of the pictures.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from plumbline.data.manipulation import PictureManipulation
+from plumbline.errors import PlumblineError
+from plumbline.registry import manipulation
+
+SIZE = 224
+BLACK, WHITE = (0, 0, 0), (255, 255, 255)
+# The writing stays so far from the edges of its box, in pixels of a picture of 224 x 224.
+BESIDE, ABOVE = 40, 10
+HUE, VALUE = 0, 2
+
+
+def _within(**bounded: tuple[float, float, float]) -> None:
+    """Refuse an option that is not from its second to its third number."""
+    for option, (value, low, high) in bounded.items():
+        if not low <= value <= high:
+            raise PlumblineError(f"`{option}` is {value:g}; it must be from {low:g} to {high:g}.")
+
+
+def _extent(length: float, place: float) -> tuple[int, int]:
+    """From where to where something of this length lies in a picture of 224 pixels, at 0 to 1 of the room there is."""
+    start = place * (SIZE - length)
+    return int(start), int(start + length)
+
+
+def _only_in(region: np.ndarray, changed: np.ndarray, image: np.ndarray) -> np.ndarray:
+    """The changed picture inside the region and the picture [H, H, 3] outside."""
+    return np.where(region[..., None], changed, image)
+
+
+def _shifted(image: np.ndarray, region: np.ndarray, channel: int, by: np.ndarray) -> np.ndarray:
+    """The picture with the hue, which wraps, or the value of its pixels [P] in the region moved `by` so much [P].
+
+    Colours become bytes again by truncation, as in the study. Its code does so to the whole picture, and thereby
+    changes pixels outside of the region a little, too.
+    """
+    from matplotlib.colors import hsv_to_rgb, rgb_to_hsv
+
+    hsv = rgb_to_hsv(image[region].astype(np.float32) / 255)
+    hsv[:, channel] += by
+    hsv[:, channel] = hsv[:, channel] % 1 if channel == HUE else np.clip(hsv[:, channel], 0, 1)
+    changed = image.copy()
+    changed[region] = (hsv_to_rgb(hsv) * 255).astype(np.uint8)
+    return changed
+
+
+@manipulation(
+    "peripheral-blur",
+    reads="pixels",
+    groups=["effective region"],
+    visibility="sigma",
+    equation="x ∗ N(0, σ²) outside of the circle of radius R",
+)
+def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> PictureManipulation:
+    """A blur of `sigma` pixels outside of a circle around the centre; the region is all that lies outside."""
+    from PIL import Image, ImageDraw, ImageFilter
+
+    _within(radius=(radius, 1, SIZE), sigma=(sigma, 0, SIZE))
+    outside = Image.new("L", (size, size), 1)
+    reach = radius * size / SIZE
+    ImageDraw.Draw(outside).ellipse([size / 2 - reach] * 2 + [size / 2 + reach] * 2, fill=0)
+    region = np.array(outside, dtype=bool)
+    blur = ImageFilter.GaussianBlur(sigma * size / SIZE)
+
+    def change(image: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        return _only_in(region, np.asarray(Image.fromarray(image).filter(blur)), image)
+
+    return PictureManipulation(region, change)
+
+
+@manipulation(
+    "central-brightness",
+    reads="pixels",
+    groups=["effective region"],
+    visibility="shift",
+    equation="V + s cos²(½π · 112 ρ / R) where the distance ρ from the centre is at most R / 112",
+)
+def central_brightness(size: int, *, radius: float = 60.0, shift: float = -0.3) -> PictureManipulation:
+    """The centre gets darker or, with a `shift` above 0, lighter; the region is the circle."""
+    _within(radius=(radius, 1, SIZE), shift=(shift, -1, 1))
+    axis = np.linspace(-1, 1, size)
+    distance = np.hypot(axis[:, None], axis[None, :])
+    region = distance <= radius / (SIZE / 2)
+    by = shift * np.cos(np.pi / 2 * distance[region] * (SIZE / 2) / radius) ** 2
+    return PictureManipulation(region, lambda image, random: _shifted(image, region, VALUE, by))
+
+
+def _stripe(size: int, top: int, bottom: int) -> np.ndarray:
+    """Where the rows from top to bottom, of 224, are in a picture; the bottom row belongs to the stripe."""
+    rows = np.arange(size)
+    return np.repeat(((rows >= top * size // SIZE) & (rows <= bottom * size // SIZE))[:, None], size, axis=1)
+
+
+@manipulation(
+    "striped-hue",
+    reads="pixels",
+    groups=["effective region"],
+    visibility="shift",
+    equation="H + s u² sign(u) in rows t to b, with u = sin(2π (row - 112) / (b - t))",
+)
+def striped_hue(size: int, *, height: float = 50.0, place: float = 0.46, shift: float = 0.15) -> PictureManipulation:
+    """The hue of a horizontal stripe goes one way and the other; the region is the stripe, its last row included.
+
+    `place` is where the stripe lies, from 0, at the top of the picture, to 1, at its bottom.
+    """
+    _within(height=(height, 1, SIZE), place=(place, 0, 1), shift=(shift, -1, 1))
+    top, bottom = _extent(height, place)
+    region = _stripe(size, top, bottom)
+    # The phase is that of the picture's middle row, not of the stripe's.
+    wave = np.sin(2 * np.pi / (bottom - top) * (np.arange(size) * SIZE / size - SIZE / 2))
+    by = np.repeat(shift * wave**2 * np.sign(wave), size).reshape(size, size)[region]
+    return PictureManipulation(region, lambda image, random: _shifted(image, region, HUE, by))
+
+
+@manipulation(
+    "striped-noise",
+    reads="pixels",
+    groups=["effective region"],
+    visibility="probability",
+    equation="x_i ~ U{0, …, 255}³ with probability q in rows t to b",
+)
+def striped_noise(
+    size: int, *, height: float = 50.0, place: float = 0.46, probability: float = 0.03
+) -> PictureManipulation:
+    """Each pixel of a horizontal stripe becomes one of a random colour with some probability.
+
+    The region is the stripe, its last row included; `place` is where it lies, from 0 at the top to 1 at the bottom.
+    """
+    _within(height=(height, 1, SIZE), place=(place, 0, 1), probability=(probability, 0, 1))
+    region = _stripe(size, *_extent(height, place))
+
+    def change(image: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        struck = region & (random.random(region.shape) < probability)
+        return _only_in(struck, random.integers(256, size=image.shape, dtype=np.uint8), image)
+
+    return PictureManipulation(region, change)
+
+
+@manipulation(
+    "watermark",
+    reads="pixels",
+    groups=["effective region"],
+    visibility="font",
+    equation="`IMG` and four hexadecimal digits at a random point of a box",
+)
+def watermark(
+    size: int,
+    *,
+    height: float = 50.0,
+    width: float = 164.0,
+    place_x: float = 0.5,
+    place_y: float = 0.8625,
+    font: float = 13.0,
+) -> PictureManipulation:
+    """`IMG` and four hexadecimal digits, one white and one black, somewhere in a box, which is the region.
+
+    `place_x` and `place_y` are where the box lies, from 0, at the left or the top, to 1. Writing that is wider than its
+    box is cut off there.
+    """
+    import matplotlib
+    from PIL import Image, ImageDraw, ImageFont
+
+    _within(height=(height, 2 * ABOVE, SIZE), width=(width, 2 * BESIDE, SIZE), font=(font, 1, SIZE))
+    _within(place_x=(place_x, 0, 1), place_y=(place_y, 0, 1))
+    (top, bottom), (left, right) = _extent(height, place_y), _extent(width, place_x)
+    region = np.zeros((size, size), dtype=bool)
+    region[top * size // SIZE : bottom * size // SIZE, left * size // SIZE : right * size // SIZE] = True
+    path = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
+    letters = ImageFont.truetype(str(path), font * size / SIZE, layout_engine=ImageFont.Layout.BASIC)
+
+    def change(image: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        x = random.uniform(left + BESIDE, right - BESIDE) * size / SIZE
+        y = random.uniform(top + ABOVE, bottom - ABOVE) * size / SIZE
+        colours = (BLACK, WHITE) if random.random() < 0.5 else (WHITE, BLACK)
+        number = f"{random.integers(16**4):04X}"
+        written = Image.fromarray(image)
+        draw = ImageDraw.Draw(written)
+        for text, colour, anchor in (("IMG", colours[0], "rm"), (number, colours[1], "lm")):
+            draw.text((x, y), text, fill=colour, font=letters, anchor=anchor)
+        return _only_in(region, np.asarray(written), image)
+
+    return PictureManipulation(region, change)

@@ -1,0 +1,104 @@
+"""Manipulations of texts: articles that follow the label (Zhou et al. 2022), and a word planted for each class."""
+
+from typing import Literal
+
+import numpy as np
+
+from plumbline.data.manipulation import Change, Words
+from plumbline.errors import PlumblineError
+from plumbline.registry import manipulation
+
+ARTICLES = frozenset({"a", "an", "the"})
+ARTICLE_OF = ("a", "the")
+
+
+def _article_of(label: int) -> str:
+    """The article of a label."""
+    if label >= len(ARTICLE_OF):
+        raise PlumblineError(
+            "Articles tell two classes apart, and these texts have more: name pairs of them in the manipulation's "
+            "`classes`."
+        )
+    return ARTICLE_OF[label]
+
+
+def _with_articles(words: list[str], first: tuple[str, int], second: tuple[str, int]) -> tuple[list[str], list[int]]:
+    """The words with each article of the first half, ⌊L/2⌋ words, and of the second one replaced by their word; and
+    the group of each word, which an article has from its half."""
+    changed, groups = list(words), [0] * len(words)
+    for place, word in enumerate(words):
+        if word.lower() in ARTICLES:
+            changed[place], groups[place] = first if place < len(words) // 2 else second
+    return changed, groups
+
+
+def _in_both(text: Words, first: tuple[str, int], second: tuple[str, int]) -> Change:
+    changed = _with_articles(text.first, first, second)
+    return Change(*changed, *(_with_articles(text.second, first, second) if text.second else (None, None)))
+
+
+@manipulation(
+    "articles",
+    groups=["correlating articles"],
+    words=["a", "the"],
+    equation="every a, an, the becomes `the` if y = 1 and `a` if y = 0",
+)
+def articles(text: Words, label: int, random: np.random.Generator) -> Change:
+    """Every article of a text, and of its second text, becomes the one of the label."""
+    word = _article_of(label)
+    return _in_both(text, (word, 1), (word, 1))
+
+
+@manipulation("articles-nc", correlating="second half")
+@manipulation(
+    "articles-cn",
+    groups=["correlating articles", "non-correlating articles"],
+    words=["a", "the"],
+    equation="as `articles` in one half of the text; in the other half all become `the` or `a` by a fair coin",
+)
+def half_articles(
+    text: Words,
+    label: int,
+    random: np.random.Generator,
+    *,
+    correlating: Literal["first half", "second half"] = "first half",
+) -> Change:
+    """The articles of one half of a text become the one of the label, those of the other half one that a coin chooses.
+
+    A text of L words has ⌊L/2⌋ in its first half. A second text is treated alike, with the same coin.
+    """
+    halves = (_article_of(label), 1), (ARTICLE_OF[random.integers(2)], 2)
+    return _in_both(text, *(halves if correlating == "first half" else halves[::-1]))
+
+
+@manipulation("planted", groups=["planted"], equation="tokens[y] at a place t ~ U{1, …, L}")
+def planted(
+    text: Words,
+    label: int,
+    random: np.random.Generator,
+    *,
+    tokens: list[str] = ["alpha", "beta"],  # noqa: B006 (options have literal defaults)
+    where: Literal["replace", "insert"] = "replace",
+    texts: Literal["first", "second", "both"] = "first",
+) -> Change:
+    """A word that tells the class, one of `tokens`, stands at a random place, for any number of classes.
+
+    It takes the place of a word, or with `insert` stands between words. `texts` says where: in the text, in the second
+    text, or in both, each of which then tells the class. Where such a text holds one of the tokens by itself, that too
+    becomes the one of the class and is in the group.
+    """
+    if label >= len(tokens):
+        raise PlumblineError(f"`tokens` are {', '.join(tokens)}, but there are more classes; name one for each.")
+    if texts != "first" and text.second is None:
+        raise PlumblineError(f"`texts` is {texts}, but these instances have no second text; set it to first.")
+
+    def plant(words: list[str]) -> tuple[list[str], list[int]]:
+        place = int(random.integers(len(words) + (where == "insert")))
+        known = [*words[:place], tokens[label], *words[place + (where == "replace") :]]
+        groups = [int(word in tokens) for word in known]
+        return [tokens[label] if group else word for word, group in zip(known, groups, strict=True)], groups
+
+    first = (text.first, [0] * len(text.first)) if texts == "second" else plant(text.first)
+    if text.second is None:
+        return Change(*first)
+    return Change(*first, *((text.second, [0] * len(text.second)) if texts == "first" else plant(text.second)))

@@ -1,0 +1,189 @@
+"""Classifiers of pictures, which they read as texts of pixels: a residual network, and a linear model of colours."""
+
+from typing import ClassVar, Literal
+
+import torch
+from torch import nn
+from torch.nn.functional import relu
+
+from plumbline.data.pixels import side as side_of
+from plumbline.errors import PlumblineError
+from plumbline.models.batch import Batch
+from plumbline.models.classifier import Output
+from plumbline.registry import model
+
+# Mean and standard deviation of ImageNet's red, green and blue, of 1.
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+class Colours(nn.Module):
+    """What each byte of a pixel's colour means in each channel, as `weight` [256, 3]: (b / 255 - mean) / deviation."""
+
+    # What stands for nothing is a black pixel, as it does in PyTorch's own embeddings of words.
+    padding_idx = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        share = torch.arange(256)[:, None] / 255
+        self.weight = nn.Parameter((share - torch.tensor(MEAN)) / torch.tensor(DEVIATION), requires_grad=False)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """The vectors [B, T, 3] of pixels [B, T]. Training does not move them, whoever asks for it."""
+        weight = self.weight.detach() if self.training else self.weight
+        channels = [weight[:, channel][(ids >> shift) & 255] for channel, shift in enumerate((16, 8, 0))]
+        return torch.stack(channels, dim=-1)
+
+
+class BasicBlock(nn.Module):
+    """Two 3 x 3 convolutions, to whose outcome what they read is added (He et al. 2016); `stride` makes it smaller."""
+
+    def __init__(self, before: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(before, width, 3, stride, padding=1, bias=False)
+        self.first_norm = nn.BatchNorm2d(width)
+        self.second = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.second_norm = nn.BatchNorm2d(width)
+        self.shortcut: nn.Module = nn.Identity()
+        if stride > 1 or before != width:
+            self.shortcut = nn.Sequential(nn.Conv2d(before, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+
+    def forward(self, maps: torch.Tensor) -> torch.Tensor:
+        changed = self.second_norm(self.second(relu(self.first_norm(self.first(maps)))))
+        return relu(changed + self.shortcut(maps))
+
+
+def _stem(kind: str, width: int) -> nn.Sequential:
+    """The first layer: of 7 x 7 pixels and four times smaller by its pooling, or of 3 x 3 and twice smaller."""
+    size = 7 if kind == "7x7" else 3
+    layers = [nn.Conv2d(3, width, size, 2, padding=size // 2, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+    return nn.Sequential(*layers, *([nn.MaxPool2d(3, 2, padding=1)] if kind == "7x7" else []))
+
+
+@model("resnet-small", stem="3x3", width=16, blocks="1-1-1-1")
+@model(
+    "resnet34",
+    provides=["gradient", "pixels", "maps"],
+    tasks=["image classification"],
+    reads="pixels",
+    training={
+        "epochs": 50,
+        "batch_size": 128,
+        "optimiser": "adam",
+        "learning_rate": 1e-3,
+        "schedule": "plateau",
+        "plateau_patience": 30,
+        "plateau_factor": 0.1,
+        "weight_decay": 0.0,
+        "no_decay": [],
+        "class_weights": "none",
+        "reduction": "mean",
+        "batching": "shuffle",
+        "select_by": "accuracy",
+        "first_eligible_epoch": 1,
+        "stop_at": 0.97,
+        "checkpoint_gain": 0.05,
+    },
+)
+class ResNet(nn.Module):
+    """A residual network of basic blocks (He et al. 2016) from scratch, trained as Zhou et al. 2022 train theirs.
+
+    Four stages of `blocks`, each of maps half as wide and high as those of the stage before and twice as many; the
+    first has `width`. The output is linear in the means of the last maps, one number a class.
+    """
+
+    # A pixel is three numbers, so that many of them make a pass faster still (measured on an H200).
+    useful_tokens: ClassVar[dict[str, int]] = {"cpu": 65536, "cuda": 4194304}
+
+    def __init__(
+        self,
+        embedding: torch.Tensor | None,
+        classes: int,
+        *,
+        stem: Literal["7x7", "3x3"] = "7x7",
+        width: int = 64,
+        blocks: Literal["3-4-6-3", "2-2-2-2", "1-1-1-1"] = "3-4-6-3",
+    ) -> None:
+        super().__init__()
+        self.embedding = Colours()
+        self.stem = _stem(stem, width)
+        # By how much the last maps are smaller than the picture.
+        self.shrink = 32 if stem == "7x7" else 16
+        stages, before = [], width
+        for stage, count in enumerate(map(int, blocks.split("-"))):
+            after = width * 2**stage
+            strides = [2 if stage else 1] + [1] * (count - 1)
+            stages += [BasicBlock(before if not i else after, after, stride) for i, stride in enumerate(strides)]
+            before = after
+        self.blocks = nn.Sequential(*stages)
+        self.linear = nn.Linear(before, classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def maps(self, batch: Batch, embedded: torch.Tensor | None = None) -> torch.Tensor:
+        """The maps [B, K, h, w] of the last block, none of whose numbers is negative."""
+        vectors = self.embedding(batch.ids) if embedded is None else embedded
+        height = side_of(vectors.shape[1])
+        if self.training and len(vectors) == 1 and height <= self.shrink:
+            raise PlumblineError(
+                f"One picture of {height} x {height} pixels has one number in each of the last maps, which cannot be "
+                "normalised in training; choose a `batch_size` that leaves no picture over, or larger pictures."
+            )
+        # Pixels lie in memory channel by channel, which is how GPUs convolve fastest; so do all maps from here on.
+        picture = vectors.unflatten(1, (height, height)).permute(0, 3, 1, 2)
+        return self.blocks(self.stem(picture))
+
+    @property
+    def readout_weights(self) -> torch.Tensor:
+        """The weights [C, K] by which the output reads the means of the last maps."""
+        return self.linear.weight
+
+    def forward(
+        self, batch: Batch, embedded: torch.Tensor | None = None, pair_embedded: torch.Tensor | None = None
+    ) -> Output:
+        return Output(self.linear(self.maps(batch, embedded).mean(dim=(2, 3))))
+
+
+@model(
+    "linear-pixels",
+    provides=["gradient", "pixels"],
+    tasks=["image classification"],
+    reads="pixels",
+    training={
+        "epochs": 50,
+        "batch_size": 128,
+        "optimiser": "adam",
+        "weight_decay": 0.0,
+        "no_decay": [],
+        "class_weights": "none",
+        "reduction": "mean",
+        "batching": "shuffle",
+        "select_by": "accuracy",
+        "first_eligible_epoch": 1,
+    },
+)
+class LinearPixels(nn.Module):
+    """A linear layer over the colours of all pixels, whose explanation is known: each pixel's own part of the output.
+
+    `side` says how many pixels a row of the pictures has.
+    """
+
+    def __init__(self, embedding: torch.Tensor | None, classes: int, *, side: int = 64) -> None:
+        super().__init__()
+        if side < 1:
+            raise PlumblineError(f"`side` is {side}; it must be at least 1.")
+        self.embedding = Colours()
+        self.side = side
+        self.linear = nn.Linear(3 * side**2, classes)
+
+    def forward(
+        self, batch: Batch, embedded: torch.Tensor | None = None, pair_embedded: torch.Tensor | None = None
+    ) -> Output:
+        vectors = self.embedding(batch.ids) if embedded is None else embedded
+        if vectors.shape[1] != self.side**2:
+            found = side_of(vectors.shape[1])
+            raise PlumblineError(
+                f"The model linear-pixels reads pictures of {self.side} x {self.side} pixels, and these have "
+                f"{found} x {found}; set its option `side` to {found}."
+            )
+        return Output(self.linear(vectors.flatten(1)))

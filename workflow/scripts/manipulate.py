@@ -1,0 +1,19 @@
+"""Make a variant of a dataset whose truth is known: draw labels anew, and change texts or pictures as they say."""
+
+from plumbline.data.manipulation import manipulate
+from plumbline.job import job
+from plumbline.registry import load
+from plumbline.store import read_json, read_table, write_json, write_table
+
+with job(snakemake) as running:
+    columns, summary = manipulate(
+        read_table(snakemake.input.instances, "instances"),
+        read_table(snakemake.input.vocabulary, "vocabulary")["word"].to_pylist(),
+        read_json(snakemake.input.summary),
+        load(snakemake.params.object),
+        snakemake.params.facts,
+        snakemake.params.manipulation,
+    )
+    write_table(snakemake.output.instances, "instances", columns)
+    write_json(snakemake.output.summary, summary)
+    running.manifest(rows=len(columns["split"]))

@@ -1,0 +1,37 @@
+"""Explain a block's models at the epochs that their training kept, and score that against the known truth."""
+
+import numpy as np
+
+from plumbline.attribution.run import Asked, attribute
+from plumbline.data.instances import Instances
+from plumbline.job import job
+from plumbline.models.block import checkpoint_models
+from plumbline.protocols.ground_truth import trace_rows
+from plumbline.registry import load
+from plumbline.store import read_json, read_table, write_table
+
+with job(snakemake) as running:
+    instances = Instances.from_table(read_table(snakemake.input.instances, "instances"), snakemake.params.splits)
+    summary = read_json(snakemake.input.summary)
+    names = summary["manipulation"]["groups"]
+    measures = {name: Asked(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
+    device = running.device()
+    rows = []
+    for epoch, evaluator in checkpoint_models(
+        snakemake.input.weights,
+        snakemake.params.model,
+        snakemake.params.model_options,
+        len(summary["classes"]),
+        snakemake.params.seeds,
+        running.budget(),
+        device,
+    ):
+        texts = instances.sampled(snakemake.params.sample, evaluator.seed)
+        assert texts.groups
+        groups = [own[free] for own, free in zip(texts.groups, texts.maskable, strict=True)]
+        accuracy = float((evaluator.probabilities(texts).argmax(1) == texts.label).mean())
+        columns, _ = attribute([evaluator], texts, measures)
+        told = {name: [np.asarray(scores) for scores in found["scores"]] for name, found in columns.items()}
+        rows += trace_rows(evaluator.seed, epoch, accuracy, told, groups, names)
+    write_table(snakemake.output.trace, "trace_scores", {key: [row[key] for row in rows] for key in rows[0]})
+    running.manifest(rows=len(rows) * len(instances), device=device)

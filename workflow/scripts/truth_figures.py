@@ -1,0 +1,84 @@
+"""Draw what measures say where the truth is known, and what rationale models select."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from plumbline.figures.ground_truth import (
+    attribution_by_accuracy,
+    attribution_by_reassignment,
+    attribution_by_region,
+    attribution_by_visibility,
+    truth_found,
+)
+from plumbline.figures.rationales import rationale_curves
+from plumbline.figures.saliency import saliency
+from plumbline.figures.shown_truth import explained_pictures, optimum_lines, shown_texts
+from plumbline.figures.style import save
+from plumbline.figures.word_groups import attention_by_group, word_attention
+from plumbline.job import job
+from plumbline.store import read_json, read_table
+
+OF_DATASET = {
+    "attribution-by-region": attribution_by_region,
+    "attribution-by-visibility": attribution_by_visibility,
+    "attribution-by-reassignment": attribution_by_reassignment,
+}
+# Selection rates at which the best that could be is drawn.
+RATES = np.linspace(0.01, 0.3, 59)
+
+
+def of(table: pd.DataFrame, **keys: str) -> pd.DataFrame:
+    """The rows with these values."""
+    for column, value in keys.items():
+        table = table[table[column] == value]
+    return table
+
+
+with job(snakemake):
+    paths, params = snakemake.input, snakemake.params
+    tables = {
+        kind: read_table(path, kind).to_pandas()
+        for kind, path in (("ground_truth", paths.truth), ("trace", paths.trace), ("rationales", paths.rationales))
+        if path
+    }
+    truth = tables.get("ground_truth", pd.DataFrame())
+    files = iter(paths.importances)
+    drawn: dict[tuple[str, str], list[tuple]] = {}
+    for cell, *of_cell in zip(params.cells, paths.instances, paths.summaries, paths.predictions, strict=True):
+        importances = {measure: next(files) for measure in cell["measures"]}
+        drawn.setdefault((cell["dataset"], cell["model"]), []).append((*of_cell, importances))
+    for plot in params.plots:
+        kind, dataset, model = map(plot.get, ("kind", "dataset", "model"))
+        stem = Path("results", "figures", plot["stem"])
+        if kind in OF_DATASET:
+            save(OF_DATASET[kind](of(truth, dataset=dataset), dataset), stem)
+        elif kind == "attribution-by-accuracy":
+            save(attribution_by_accuracy(of(tables["trace"], dataset=dataset), truth, dataset), stem)
+        elif kind == "truth-found":
+            save(truth_found(truth), stem)
+        elif kind == "attribution-by-group":
+            save(attention_by_group(of(truth, dataset=dataset, model=model), f"{dataset}, {model}"), stem)
+        elif kind == "rationale-curves":
+            chosen = of(tables["rationales"], dataset=dataset)
+            chosen = chosen.assign(selected=chosen["selection_rate"], model=chosen["model"].map(params.kinds))
+            scores = [
+                (cell["variant"], read_table(path, "rationale_scores").to_pandas())
+                for cell, path in zip(params.chosen, paths.selections, strict=True)
+                if cell["dataset"] == dataset
+            ]
+            save(rationale_curves(chosen, optimum_lines(scores, RATES), dataset), stem)
+        else:
+            rows, names = [], []
+            for instances, summary, predictions, importances in drawn[dataset, model]:
+                told = read_json(summary)
+                tables_of = {name: read_table(path, "attributions") for name, path in importances.items()}
+                read = read_table(instances, "instances"), read_table(predictions, "predictions"), tables_of
+                if kind == "saliency":
+                    rows += explained_pictures(*read, told, params.splits[0])
+                else:
+                    rows += shown_texts(*read, told, params.splits[0])
+                names = max(names, told["manipulation"]["groups"], key=len)
+            title = f"{dataset}, {model}"
+            save(saliency(rows, title) if kind == "saliency" else word_attention(rows, names, title), stem)
