@@ -124,8 +124,8 @@ def data_of(wildcards):
 
 def texts(wildcards):
     """The texts that a model reads, without anything masked."""
-    own = f"/pieces/{wildcards.model}" if reads(wildcards.model) == "pieces" else ""
-    return f"{data_of(wildcards)}{own}/instances.parquet"
+    own = f"pieces/{wildcards.model}/" if reads(wildcards.model) == "pieces" else ""
+    return f"{data_of(wildcards)}/{own}instances.parquet"
 
 
 def summary_of(wildcards):

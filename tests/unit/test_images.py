@@ -186,14 +186,14 @@ def test_large_pictures_fit_the_budget() -> None:
     """A picture has more tokens than a pass should have: it then goes alone."""
     model = build("plumbline.models.images:ResNet", SMALL, None, 2).requires_grad_(False)
     random = np.random.default_rng(0)
-    ids = list(pack(random.integers(256, size=(3, 144, 144, 3), dtype=np.uint8)))
+    ids = list(pack(random.integers(256, size=(3, 264, 264, 3), dtype=np.uint8)))
     large = Instances(*(PICTURES.take([0, 1, 2]).__dict__[key] for key in ("split", "instance", "label")), ids, [
-        np.ones(144**2, dtype=bool)
+        np.ones(264**2, dtype=bool)
     ] * 3)  # fmt: skip
     evaluator = Evaluator(model, 0)
     seen: list[int] = []
     evaluator.each(large, lambda index, batch: seen.append(len(index)))
-    assert evaluator.budget.tokens == 144**2 > 16384 and seen == [1, 1, 1]
+    assert evaluator.budget.tokens == 264**2 > ResNet.useful_tokens["cpu"] and seen == [1, 1, 1]
     np.testing.assert_allclose(
         evaluator.probabilities(large), Evaluator(model, 0, 10**6).probabilities(large), atol=1e-5
     )
@@ -207,4 +207,4 @@ def test_a_pixel_costs_what_the_first_layers_keep_of_it() -> None:
     assert 5 * 4 * SMALL["width"] / 4 < cost < 40 * 4 * SMALL["width"]
     assert not model.embedding.weight.requires_grad
     tokens = Budget(memory_mb=64).settle(model, SIDE**2, lambda: batch)
-    assert SIDE**2 <= tokens <= 16384
+    assert SIDE**2 <= tokens <= ResNet.useful_tokens["cpu"]

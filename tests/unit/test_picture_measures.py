@@ -21,9 +21,9 @@ from plumbline.attribution.patches import occlusion_patch, patches
 from plumbline.attribution.path import grad_shap, integrated_gradient_pad
 from plumbline.attribution.quickshift import quickshift
 from plumbline.attribution.random import random
-from plumbline.attribution.smooth_grad import smooth_grad
+from plumbline.attribution.smooth_grad import smooth_grad, smooth_grads
 from plumbline.attribution.superpixels import lime_superpixels, means_of_segments, segments
-from plumbline.conformance import whole_batch
+from plumbline.conformance import example_model, example_pictures, whole_batch
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import pack
 from plumbline.errors import PlumblineError
@@ -425,3 +425,21 @@ def test_scores_are_the_same_on_both_devices(name):
         measure(Evaluator(resnet().model, 0, 10**5, where), instances, **options) for where in ("cpu", "cuda")
     )
     assert_same(device.scores, host.scores, rtol=1e-5, atol=1e-8)
+
+
+def test_both_means_of_smooth_grad_share_their_passes_and_give_what_each_gives_alone():
+    evaluator, instances = (
+        Evaluator(example_model(Registry().get("model", "resnet-small")), 3, 2000),
+        example_pictures(6),
+    )
+    usual = {"target": "predicted", "function": "logit", "noise": 0.2, "samples": 5}
+    means = ("magnitude", "gradient", "magnitude")
+    calls = []
+    evaluator.model.register_forward_hook(lambda *_: calls.append(1))
+    together = smooth_grads(evaluator, instances, [{**usual, "mean": mean} for mean in means])
+    shared = len(calls)
+    for mean, found in zip(means, together, strict=True):
+        alone = smooth_grad(evaluator, instances, **{**usual, "mean": mean})
+        for a, b in zip(found.scores, alone.scores, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert len(calls) == 4 * shared, "as many passes together as each takes alone"
