@@ -1,4 +1,4 @@
-# make run: the default study.  make test: everything that CI runs.  Both set up what they need, once.
+# make run: the default study.  make test: checks and tests.  make studies: small published studies.  All set up what they need, once.
 PYTHON ?= python3
 VENV   ?= .venv
 CORES  ?= all
@@ -6,7 +6,7 @@ BIN    := $(abspath $(VENV))/bin
 READY  := $(VENV)/.ready
 LOCK   := envs/requirements.lock
 
-.PHONY: run test unit pipeline realdata browser gpu lint bench generate clean help
+.PHONY: run test unit pipeline studies realdata browser gpu lint bench generate clean help
 
 run: $(READY)
 	PATH="$(BIN):$$PATH" snakemake --cores $(CORES) all
@@ -14,10 +14,13 @@ run: $(READY)
 test: lint unit pipeline
 
 unit: $(READY)
-	$(BIN)/python -m pytest -m "not pipeline and not realdata and not gpu and not slurm and not browser"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not pipeline and not studies and not realdata and not gpu and not slurm and not browser"
 
 pipeline: $(READY)
 	PATH="$(BIN):$$PATH" python -m pytest -m pipeline
+
+studies: $(READY)
+	PATH="$(BIN):$$PATH" python -m pytest -m studies
 
 realdata: $(READY)
 	PATH="$(BIN):$$PATH" python -m pytest -m realdata

@@ -264,6 +264,11 @@ def doubling(first):
     return lambda wildcards, attempt: first * 2 ** (attempt - 1)
 
 
+def data_memory(wildcards, attempt):
+    """MiB that the making of a dataset may take; pictures are held whole."""
+    return doubling(12000 if of_pictures(wildcards.dataset) else 4000)(wildcards, attempt)
+
+
 # Paths of the study's artefacts.
 
 

@@ -46,7 +46,7 @@ rule prepare:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=doubling(4000),
+        mem_mb=data_memory,
         runtime=doubling(60),
     params:
         raw=str(RAW),
@@ -80,7 +80,7 @@ rule manipulate:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=doubling(4000),
+        mem_mb=data_memory,
         runtime=doubling(60),
     params:
         object=lambda wildcards: manipulation_of(wildcards).pointer,

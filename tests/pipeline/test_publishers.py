@@ -6,7 +6,7 @@ import pytest
 from .conftest import copy_project, run_snakemake, write_config
 from .publishers import write_adr, write_cnn, write_mimic
 
-pytestmark = pytest.mark.pipeline
+pytestmark = pytest.mark.studies
 RANDOM = {"preparation": {"embedding": {"kind": "random", "dimensions": 16}}}
 CONFIG = {
     "name": "publishers' formats",

@@ -11,7 +11,7 @@ import yaml
 
 from .conftest import copy_project, run_snakemake, write_config
 
-pytestmark = pytest.mark.pipeline
+pytestmark = pytest.mark.studies
 AFTER = {"roar", "faithfulness", "sparsity", "reproduction", "roar_figures", "timings", "report"}
 CONFIG = {
     "name": "masked study",

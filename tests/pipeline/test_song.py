@@ -13,7 +13,7 @@ from plumbline.data.instances import sample
 
 from .conftest import copy_project, planned_jobs, run_snakemake, write_config
 
-pytestmark = pytest.mark.pipeline
+pytestmark = pytest.mark.studies
 SEEDS, SAMPLE = (0, 1), 12
 KEY = ["seed", "split", "instance"]
 PARTS = {"text": ["scores"], "texts": ["scores", "pair"], "all": ["scores", "pair", "specials"]}

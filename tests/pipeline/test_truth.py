@@ -12,7 +12,7 @@ from plumbline.store import read_json, read_table
 
 from .conftest import copy_project, planned_jobs, run_snakemake, write_config
 
-pytestmark = pytest.mark.pipeline
+pytestmark = pytest.mark.studies
 SIDE = 32
 CONFIG = {
     "name": "small truth",

@@ -26,6 +26,7 @@ from plumbline.report.examples import Block, Rival, Told, choose_texts, collect,
 from plumbline.report.inputs import read_blocks, read_figures, read_tables
 from plumbline.report.manifest import manifest
 from plumbline.report.pictures import KINDS, order, picture, slim
+from plumbline.report.truth import rationales_table, truth_table
 from plumbline.store import ARTEFACTS, write_table
 
 HOSTILE = [
@@ -916,3 +917,26 @@ def test_the_manifest_adds_up_the_jobs(content: Content) -> None:
 
 def test_the_same_content_gives_the_same_page(content: Content, html: str) -> None:
     assert page(content) == html
+
+
+def test_the_truth_that_measures_find_is_told_for_all_variants_of_a_manipulation_together():
+    rows = [
+        {"dataset": "birds", "manipulation": "blur", "variant": variant, "model": "m", "measure": "gradient",
+         "truth": truth, "class": class_, "status": "ok", "attributed_fraction": share, "region_fraction": 0.25,
+         "found": 0.5, "auc": 0.75, "accuracy": 0.99, "undefined": 1}
+        for variant, share in (("blur-0", 0.4), ("blur-1", 0.6))
+        for truth in (True, False)
+        for class_ in ("all", "1")
+    ]  # fmt: skip
+    table = truth_table(pd.DataFrame(rows))
+    (line,) = table.rows
+    assert [cell.text for cell in line[:4]] == ["birds (blur)", "m", "gradient", "2"]
+    assert (line[4].text, line[4].at, line[5].text, line[9].text) == ("0.500 ± 0.100", 0.5, "0.250", "2")
+
+
+def test_rationales_are_told_beside_the_best_that_could_be():
+    rates = {"target_rate": 0.1, "selection_rate": 0.09, "accuracy": 0.98}
+    found = {"precision": 0.8, "optimum_precision": 0.9, "recall": 0.7, "optimum_recall": 1.0}
+    row = {"dataset": "beer", "variant": "articles", "model": "rl", **rates, **found}
+    (line,) = rationales_table(pd.DataFrame([row])).rows
+    assert [cell.text for cell in line[2:]] == ["0.100", "0.090", "0.800", "0.900", "0.700", "1.000", "0.980"]

@@ -53,9 +53,13 @@ with job(snakemake):
     masked = collect_masked(read_masks(points, masks), texts, numbers, "test", seconds)
     figures = read_figures(snakemake.input.figures)
     kinds = ("performance", "reproduction", "timings", "agreement", "permutation", "adversarial_attention", "adversary")
-    shown = {name: tables.get(name) for name in (*kinds, "seed_variance", "roar", "faithfulness")}
-    # Sparsity and the synthetic check have figures.
-    others = {kind: table for kind, table in tables.items() if kind not in (*shown, "sparsity", "synthetic_roar")}
+    shown = {
+        name: tables.get(name)
+        for name in (*kinds, "seed_variance", "roar", "faithfulness", "ground_truth", "rationales")
+    }
+    # These have figures.
+    drawn = ("sparsity", "synthetic_roar", "trace")
+    others = {kind: table for kind, table in tables.items() if kind not in (*shown, *drawn)}
     content = Content(
         study,
         cells,

@@ -25,8 +25,6 @@ OF_DATASET = {
     "attribution-by-visibility": attribution_by_visibility,
     "attribution-by-reassignment": attribution_by_reassignment,
 }
-# Selection rates at which the best that could be is drawn.
-RATES = np.linspace(0.01, 0.3, 59)
 
 
 def of(table: pd.DataFrame, **keys: str) -> pd.DataFrame:
@@ -68,7 +66,9 @@ with job(snakemake):
                 for cell, path in zip(params.chosen, paths.selections, strict=True)
                 if cell["dataset"] == dataset
             ]
-            save(rationale_curves(chosen, optimum_lines(scores, RATES), dataset), stem)
+            # The best that could be is drawn as far as models select, and a little further.
+            rates = np.linspace(0.01, max(0.2, 1.1 * chosen["selected"].max()), 60)
+            save(rationale_curves(chosen, optimum_lines(scores, rates), dataset), stem)
         else:
             rows, names = [], []
             for instances, summary, predictions, importances in drawn[dataset, model]:

@@ -33,6 +33,20 @@ class Entry(BaseModel):
         return dict(self.model_extra or {})
 
 
+class OwnSeeds(BaseModel):
+    """What may have blocks of seeds of its own."""
+
+    @field_validator("seeds", mode="before", check_fields=False)
+    @classmethod
+    def _blocks(cls, value: Any) -> Any:
+        return value if value is None else blocks_of(value)
+
+    @field_validator("seeds", check_fields=False)
+    @classmethod
+    def _distinct(cls, blocks: list[str] | None) -> list[str] | None:
+        return blocks and check_distinct(blocks)
+
+
 class DatasetEntry(Entry):
     """A dataset: its options and what to change in its preparation."""
 
@@ -47,7 +61,7 @@ class DatasetEntry(Entry):
     )
 
 
-class ModelEntry(Entry):
+class ModelEntry(OwnSeeds, Entry):
     """A model: its options and what to change in its training."""
 
     training: dict[str, Any] = Field({}, description="Overrides of the model's training recipe.")
@@ -71,16 +85,6 @@ class ModelEntry(Entry):
         "model's own, in training and after (Wiegreffe & Pinter's pre-loaded attention).",
     )
 
-    @field_validator("seeds", mode="before")
-    @classmethod
-    def _blocks(cls, value: Any) -> Any:
-        return value if value is None else blocks_of(value)
-
-    @field_validator("seeds")
-    @classmethod
-    def _distinct(cls, blocks: list[str] | None) -> list[str] | None:
-        return blocks and check_distinct(blocks)
-
 
 class MeasureEntry(Entry):
     """An importance measure and its options."""
@@ -90,7 +94,7 @@ class ProtocolEntry(Entry):
     """A way to score, and its options."""
 
 
-class AdversaryEntry(Recipe):
+class AdversaryEntry(OwnSeeds, Recipe):
     """Models like a base model, trained anew to say what it says with attention that differs from its."""
 
     objective: str = Field(
@@ -122,16 +126,6 @@ class AdversaryEntry(Recipe):
         if value and (min(value) < 0 or len(set(value)) < len(value)):
             raise ValueError("must hold numbers of 0 or more, each once")
         return value
-
-    @field_validator("seeds", mode="before")
-    @classmethod
-    def _blocks(cls, value: Any) -> Any:
-        return value if value is None else blocks_of(value)
-
-    @field_validator("seeds")
-    @classmethod
-    def _distinct(cls, blocks: list[str] | None) -> list[str] | None:
-        return blocks and check_distinct(blocks)
 
 
 class Compute(Recipe):

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from plumbline.figures.adversarial_texts import ADVERSARY
 from plumbline.figures.style import measure_colour, ordered
 from plumbline.registry import Registry
-from plumbline.report import about, adversary, agreement, counterfactual, published, roar, tables
+from plumbline.report import about, adversary, agreement, counterfactual, published, roar, tables, truth
 from plumbline.report.pictures import order, picture
 
 PAGE = Path(__file__).parent
@@ -47,6 +47,8 @@ class Content:
     seed_variance: pd.DataFrame | None = None
     roar: pd.DataFrame | None = None
     faithfulness: pd.DataFrame | None = None
+    ground_truth: pd.DataFrame | None = None
+    rationales: pd.DataFrame | None = None
     others: dict[str, pd.DataFrame] = field(default_factory=dict)
     figures: dict[str, str] = field(default_factory=dict)
     parts: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -104,6 +106,8 @@ def page(content: Content) -> str:
         leakage=None if content.roar is None else roar.leakage_table(content.roar, content.faithfulness),
         costs=roar.cost_table(content.timings),
         masked=bool(content.masked),
+        truth=None if content.ground_truth is None else truth.truth_table(content.ground_truth),
+        rationales=None if content.rationales is None else truth.rationales_table(content.rationales),
         others={name: tables.any_table(name, frame) for name, frame in sorted(content.others.items())},
         by_cell=sorted(
             (picture for picture in pictures if picture.model),

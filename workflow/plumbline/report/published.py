@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from plumbline.report.agreement import class_name
-from plumbline.report.tables import DASH, Cell, Table, number, numeric, plain
+from plumbline.report.tables import DASH, Cell, Table, named, number, numeric, plain
 
 WORDS = {
     "train_size": "training texts",
@@ -92,7 +92,7 @@ def _row(line: dict[Any, Any], classes: list[str], notes: list[str]) -> list[Cel
     if difference is not None and known["tolerance"]:
         at = min(1.0, max(0.0, 0.5 + difference / known["tolerance"] / (2 * SPAN)))
     return [
-        Cell(known["dataset"]),
+        Cell(named(known["dataset"], known.get("variant") or "plain")),
         Cell(known["model"] or DASH),
         Cell(quantity),
         Cell(class_name(classes, known["predicted_class"]) if known["predicted_class"] is not None else DASH),

@@ -1,0 +1,55 @@
+"""Known truth on the page: how much of it each measure finds, and what rationale models select."""
+
+import pandas as pd
+
+from plumbline.report.tables import Cell, Table, named, numeric, placed, plain, spread
+
+
+def truth_table(ground_truth: pd.DataFrame) -> Table:
+    """A line for each measure of a dataset, manipulation and model; variants of one manipulation count together."""
+    frame = plain(ground_truth)
+    frame = frame[frame["truth"] & (frame["class"] == "all")]
+    rows = []
+    for cell, group in frame.groupby(["dataset", "manipulation", "model", "measure"]):
+        dataset, manipulation, model, measure = map(str, cell)
+        known = group[group["status"] == "ok"]
+        rows.append(
+            [
+                Cell(named(dataset, manipulation)),
+                Cell(model),
+                Cell(measure),
+                numeric(len(group), 0),
+                placed(known["attributed_fraction"], 1),
+                numeric(known["region_fraction"].mean(), 3),
+                spread(known["found"]),
+                spread(known["auc"]),
+                numeric(group["accuracy"].mean(), 3),
+                numeric(group["undefined"].sum(), 0),
+            ]
+        )
+    caption = (
+        "The share of importance on what the label follows, mean ± standard deviation over models (seeds, variants), "
+        "on an axis from 0 to 1, beside that part's share of words or pixels, which is what knowing nothing gets; the "
+        "share of it among as many top words or pixels, and the chance that one of it ranks above another. Higher is "
+        "better. Undefined are maps without any importance."
+    )
+    columns = ["dataset", "model", "measure", "models", "importance on it", "its share", "found at the top", "AUC"]
+    return Table(caption, [*columns, "accuracy", "undefined"], rows, frozenset(range(3, 10)))
+
+
+def rationales_table(rationales: pd.DataFrame) -> Table:
+    """A line for each model that selects words, with the best that could be at the share that it selects."""
+    frame = plain(rationales)
+    rows = []
+    for cell, group in frame.groupby(["dataset", "variant", "model"]):
+        dataset, variant, model = map(str, cell)
+        shares = ["selection_rate", "precision", "optimum_precision", "recall", "optimum_recall", "accuracy"]
+        target = numeric(group["target_rate"].mean(), 3)
+        rows.append([Cell(named(dataset, variant)), Cell(model), target, *(spread(group[share]) for share in shares)])
+    caption = (
+        "What rationale models select, mean ± standard deviation over seeds: precision is the share of selected words "
+        "that the label follows, recall the share of these that is selected, each beside the best that as many "
+        "selected words could reach."
+    )
+    columns = ["dataset", "model", "target", "selected", "precision", "at best", "recall", "at best", "accuracy"]
+    return Table(caption, columns, rows, frozenset(range(2, 9)))
