@@ -644,11 +644,15 @@ def truth_plots():
 
 
 def shown_truth(dataset, model):
-    """The cells of a model whose texts or pictures are drawn: of each manipulation the first variant and block."""
+    """The cells of a model whose texts or pictures are drawn: of each manipulation the first block of the most visible
+    variant."""
     found = {}
     for cell in RUNS.scored[TRUTH] if TRUTH else []:
         if (cell.dataset, cell.model) == (dataset, model) and RUNS.measures[model] != ["selection"]:
-            found.setdefault(MANIPULATED[cell.variant].name, cell)
+            made = MANIPULATED[cell.variant]
+            best = found.setdefault(made.name, cell)
+            if (made.visibility or 0) > (MANIPULATED[best.variant].visibility or 0):
+                found[made.name] = cell
     return list(found.values())
 
 

@@ -5,7 +5,7 @@ rule trace:
         summary=summary_of,
         pieces=pieces,
         weights=f"results/models/{CELL}/weights.safetensors",
-        predictions=f"results/models/{CELL}/predictions.parquet",
+        history=f"results/models/{CELL}/history.parquet",
     output:
         trace=f"results/scores/trace/{CELL}.parquet",
         manifest=f"results/scores/trace/{CELL}.json",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from plumbline.tables.bootstrap import mean_interval
+from plumbline.protocols.bootstrap import mean_interval
 
 FIVE = [0.1, 0.3, 0.25, 0.6, 0.5]
 

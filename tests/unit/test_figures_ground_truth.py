@@ -24,8 +24,8 @@ from plumbline.figures.ground_truth import (
 )
 from plumbline.figures.rationales import rationale_curves
 from plumbline.figures.word_groups import COLOURS, MOST_WORDS, PLAIN, Shown, attention_by_group, word_attention
+from plumbline.protocols.bootstrap import mean_interval
 from plumbline.store import ARTEFACTS
-from plumbline.tables.bootstrap import mean_interval
 
 KINDS = ["peripheral-blur", "striped-hue", "watermark"]
 MEASURES = ["gradient", "grad-cam", "random"]
@@ -44,7 +44,7 @@ def line(**more: Any) -> dict[str, Any]:
     row: dict[str, Any] = {"dataset": "birds", "variant": "v", "model": "net", "seed": 0, "measure": "gradient"}
     row |= {"group": "effective region", "truth": True, "class": "all", "manipulation": "hue", "kind": "striped-hue"}
     row |= {"draw": 0, "r": 0.5, "n": 9, "undefined": 0, "attributed_fraction": 0.5, "region_fraction": 0.3}
-    row |= {"found": 0.6, "auc": 0.7, "accuracy": 0.99, "status": "ok", **more}
+    row |= {"found": 0.6, "auc": 0.7, "accuracy": 0.99, "chance_bound": 0.0, "status": "ok", **more}
     return {"ci_low": row["attributed_fraction"] - 0.01, "ci_high": row["attributed_fraction"] + 0.01, **row}
 
 
@@ -107,7 +107,9 @@ def test_runs_by_accuracy_are_lines_in_the_order_of_epochs():
     truth = frame("ground_truth", [line(variant="a", kind="watermark")])
     figure = attribution_by_accuracy(frame("trace", rows), truth, "t")
     (panel,) = panels(figure).values()
-    runs = [one for one in panel.lines if len(one.get_xdata()) == 3]
+    lines = [one for one in panel.lines if len(one.get_xdata()) == 3]
+    runs = [one for one in lines if one.get_linestyle() == "-"]
+    assert [one.get_ydata().tolist() for one in lines if one not in runs] == [[0.2] * 3] * 2, "the region's share"
     assert len(runs) == 2 and runs[0].get_xdata().tolist() == [0.9, 0.6, 0.7]
     assert runs[0].get_ydata().tolist() == [0.1, 0.3, 0.5] and labels(figure) == ["watermark"]
     assert "each of 2 runs" in told(figure)
@@ -151,6 +153,7 @@ def test_what_is_found_is_sorted_within_a_dataset_and_variants_count_together():
         for (measure, value), draw in product(found.items(), range(4))
     ]
     rows += [line(dataset="beer", measure="attention", manipulation="articles", variant="articles")]
+    rows += [line(manipulation="blur", variant="blur", chance_bound=0.04)]  # Perhaps it is not used.
     figure = truth_found(frame("ground_truth", rows))
     shown = panels(figure)
     assert list(shown) == ["beer\narticles\nnet", "birds\nhue\nnet"]
@@ -186,7 +189,7 @@ def group_rows(variants: list[str], measures: list[str]) -> pd.DataFrame:
 def test_groups_of_words_are_columns_with_bars_and_spread():
     figure = attention_by_group(group_rows(["articles", "articles-cn"], ["attention", "random"]), "beer")
     shown = [panel for panel in figure.axes if panel.get_visible()]
-    assert [panel.get_title(loc="left") for panel in shown] == ["correlating", "other", "", "idle", ""]
+    assert [panel.get_title(loc="left") for panel in shown] == ["correlating", "other", "correlating", "idle", "other"]
     bars = [patch.get_width() for patch in shown[0].patches]
     assert bars == pytest.approx([0.11, 0.11])
     (whisker,) = [c for c in shown[0].collections if len(c.get_segments()) == 1][:1]
@@ -197,7 +200,7 @@ def test_groups_of_words_are_columns_with_bars_and_spread():
 
 def test_words_of_a_text_are_coloured_by_group_and_long_texts_are_cut():
     words = [f"w{i}" for i in range(MOST_WORDS + 5)]
-    groups = np.array([1, 2, *[0] * (len(words) - 2)])
+    groups = ["a", "b", *[""] * (len(words) - 2)]
     scores = np.zeros(len(words))
     scores[:3] = 2, -1, 1
     text = Shown("test 3", words, groups, {"random": scores, "attention": scores})

@@ -30,8 +30,8 @@ from plumbline.figures.roar import (
     sparsity_figure,
     synthetic_figure,
 )
+from plumbline.protocols.bootstrap import mean_interval
 from plumbline.store import ARTEFACTS, write_table
-from plumbline.tables.bootstrap import mean_interval
 
 SEVEN = ["attention", "gradient", "gradient-norm", "input-x-gradient", "integrated-gradient", "leave-one-out"]
 SEVEN += ["mutual-information", "random"]

@@ -127,3 +127,38 @@ def test_a_protocol_with_nothing_to_score_is_refused():
     nothing = study({})
     with pytest.raises(PlumblineError, match="nothing is trained on a manipulated dataset"):
         list_runs(resolve(nothing))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"manipulations": {"b": {**BLUR, "sigma": -2}}}, r"`manipulations.b.sigma` is -2; it must be from 0 to 224\."),
+        (
+            {"manipulations": {"b": {"kind": "striped-noise", "probability": {"levels": [0.1, 7]}}}},
+            r"`manipulations.b.probability` is 7; it must be from 0 to 1\.",
+        ),
+        (
+            {"models": {"resnet-small": {}, "rl": {"kind": "rationale-rl", "rate": 5}}},
+            r"`models.rl.rate` is 5; it must be from 0.0001 to 1\.",
+        ),
+        (
+            {"datasets": {"reviews": {}, "textures": {"side": 0}}},
+            r"`datasets.textures.side` is 0; it must be 32 or more\.",
+        ),
+        (
+            {"measures": {"random": {}, "lime-superpixels": {"samples": 0}}},
+            r"`measures.lime-superpixels.samples` is 0; it must be 1 or more\.",
+        ),
+    ],
+)
+def test_an_option_beyond_its_limits_is_refused(changes, sentence):
+    with pytest.raises(PlumblineError, match=sentence):
+        resolve(study({"articles": {}, "mark": {"kind": "watermark"}}, **changes) if "manipulations" not in changes
+                else study(**changes))  # fmt: skip
+
+
+def test_a_protocol_that_reads_one_measure_needs_it():
+    selecting = {"rl": {"kind": "rationale-rl"}, "resnet-small": {}}
+    lacking = study({"articles": {}}, models=selecting, measures=["random"], protocols=["rationales"])
+    with pytest.raises(PlumblineError, match="protocol 'rationales' reads measure 'selection', which does not explain"):
+        list_runs(resolve(lacking))

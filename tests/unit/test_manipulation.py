@@ -313,14 +313,14 @@ def test_at_one_half_labels_are_independent_of_the_original_ones(tmp_path: Path)
 def test_what_cannot_be_changed_is_refused_in_one_sentence(tmp_path: Path) -> None:
     prepared = prepare(corpus(), Preparation(), "told")
     table = artefact(prepared, tmp_path)
-    with pytest.raises(PlumblineError, match=r"`classes` name 'god'; did you mean 'good'\?"):
+    with pytest.raises(PlumblineError, match=r"articles.classes` name 'god'; did you mean 'good'\?"):
         changed(prepared, table, "articles", articles, classes=["bad", "god"])
-    with pytest.raises(PlumblineError, match=r"`classes` are bad, bad; name two or more, each once"):
+    with pytest.raises(PlumblineError, match=r"articles.classes` are bad, bad; name two or more, each once"):
         changed(prepared, table, "articles", articles, classes=["bad", "bad"])
     with pytest.raises(
-        PlumblineError, match=r"'planted' puts the word 'delta' into texts, but the vocabulary does not"
+        PlumblineError, match=r"'planted' puts the word '(delta|other|third)' into texts, but the vocabulary does not"
     ):
-        changed(prepared, table, "planted", planted, options={"tokens": ["delta", "delta", "delta"]})
+        changed(prepared, table, "planted", planted, options={"tokens": ["delta", "other", "third"]})
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plumbline.protocols.bootstrap import mean_interval
 from plumbline.registry import Registry
 from plumbline.store import ARTEFACTS
-from plumbline.tables.bootstrap import mean_interval
 from plumbline.tables.recursive_roar import CORRECTED, published_rows
 from plumbline.tables.reproduction import reproduction
 from plumbline.tables.studies import Names, Ran

@@ -923,15 +923,15 @@ def test_the_truth_that_measures_find_is_told_for_all_variants_of_a_manipulation
     rows = [
         {"dataset": "birds", "manipulation": "blur", "variant": variant, "model": "m", "measure": "gradient",
          "truth": truth, "class": class_, "status": "ok", "attributed_fraction": share, "region_fraction": 0.25,
-         "found": 0.5, "auc": 0.75, "accuracy": 0.99, "undefined": 1}
+         "found": 0.5, "auc": 0.75, "accuracy": 0.99, "chance_bound": share - 0.4, "undefined": 1}
         for variant, share in (("blur-0", 0.4), ("blur-1", 0.6))
         for truth in (True, False)
         for class_ in ("all", "1")
     ]  # fmt: skip
     table = truth_table(pd.DataFrame(rows))
     (line,) = table.rows
-    assert [cell.text for cell in line[:4]] == ["birds (blur)", "m", "gradient", "2"]
-    assert (line[4].text, line[4].at, line[5].text, line[9].text) == ("0.500 ± 0.100", 0.5, "0.250", "2")
+    assert [cell.text for cell in line[:5]] == ["birds (blur)", "m", "gradient", "0.500 ± 0.100", "0.250"]
+    assert (line[3].at, line[7].text, line[9].text) == (0.5, "1 of 2", "2")
 
 
 def test_rationales_are_told_beside_the_best_that_could_be():

@@ -8,9 +8,9 @@ import pytest
 
 from plumbline.conformance import check
 from plumbline.errors import PlumblineError
+from plumbline.protocols.bootstrap import mean_interval
 from plumbline.registry import Registry
 from plumbline.store import read_table, write_table
-from plumbline.tables.bootstrap import mean_interval
 from plumbline.tables.export import write_everywhere
 from plumbline.tables.performance import performance
 from plumbline.tables.roar import (

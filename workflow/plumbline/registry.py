@@ -28,7 +28,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 PACKAGE = Path(__file__).parent
 ROOMS = ("data", "models", "attribution", "protocols", "tables")
 
-# What a declaration states about its object. Any other keyword of the decorator presets an option.
+# What a declaration states about its object. Any other keyword of the decorator presets an option. `limits` are the
+# least and the greatest value of options that have such; None is no bound.
 FACTS: dict[str, dict[str, Any]] = {
     "dataset": {
         "files": {},
@@ -40,15 +41,17 @@ FACTS: dict[str, dict[str, Any]] = {
         "training": {},
         "pieces_training": {},
         "model_options": {},
+        "limits": {},
     },
-    "manipulation": {"reads": "words", "groups": [], "words": [], "visibility": "", "equation": ""},
-    "model": {"provides": [], "tasks": ["classification"], "training": {}, "reads": "words"},
+    "manipulation": {"reads": "words", "groups": [], "words": [], "visibility": "", "equation": "", "limits": {}},
+    "model": {"provides": [], "tasks": ["classification"], "training": {}, "reads": "words", "limits": {}},
     "measure": {
         "needs": [],
         "splits": [],
         "tells": [],
         "pixels": False,
         "cheap": False,
+        "limits": {},
         "direction": "higher",
         "range": None,
         "equation": "",
@@ -60,6 +63,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "least_seeds": 1,
         "gpu": False,
         "equation": "",
+        "limits": {},
     },
     "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
 }
@@ -205,6 +209,9 @@ def _declaration(call: ast.Call, lowest: ast.Call, node: ast.FunctionDef | ast.C
         if preset not in options:
             raise PlumblineError(f"{where} states '{preset}': {nearest(preset, [*FACTS[kind], *options])}")
         options[preset] = Option(options[preset].type, options[preset].annotation, value)
+    for limited in facts.get("limits", {}):
+        if limited not in options:
+            raise PlumblineError(f"{where} states limits of '{limited}': {nearest(limited, list(options))}")
     summary = (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")
     return Declaration(kind, name, path, node.name, facts, options, summary)
 

@@ -15,6 +15,7 @@ with job(snakemake) as running:
     summary = read_json(snakemake.input.summary)
     names = summary["manipulation"]["groups"]
     measures = {name: Asked(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
+    history = read_table(snakemake.input.history, "history").to_pandas()
     device = running.device()
     rows = []
     for epoch, evaluator in checkpoint_models(
@@ -29,9 +30,11 @@ with job(snakemake) as running:
         texts = instances.sampled(snakemake.params.sample, evaluator.seed)
         assert texts.groups
         groups = [own[free] for own, free in zip(texts.groups, texts.maskable, strict=True)]
-        accuracy = float((evaluator.probabilities(texts).argmax(1) == texts.label).mean())
+        accuracy = float((evaluator.probabilities(instances).argmax(1) == instances.label).mean())
+        of_epoch = (history["seed"] == evaluator.seed) & (history["epoch"] == epoch) & (history["split"] == "dev")
+        on_dev = history[of_epoch & (history["metric"] == "accuracy")]["value"]
         columns, _ = attribute([evaluator], texts, measures)
         told = {name: [np.asarray(scores) for scores in found["scores"]] for name, found in columns.items()}
-        rows += trace_rows(evaluator.seed, epoch, accuracy, told, groups, names)
+        rows += trace_rows(evaluator.seed, epoch, accuracy, told, groups, names, *on_dev)
     write_table(snakemake.output.trace, "trace_scores", {key: [row[key] for row in rows] for key in rows[0]})
     running.manifest(rows=len(rows) * len(instances), device=device)

@@ -79,6 +79,6 @@ with job(snakemake):
                     rows += explained_pictures(*read, told, params.splits[0])
                 else:
                     rows += shown_texts(*read, told, params.splits[0])
-                names = max(names, told["manipulation"]["groups"], key=len)
+                    names += [name for name in told["manipulation"]["groups"] if name not in names]
             title = f"{dataset}, {model}"
             save(saliency(rows, title) if kind == "saliency" else word_attention(rows, names, title), stem)

@@ -21,6 +21,7 @@ from plumbline.registry import measure
 
 @measure(
     "expected-gradient",
+    limits={"samples": [1, None]},
     needs=["gradient", "pixels"],
     pixels=True,
     cheap=True,

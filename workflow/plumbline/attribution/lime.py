@@ -99,7 +99,11 @@ def coefficients(
     equation="|β_t| as of `lime`, token t of both texts one feature",
     pair_features="shared",
 )
-@measure("lime", equation="|β_t|, β = argmin Σ_i exp(-(1 - cos(x, x_i))² / 2) (p_c(x_i) - β₀ - β · z_i)² + ‖β‖²")
+@measure(
+    "lime",
+    limits={"samples": [1, None]},
+    equation="|β_t|, β = argmin Σ_i exp(-(1 - cos(x, x_i))² / 2) (p_c(x_i) - β₀ - β · z_i)² + ‖β‖²",
+)
 def lime(
     evaluator: Evaluator,
     instances: Instances,

@@ -23,7 +23,12 @@ def patches(size: int, patch: int) -> torch.Tensor:
 
 
 @measure(
-    "occlusion-patch", needs=["pixels"], pixels=True, cheap=True, equation="|f_c(x) - f_c(x with b in the patch of t)|"
+    "occlusion-patch",
+    limits={"patch": [1, None]},
+    needs=["pixels"],
+    pixels=True,
+    cheap=True,
+    equation="|f_c(x) - f_c(x with b in the patch of t)|",
 )
 def occlusion_patch(
     evaluator: Evaluator,

@@ -83,6 +83,7 @@ def _answer(
 
 @measure(
     "integrated-gradient-pad",
+    limits={"steps": [1, None]},
     needs=["gradient"],
     pixels=True,
     equation="|∫₀¹ (x - b)_t · ∇p_c(b + a (x - b)) da|",
@@ -112,6 +113,7 @@ def integrated_gradient_pad(
 
 @measure(
     "grad-shap",
+    limits={"samples": [1, None]},
     needs=["gradient"],
     pixels=True,
     equation="|(1/k) Σ_i (x - b)_t · ∇p_c(b + a_i (x - b))|, a_i ~ U(0, 1)",

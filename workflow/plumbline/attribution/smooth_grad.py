@@ -68,6 +68,7 @@ def _answer(
 @measure("smooth-grad-abs", equation="Σ_k (1/n) Σ_i |∂f_c/∂x_tk (x + ε_i)|, ε_i as of `smooth-grad`", mean="magnitude")
 @measure(
     "smooth-grad",
+    limits={"samples": [1, None]},
     needs=["gradient", "pixels"],
     pixels=True,
     cheap=True,

@@ -82,6 +82,7 @@ def coefficients(
 
 @measure(
     "lime-superpixels",
+    limits={"samples": [1, None]},
     needs=["pixels"],
     pixels=True,
     cheap=True,

@@ -19,8 +19,10 @@ BETWEEN, LEVELS = "between", "levels"
 
 
 class ManipulationEntry(BaseModel):
-    """A way to modify datasets so that it is known what their labels follow: options of the manipulation, each a value,
-    `{between: [low, high]}` to draw one for each draw, or `{levels: [...]}` for a variant of each."""
+    """A modification with a known truth. An option is a value, `{between: [a, b]}` (drawn) or `{levels: [...]}` (each).
+
+    Variants are named by the entry, the number of the draw, the level and `r`, as far as there are several.
+    """
 
     model_config = ConfigDict(extra="allow")
     kind: str = Field("", description="The registered manipulation; by default the entry's own name.")

@@ -224,6 +224,9 @@ def _unscored(resolved: Resolved, protocol: str, model: str, measures: list[str]
     """Why a protocol cannot score a model, if so."""
     if given := _given(resolved, model):
         return given
+    wanted = resolved.options["protocol", protocol].get("measure")
+    if wanted is not None and wanted not in measures:
+        return f"protocol '{protocol}' reads measure '{wanted}', which does not explain model '{model}'"
     least = resolved.declarations["protocol", protocol].least_measures
     if len(measures) < least:
         return f"protocol '{protocol}' compares at least {least} measures, and model '{model}' has {len(measures)}"

@@ -409,6 +409,11 @@ def _check_options(
         typed = create_model(declaration.name, __config__=ConfigDict(extra="forbid"), **fields)(**options)
     except ValidationError as error:
         raise PlumblineError(sentence(error, where, [*fields, *own])) from None
+    for name, (least, most) in declaration.limits.items():
+        value = getattr(typed, name)
+        if (least is not None and value < least) or (most is not None and value > most):
+            wanted = f"{least:g} or more" if most is None else f"from {least:g} to {most:g}"
+            raise PlumblineError(f"`{where}.{name}` is {value:g}; it must be {wanted}.")
     return {name: getattr(typed, name) for name in sorted(fields)}
 
 

@@ -17,6 +17,7 @@ FORMS = (".png", ".jpg", ".jpeg")
 
 @dataset(
     "birds",
+    limits={"size": [0, None]},
     files={"train": "{folder}/train", "dev": "{folder}/val", "test": "{folder}/test"},
     source="https://github.com/YilunZhou/feature-attribution-evaluation (image_saliency/bird_dataset)",
     licence="research use; the photographs are their photographers'",
@@ -33,6 +34,7 @@ def birds(raw: Path, seed: int, *, folder: str = "birds", size: int = 0) -> Pict
 
 @dataset(
     "pictures",
+    limits={"size": [0, None]},
     files={"train": "{folder}/train", "dev": "{folder}/val", "test": "{folder}/test"},
     source="your own pictures",
     licence="that of your pictures",

@@ -117,7 +117,7 @@ def manipulate(
     `classes` whose instances stay (None: all), and what else is to be recorded. Everything that is drawn for an
     instance comes from a stream of its own.
     """
-    classes = _chosen(summary["classes"], asked["classes"])
+    classes = _chosen(summary["classes"], asked["classes"], asked["name"])
     matrix = _matrix(asked, classes)
     numbers = {summary["classes"].index(name): number for number, name in enumerate(classes)}
     table = table.filter(pa.array([label in numbers for label in table["label"].to_pylist()]))
@@ -160,14 +160,16 @@ def manipulate(
     return columns, {**summary, "classes": classes, "splits": splits, "manipulation": record}
 
 
-def _chosen(known: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
+def _chosen(known: Sequence[str], wanted: Sequence[str] | None, manipulation: str) -> list[str]:
     """The classes that stay, of those of the dataset."""
     for name in wanted or ():
         if name not in known:
-            raise PlumblineError(f"A manipulation's `classes` name '{name}'; {nearest(name, known)}")
+            raise PlumblineError(f"`manipulations.{manipulation}.classes` name '{name}'; {nearest(name, known)}")
     chosen = list(wanted or known)
     if len(set(chosen)) < max(2, len(chosen)):
-        raise PlumblineError(f"A manipulation's `classes` are {', '.join(chosen)}; name two or more, each once.")
+        raise PlumblineError(
+            f"`manipulations.{manipulation}.classes` are {', '.join(chosen)}; name two or more, each once."
+        )
     return chosen
 
 
@@ -202,6 +204,9 @@ def _pictures(
         pack(change(unpack(own), stream)) if label == CHANGED_CLASS else own
         for own, label, stream in zip(instances.ids, labels, streams, strict=True)
     ]
+    outside = ~region.ravel()
+    if any(not np.array_equal(own[outside], new[outside]) for own, new in zip(instances.ids, ids, strict=True)):
+        raise PlumblineError(f"The manipulation '{asked['name']}' changes pixels outside of the region that it tells.")
     groups = region.ravel().astype(np.int8)
     return {
         "tokens": [[]] * len(ids),

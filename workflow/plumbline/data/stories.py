@@ -16,6 +16,7 @@ WAYS = ["went", "moved", "walked", "travelled"]
 
 @dataset(
     "stories",
+    limits={"people": [2, 8], "places": [2, 10]},
     source="plumbline itself, which generates it",
     licence="MIT",
     task="question answering",

@@ -24,6 +24,7 @@ GROUND, LIGHTER = (0.15, 0.55), (0.15, 0.5)
 
 @dataset(
     "textures",
+    limits={"side": [32, None], "classes": [2, 5], "train": [1, None], "dev": [1, None], "test": [1, None]},
     source="plumbline itself, which generates it",
     licence="MIT",
     task="image classification",

@@ -21,7 +21,7 @@ from plumbline.data.manipulation import shapley_band
 from plumbline.figures import style
 from plumbline.figures.counterfactual import mark
 from plumbline.figures.roar import MARKERS, RANDOM, finish, new_figure
-from plumbline.tables.bootstrap import FEWEST, mean_interval
+from plumbline.protocols.bootstrap import FEWEST, mean_interval
 
 CELL = ["dataset", "variant", "model"]
 # What the variants of a manipulation have in common.
@@ -29,6 +29,8 @@ FOUND_IN = ["dataset", "manipulation", "model"]
 ATTRIBUTED, REGION = "attributed_fraction", "region_fraction"
 NOTHING = "No model here has a known truth."
 NOT_ACCURATE = 0.95
+# A model surely uses what was manipulated if one that does not would less likely be right so often.
+SURE = 0.001
 # The class whose instances are manipulated, where only one is.
 MANIPULATED = "1"
 HIGHER = "Higher: more of the importance lies where the truth is."
@@ -97,14 +99,15 @@ def attribution_by_accuracy(trace: pd.DataFrame, truth: pd.DataFrame, title: str
                 look = {**looks[run["kind"].iloc[0]], "linewidth": 0.9, "markersize": 2.6, "markeredgewidth": 0}
                 panel.plot(run["accuracy"], run[ATTRIBUTED], alpha=0.85, zorder=3, **look)
                 panel.plot(run["accuracy"].iloc[-1], run[ATTRIBUTED].iloc[-1], zorder=4, **{**look, "markersize": 4.2})
+                panel.plot(run["accuracy"], run[REGION], zorder=1.5, **CHANCE)
             panel.set(xlim=(left - 0.02, 1.02), ylim=(-0.02, 1.05), yticks=(0, 0.5, 1))
             panel.set_title(measure, loc="left", pad=4, color=style.measure_colour(measure))
-        figure.supylabel("share of importance in the region", fontsize=8)
         keys = [Line2D([], [], linewidth=1, markersize=4, label=kind, **look) for kind, look in looks.items()]
         runs = len(rows.drop_duplicates([*CELL, "seed"]))
         told = (
-            f"Horizontally the accuracy on test data, at the epochs that were kept; a line for each of {runs} runs, "
-            f"its last epoch large. {HIGHER} Measures that show what a model uses should rise with its accuracy."
+            "The share of importance in the region, dotted the region's share, against the accuracy on what is "
+            f"explained, at the epochs that were kept; a line for each of {runs} runs, its last epoch large. {HIGHER} "
+            "Measures that show what a model uses should rise with its accuracy."
         )
         finish(figure, title, keys, told, height)
     return figure
@@ -122,7 +125,7 @@ def attribution_by_visibility(truth: pd.DataFrame, title: str) -> Figure:
     points = means(_by_model(rows), ["manipulation", "draw", "level", "measure"])
     told = (
         "Horizontally the level of visibility, from 1. A line for each draw of the region, with its share dotted. "
-        f"{HIGHER} The model can rely on the region alone at any level."
+        f"{HIGHER} A model that is right must rely on the region at any level."
     )
     return _grid(points, "level", title, told, band=False)
 
@@ -154,9 +157,9 @@ def truth_found(truth: pd.DataFrame, title: str = "How much of the truth measure
     Measures are sorted by what they find on average in a dataset.
     """
     rows = _of_truth(truth)
-    rows = rows[rows["class"] == "all"]
+    rows = rows[(rows["class"] == "all") & (rows["chance_bound"] < SURE)]
     if rows.empty:
-        return style.sentence(f"{title}: {NOTHING}")
+        return style.sentence(f"{title}: No model is known to use what was manipulated.")
     points = means(rows, [*FOUND_IN, "measure"])
     lines = _lines_of_cells(points)
     with style.look():

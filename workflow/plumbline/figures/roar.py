@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from plumbline.figures import style
 from plumbline.figures.classes import head
 from plumbline.figures.counterfactual import mark
-from plumbline.tables.bootstrap import FEWEST, mean_interval
+from plumbline.protocols.bootstrap import FEWEST, mean_interval
 
 # The columns of published values, which are shares as ours are.
 PUBLISHED = ["dataset", "model", "measure", "value", "ci_low", "ci_high"]

@@ -34,7 +34,7 @@ def saliency(rows: Sequence[Explained], title: str) -> Figure:
         return style.sentence(f"{title}: No picture was explained.")
     with style.look():
         width = max(style.ONE_COLUMN, SIDE * (len(measures) + 1) + 0.2)
-        figure = style.new_figure(width, (SIDE + 0.3) * len(rows) + 0.65)
+        figure = style.new_figure(width, (SIDE + 0.3) * len(rows) + 0.8)
         grid = figure.subplots(len(rows), len(measures) + 1, squeeze=False)
         for line, row in zip(grid, rows, strict=True):
             _show(line[0], row.picture, row.region, f"{row.caption}\nregion {100 * row.region.mean():.0f} %")
@@ -44,7 +44,7 @@ def saliency(rows: Sequence[Explained], title: str) -> Figure:
                 _show(axes, _heated(row.picture, row.maps.get(measure)), row.region, told)
         for axes, name in zip(grid[0], ["picture", *measures], strict=True):
             axes.set_title(name.replace("-", "\n", 1) if len(name) > 12 else name, fontsize=6.5)
-        told = f"{title}\nbelow each map the share of importance inside the outlined region"
+        told = f"{title}\nbelow each map the share of\nimportance inside the outline"
         figure.suptitle(told, x=0.01, ha="left", fontsize=8)
     return figure
 

@@ -87,14 +87,14 @@ def shown_texts(
     split: str,
 ) -> list[Shown]:
     """A text of each class with the first seed's importances of its words."""
-    found = []
+    found, names = [], ["", *summary["manipulation"]["groups"]]
     for row, said, scores in _each(instances, predictions, importances, split):
         free = np.array(row["maskable"])
         words = [token for token, word in zip(row["tokens"], free, strict=True) if word]
         label, guess = (summary["classes"][number] for number in (row["label"], said))
         told = f"class {label}" if label == guess else f"class {label}, taken for {guess}"
         name = f"{summary['manipulation']['variant']}, {split} {row['instance']}, {told}"
-        found.append(Shown(name, words, np.array(row["groups"])[free], scores))
+        found.append(Shown(name, words, [names[group] for group in np.array(row["groups"])[free]], scores))
     return found
 
 

@@ -2,6 +2,7 @@
 to 13)."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -26,11 +27,11 @@ BAR = 0.13
 
 
 class Shown(NamedTuple):
-    """A text: its words, the group of each (0 for none) and each measure's importances."""
+    """A text: its words, the name of each one's group (empty for none) and each measure's importances."""
 
     name: str
     words: Sequence[str]
-    groups: np.ndarray
+    groups: Sequence[str]
     scores: Mapping[str, np.ndarray]
 
 
@@ -45,40 +46,35 @@ def attention_by_group(truth: pd.DataFrame, title: str) -> Figure:
         return style.sentence(f"{title}: {NOTHING}")
     rows = rows.assign(**{name: rows[name].astype(str) for name in ("variant", "measure", "group")})
     variants, measures = list(dict.fromkeys(rows["variant"])), measures_of(rows)
-    groups = sorted(dict.fromkeys(rows["group"]), key=lambda group: (group == OTHER, not _is_truth(rows, group)))
+    of = {variant: _groups(rows[rows["variant"] == variant]) for variant in variants}
+    columns = max(map(len, of.values()))
     with style.look():
-        figure = new_figure(max(style.TWO_COLUMNS if len(groups) > 1 else style.ONE_COLUMN, 1 + 1.6 * len(groups)))
-        grid = figure.subplots(len(variants), len(groups), sharex="col", sharey=True, squeeze=False)
-        for panels, variant in zip(grid, variants, strict=True):
-            for panel, group in zip(panels, groups, strict=True):
-                here = rows[(rows["variant"] == variant) & (rows["group"] == group)]
-                if here.empty:
-                    panel.set_visible(False)
-                    continue
-                _bars(panel, here, measures)
+        figure = new_figure(max(style.TWO_COLUMNS if columns > 1 else style.ONE_COLUMN, 1 + 1.6 * columns))
+        grid = figure.subplots(len(variants), columns, sharey=True, squeeze=False)
+        for panels, (variant, groups) in zip(grid, of.items(), strict=True):
+            for panel in panels[len(groups) :]:
+                panel.set_visible(False)
+            for panel, group in zip(panels, groups, strict=False):
+                _bars(panel, rows[(rows["variant"] == variant) & (rows["group"] == group)], measures)
+                panel.set_title("\n".join(wrap(group, 26)), loc="left", pad=4)
+                panel.set_xlim(left=0)
             panels[0].set_ylabel(variant, fontsize=8, parse_math=False)
             panels[0].set_yticks(range(len(measures)), measures)
             panels[0].tick_params(axis="y", length=0)
-        for column, group in enumerate(groups):
-            first = next(panel for panel in grid[:, column] if panel.get_visible())
-            first.set_title("\n".join(wrap(group, 26)), loc="left", pad=4)
-            last = next(panel for panel in grid[::-1, column] if panel.get_visible())
-            last.tick_params(labelbottom=True)
-            last.set_xlim(left=0)
         seeds = rows["seed"].nunique()
         keys = [Line2D([], [], **CHANCE, label="share of words, which is what knowing nothing gets")]
         spread = f"whiskers are one standard deviation over {seeds} seeds to either side" if seeds > 1 else "one seed"
         told = (
-            f"Share of importance on each group of words, mean over texts; {spread}. Columns have scales of their own."
+            f"Share of importance on each group of words, mean over texts; {spread}. Panels have scales of their own."
         )
-        finish(figure, title, keys, told, len(variants) * (BAR * len(measures) + 0.18) + 0.35)
+        finish(figure, title, keys, told, len(variants) * (BAR * len(measures) + 0.62))
     return figure
 
 
 def word_attention(texts: Sequence[Shown], names: Sequence[str], title: str) -> Figure:
     """The importance of each word of single texts, as shares of all: a panel for each text and measure, with the words
-    below, coloured by their group. `names` are those of the groups, the truth first."""
-    colours = dict(enumerate([PLAIN, *COLOURS[: len(names)]]))
+    below, coloured by their group. `names` are those of the groups, in the order of the legend."""
+    colours = {"": PLAIN, **dict(zip(names, cycle(COLOURS), strict=False))}
     measures = [measures_of(pd.DataFrame({"measure": [*text.scores]})) for text in texts]
     count = sum(map(len, measures))
     if not count:
@@ -92,15 +88,17 @@ def word_attention(texts: Sequence[Shown], names: Sequence[str], title: str) -> 
                 _words(panel, text, measure, colours, labelled=measure == own[-1])
                 if measure == own[0]:
                     panel.set_title(_name(text), loc="left", pad=4, parse_math=False)
-        keys: list[Any] = [Patch(color=colours[place], label=name) for place, name in enumerate(names, 1)]
+        keys: list[Any] = [Patch(color=colours[name], label=name) for name in names]
         keys.append(Patch(color=PLAIN, label="other words"))
         told = "Bars: shares of the importance of all words of a text, by magnitude."
         finish(figure, title, keys, told, 0.5 * count + 0.75 * len(texts))
     return figure
 
 
-def _is_truth(rows: pd.DataFrame, group: str) -> bool:
-    return bool(rows.loc[rows["group"] == group, "truth"].any())
+def _groups(rows: pd.DataFrame) -> list[str]:
+    """The groups of a variant: the truth first, what is in none last."""
+    truth = rows.groupby("group")["truth"].any()
+    return sorted(dict.fromkeys(rows["group"]), key=lambda group: (group == OTHER, not truth[group]))
 
 
 def _bars(panel: Axes, rows: pd.DataFrame, measures: list[str]) -> None:
@@ -120,11 +118,11 @@ def _name(text: Shown) -> str:
     return f"{text.name} (the first {MOST_WORDS} of {len(text.words)} words)"
 
 
-def _words(panel: Axes, text: Shown, measure: str, colours: Mapping[int, str], labelled: bool) -> None:
+def _words(panel: Axes, text: Shown, measure: str, colours: Mapping[str, str], labelled: bool) -> None:
     weights = np.abs(text.scores[measure].astype(float))
     shares = weights / weights.sum() if weights.sum() else weights
     count = min(len(text.words), MOST_WORDS)
-    panel.bar(range(count), shares[:count], color=[colours[int(group)] for group in text.groups[:count]], width=0.8)
+    panel.bar(range(count), shares[:count], color=[colours[group] for group in text.groups[:count]], width=0.8)
     panel.set_ylabel("\n".join(wrap(measure, 12)), rotation=0, ha="right", va="center", fontsize=6.5)
     panel.yaxis.label.set_color(style.measure_colour(measure))
     panel.set(xlim=(-0.6, max(count, 20) - 0.4))
@@ -136,4 +134,4 @@ def _words(panel: Axes, text: Shown, measure: str, colours: Mapping[int, str], l
     for label, group in zip(panel.get_xticklabels(), text.groups[:count], strict=True):
         label.set_parse_math(False)
         if group:
-            label.set(color=colours[int(group)], fontweight="bold")
+            label.set(color=colours[group], fontweight="bold")

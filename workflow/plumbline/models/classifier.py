@@ -123,6 +123,7 @@ class MixedHead(nn.Module):
 )
 @model(
     "bilstm-tanh",
+    limits={"hidden": [1, None], "temperature": [0.001, None]},
     provides=["attention", "gradient"],
     tasks=["classification", "question answering", "inference", "paraphrase"],
     encoder="bilstm",
@@ -281,6 +282,7 @@ class SongClassifier(AttentionClassifier):
 @model("average-heads", encoder="average", hidden=128)
 @model(
     "bilstm-heads",
+    limits={"hidden": [1, None], "heads": [1, 7]},
     provides=["gradient", "heads"],
     tasks=["classification", "question answering", "inference", "paraphrase"],
     encoder="bilstm",

@@ -190,6 +190,7 @@ _selected = Fused(
 
 @model(
     "rationale-rl",
+    limits={"rate": [0.0001, 1], "hidden": [1, None], "strength": [0, None], "dropout": [0, 1]},
     provides=["selection"],
     training={
         "epochs": 100,
@@ -244,6 +245,7 @@ class RationaleRL(Selective):
 
 @model(
     "rationale-cr",
+    limits={"rate": [0.0001, 1], "hidden": [1, None], "strength": [0, None], "dropout": [0, 1]},
     provides=["selection"],
     training={
         "epochs": 100,

@@ -11,10 +11,10 @@ from scipy.stats import rankdata
 from plumbline.data.instances import ragged
 from plumbline.data.manipulation import chance_of
 from plumbline.errors import PlumblineError
+from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.explained import Explained, Explanations, Key
 from plumbline.registry import protocol
 from plumbline.store import read_table
-from plumbline.tables.bootstrap import mean_interval
 
 OTHER = "other"
 NOT_MANIPULATED = "nothing was manipulated"

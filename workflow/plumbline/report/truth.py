@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from plumbline.figures.ground_truth import SURE
 from plumbline.report.tables import Cell, Table, named, numeric, placed, plain, spread
 
 
@@ -18,12 +19,12 @@ def truth_table(ground_truth: pd.DataFrame) -> Table:
                 Cell(named(dataset, manipulation)),
                 Cell(model),
                 Cell(measure),
-                numeric(len(group), 0),
                 placed(known["attributed_fraction"], 1),
                 numeric(known["region_fraction"].mean(), 3),
                 spread(known["found"]),
+                spread(group["accuracy"]),
+                Cell(f"{(group['chance_bound'] < SURE).sum()} of {len(group)}", (group["chance_bound"] < SURE).mean()),
                 spread(known["auc"]),
-                numeric(group["accuracy"].mean(), 3),
                 numeric(group["undefined"].sum(), 0),
             ]
         )
@@ -31,10 +32,11 @@ def truth_table(ground_truth: pd.DataFrame) -> Table:
         "The share of importance on what the label follows, mean ± standard deviation over models (seeds, variants), "
         "on an axis from 0 to 1, beside that part's share of words or pixels, which is what knowing nothing gets; the "
         "share of it among as many top words or pixels, and the chance that one of it ranks above another. Higher is "
-        "better. Undefined are maps without any importance."
+        "better, of models that surely use it: one that does not would be right so often with a chance below 0.001. "
+        "Undefined are maps without any importance."
     )
-    columns = ["dataset", "model", "measure", "models", "importance on it", "its share", "found at the top", "AUC"]
-    return Table(caption, [*columns, "accuracy", "undefined"], rows, frozenset(range(3, 10)))
+    columns = ["dataset", "model", "measure", "importance on it", "its share", "found at the top", "accuracy"]
+    return Table(caption, [*columns, "models that use it", "AUC", "undefined"], rows, frozenset(range(3, 10)))
 
 
 def rationales_table(rationales: pd.DataFrame) -> Table:

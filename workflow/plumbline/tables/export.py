@@ -54,6 +54,12 @@ LATEX_LAYOUT: dict[str, dict[str, Any]] = {
         "columns": ["level"],
         "values": "value",
     },
+    "ground_truth": {
+        "keep": {"truth": True, "class": "all"},
+        "index": ["dataset", "variant", "model"],
+        "columns": ["measure"],
+        "values": "attributed_fraction",
+    },
     "faithfulness": {
         "keep": {"status": "ok"},
         "index": ["dataset", "model", "strategy", "unit", "metric"],

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.tables.bootstrap import mean_interval
+from plumbline.protocols.bootstrap import mean_interval
 from plumbline.tables.studies import LENGTH_TOLERANCE, PUBLISHED, WHOLE_NUMBER, Ours, Ran, Study
 
 # The study's words for things, and the registered names here.

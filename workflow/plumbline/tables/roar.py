@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from plumbline.protocols.bootstrap import mean_interval
 from plumbline.registry import metric
 from plumbline.store import ARTEFACTS
-from plumbline.tables.bootstrap import mean_interval
 
 CURVE = ["dataset", "model", "strategy", "unit", "measure"]
 POINT = [*CURVE, "level", "trained_on", "variant"]

@@ -54,6 +54,7 @@ def _shifted(image: np.ndarray, region: np.ndarray, channel: int, by: np.ndarray
 
 @manipulation(
     "peripheral-blur",
+    limits={"radius": [1, 224], "sigma": [0, 224]},
     reads="pixels",
     groups=["effective region"],
     visibility="sigma",
@@ -78,6 +79,7 @@ def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> 
 
 @manipulation(
     "central-brightness",
+    limits={"radius": [1, 224], "shift": [-1, 1]},
     reads="pixels",
     groups=["effective region"],
     visibility="shift",
@@ -101,6 +103,7 @@ def _stripe(size: int, top: int, bottom: int) -> np.ndarray:
 
 @manipulation(
     "striped-hue",
+    limits={"height": [1, 224], "place": [0, 1], "shift": [-1, 1]},
     reads="pixels",
     groups=["effective region"],
     visibility="shift",
@@ -122,6 +125,7 @@ def striped_hue(size: int, *, height: float = 50.0, place: float = 0.46, shift: 
 
 @manipulation(
     "striped-noise",
+    limits={"height": [1, 224], "place": [0, 1], "probability": [0, 1]},
     reads="pixels",
     groups=["effective region"],
     visibility="probability",
@@ -146,6 +150,7 @@ def striped_noise(
 
 @manipulation(
     "watermark",
+    limits={"height": [20, 224], "width": [80, 224], "place_x": [0, 1], "place_y": [0, 1], "font": [1, 224]},
     reads="pixels",
     groups=["effective region"],
     visibility="font",

@@ -87,6 +87,8 @@ def planted(
     text, or in both, each of which then tells the class. Where such a text holds one of the tokens by itself, that too
     becomes the one of the class and is in the group.
     """
+    if len(set(tokens)) < len(tokens):
+        raise PlumblineError(f"`tokens` are {', '.join(tokens)}; name another for each class.")
     if label >= len(tokens):
         raise PlumblineError(f"`tokens` are {', '.join(tokens)}, but there are more classes; name one for each.")
     if texts != "first" and text.second is None:
