@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
+from plumbline.config.study import resolve
 from plumbline.data.manipulation import PictureManipulation, manipulate
 from plumbline.data.manipulations.pictures import (
     central_brightness,
@@ -238,8 +239,10 @@ def test_writing_that_is_wider_than_its_box_is_cut_off() -> None:
     ],
 )
 def test_options_out_of_bounds_are_refused(name: str, options: dict[str, float], fault: str) -> None:
-    with pytest.raises(PlumblineError, match=fault):
-        made(name, 64, **options)
+    told = fault.replace("`", f"`manipulations.{name}.", 1)
+    entries = {"datasets": ["textures"], "models": ["resnet-small"], "measures": ["random"]}
+    with pytest.raises(PlumblineError, match=told):
+        resolve({**entries, "manipulations": {name: options}})
 
 
 def record(classes: list[str], count: int) -> dict[str, Any]:

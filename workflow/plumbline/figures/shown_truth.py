@@ -21,19 +21,20 @@ def _first(table: pa.Table, split: str, seed: int | None = None) -> pa.Table:
     return table.filter(here if seed is None else pc.and_(here, pc.equal(table["seed"], seed)))
 
 
-def _chosen(predictions: pa.Table, split: str, explained: set[int]) -> tuple[int, list[tuple[int, int, int]]]:
-    """The first seed, and of each class an instance that it has explained and, if there is one, got right: its number,
-    label and predicted class."""
-    seed = pc.min(predictions["seed"]).as_py()
-    rows = _first(predictions, split, seed)
-    told = zip(rows["instance"].to_pylist(), rows["label"].to_pylist(), ragged(rows["probabilities"]), strict=True)
-    found: dict[int, tuple[int, int, int]] = {}
-    for number, label, probabilities in told:
+def _chosen(predictions: pa.Table, explained: set[int]) -> dict[int, int]:
+    """Of each class an instance that is explained and, if there is one, got right: its number and predicted class."""
+    columns = (
+        predictions["instance"].to_pylist(),
+        predictions["label"].to_pylist(),
+        ragged(predictions["probabilities"]),
+    )
+    found: dict[int, tuple[int, int]] = {}
+    for number, label, probabilities in zip(*columns, strict=True):
         said = int(np.argmax(probabilities))
-        wrong_before = label not in found or found[label][2] != label
-        if number in explained and wrong_before and (label not in found or said == label):
-            found[label] = number, label, said
-    return seed, [found[label] for label in sorted(found)]
+        better = label not in found or (found[label][1] != label and said == label)
+        if number in explained and better:
+            found[label] = number, said
+    return dict(found[label] for label in sorted(found))
 
 
 def _scores(importances: Mapping[str, pa.Table], split: str, seed: int) -> dict[str, dict[int, np.ndarray]]:
@@ -51,9 +52,8 @@ def _each(
     seed = pc.min(predictions["seed"]).as_py()
     scores = _scores(importances, split, seed)
     explained = set.intersection(*(set(of) for of in scores.values())) if scores else set()
-    _, chosen = _chosen(predictions, split, explained)
     rows = _first(instances, split)
-    for number, _, said in chosen:
+    for number, said in _chosen(_first(predictions, split, seed), explained).items():
         row = rows.filter(pc.equal(rows["instance"], number)).to_pylist()[0]
         yield row, said, {measure: of[number] for measure, of in scores.items()}
 

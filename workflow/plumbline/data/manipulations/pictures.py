@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from plumbline.data.manipulation import PictureManipulation
-from plumbline.errors import PlumblineError
 from plumbline.registry import manipulation
 
 SIZE = 224
@@ -16,13 +15,6 @@ BLACK, WHITE = (0, 0, 0), (255, 255, 255)
 # The writing stays so far from the edges of its box, in pixels of a picture of 224 x 224.
 BESIDE, ABOVE = 40, 10
 HUE, VALUE = 0, 2
-
-
-def _within(**bounded: tuple[float, float, float]) -> None:
-    """Refuse an option that is not from its second to its third number."""
-    for option, (value, low, high) in bounded.items():
-        if not low <= value <= high:
-            raise PlumblineError(f"`{option}` is {value:g}; it must be from {low:g} to {high:g}.")
 
 
 def _extent(length: float, place: float) -> tuple[int, int]:
@@ -64,7 +56,6 @@ def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> 
     """A blur of `sigma` pixels outside of a circle around the centre; the region is all that lies outside."""
     from PIL import Image, ImageDraw, ImageFilter
 
-    _within(radius=(radius, 1, SIZE), sigma=(sigma, 0, SIZE))
     outside = Image.new("L", (size, size), 1)
     reach = radius * size / SIZE
     ImageDraw.Draw(outside).ellipse([size / 2 - reach] * 2 + [size / 2 + reach] * 2, fill=0)
@@ -87,7 +78,6 @@ def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> 
 )
 def central_brightness(size: int, *, radius: float = 60.0, shift: float = -0.3) -> PictureManipulation:
     """The centre gets darker or, with a `shift` above 0, lighter; the region is the circle."""
-    _within(radius=(radius, 1, SIZE), shift=(shift, -1, 1))
     axis = np.linspace(-1, 1, size)
     distance = np.hypot(axis[:, None], axis[None, :])
     region = distance <= radius / (SIZE / 2)
@@ -114,7 +104,6 @@ def striped_hue(size: int, *, height: float = 50.0, place: float = 0.46, shift: 
 
     `place` is where the stripe lies, from 0, at the top of the picture, to 1, at its bottom.
     """
-    _within(height=(height, 1, SIZE), place=(place, 0, 1), shift=(shift, -1, 1))
     top, bottom = _extent(height, place)
     region = _stripe(size, top, bottom)
     # The phase is that of the picture's middle row, not of the stripe's.
@@ -138,7 +127,6 @@ def striped_noise(
 
     The region is the stripe, its last row included; `place` is where it lies, from 0 at the top to 1 at the bottom.
     """
-    _within(height=(height, 1, SIZE), place=(place, 0, 1), probability=(probability, 0, 1))
     region = _stripe(size, *_extent(height, place))
 
     def change(image: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -173,8 +161,6 @@ def watermark(
     import matplotlib
     from PIL import Image, ImageDraw, ImageFont
 
-    _within(height=(height, 2 * ABOVE, SIZE), width=(width, 2 * BESIDE, SIZE), font=(font, 1, SIZE))
-    _within(place_x=(place_x, 0, 1), place_y=(place_y, 0, 1))
     (top, bottom), (left, right) = _extent(height, place_y), _extent(width, place_x)
     region = np.zeros((size, size), dtype=bool)
     region[top * size // SIZE : bottom * size // SIZE, left * size // SIZE : right * size // SIZE] = True
