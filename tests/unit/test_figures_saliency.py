@@ -36,9 +36,9 @@ def test_a_picture_of_each_class_is_shown_and_rather_one_that_is_right():
 def test_each_measure_has_a_column_with_its_share():
     figure = saliency(explained_pictures(*tables(), SUMMARY, "test"), "textures")
     told = [axes.get_xlabel() for axes in figure.axes]
-    assert told == ["mark\nas it was\nregion 50 %", "75 %", "no importance"] + [
-        "mark\nmanipulated\nregion 50 %", "75 %", "no importance"
-    ]  # fmt: skip
+    of_measures = ["75 %", "no importance"]
+    captions = [f"mark\n{made}\nregion 50 %" for made in ("as it was", "manipulated")]
+    assert told == [captions[0], *of_measures, captions[1], *of_measures]
     assert [axes.get_title() for axes in figure.axes[:3]] == ["picture", "gradient\nchannels", "grad-cam"]
 
 

@@ -23,13 +23,9 @@ def _first(table: pa.Table, split: str, seed: int | None = None) -> pa.Table:
 
 def _chosen(predictions: pa.Table, explained: set[int]) -> dict[int, int]:
     """Of each class an instance that is explained and, if there is one, got right: its number and predicted class."""
-    columns = (
-        predictions["instance"].to_pylist(),
-        predictions["label"].to_pylist(),
-        ragged(predictions["probabilities"]),
-    )
+    numbers, labels = (predictions[column].to_pylist() for column in ("instance", "label"))
     found: dict[int, tuple[int, int]] = {}
-    for number, label, probabilities in zip(*columns, strict=True):
+    for number, label, probabilities in zip(numbers, labels, ragged(predictions["probabilities"]), strict=True):
         said = int(np.argmax(probabilities))
         better = label not in found or (found[label][1] != label and said == label)
         if number in explained and better:
