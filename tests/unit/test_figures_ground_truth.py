@@ -154,6 +154,7 @@ def test_what_is_found_is_sorted_within_a_dataset_and_variants_count_together():
     ]
     rows += [line(dataset="beer", measure="attention", manipulation="articles", variant="articles")]
     rows += [line(manipulation="blur", variant="blur", chance_bound=0.04)]  # Perhaps it is not used.
+    rows += [line(model="alone", measure="selection", variant="hue-0")]  # It has a figure of its own.
     figure = truth_found(frame("ground_truth", rows))
     shown = panels(figure)
     assert list(shown) == ["beer\narticles\nnet", "birds\nhue\nnet"]

@@ -154,13 +154,16 @@ def truth_found(truth: pd.DataFrame, title: str = "How much of the truth measure
     """For every dataset, manipulation and model the share of importance on the truth, beside the truth's share of words
     or pixels, and how much of it the top words are; variants of a manipulation count together.
 
-    Measures are sorted by what they find on average in a dataset.
+    Measures are sorted by what they find on average in a dataset. Where models of a dataset have several
+    measures, those with one alone, such as models that select words, are left to figures of their own.
     """
     rows = _of_truth(truth)
     rows = rows[(rows["class"] == "all") & (rows["chance_bound"] < SURE)]
     if rows.empty:
         return style.sentence(f"{title}: No model is known to use what was manipulated.")
     points = means(rows, [*FOUND_IN, "measure"])
+    several = points.groupby(FOUND_IN)["measure"].transform("nunique") > 1
+    points = points[several | ~several.groupby(points["dataset"]).transform("any")]
     lines = _lines_of_cells(points)
     with style.look():
         columns = max(len(cells) for cells, _ in lines)
