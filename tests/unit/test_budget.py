@@ -89,6 +89,13 @@ def test_free_memory_is_what_the_job_may_take():
     assert budgets.free_bytes("cpu", None) > 10 * 2**20
 
 
+def test_a_job_that_comes_last_to_a_shared_gpu_has_as_much_as_the_others(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (20_000, 160_000))
+    assert budgets.free_bytes("cuda", None, sharing=16) == 10_000, "others took 14 parts of 16, and one is its own"
+    assert budgets.free_bytes("cuda", None, sharing=4) == 20_000, "no more than is free"
+    assert budgets.free_bytes("cuda", None) == 20_000
+
+
 def test_bytes_per_token_count_what_a_pass_allocates():
     class Two(torch.nn.Module):
         def __init__(self):

@@ -48,10 +48,12 @@ def bytes_per_token(model: Any, example: Batch) -> float:
     return max(1, sum(held.nbytes() for place, held in kept.items() if place not in own)) / tokens_of(example)
 
 
-def free_bytes(device: torch.device | str, memory_mb: int | None) -> int:
-    """Free memory: the GPU's, or the machine's within what the job may take."""
+def free_bytes(device: torch.device | str, memory_mb: int | None, sharing: int = 1) -> int:
+    """Free memory: the GPU's, within the part of it that is one of `sharing` jobs', or the machine's within what the
+    job may take."""
     if torch.device(device).type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        free, total = torch.cuda.mem_get_info(device)
+        return int(min(free, total / sharing))
     available = int(psutil.virtual_memory().available)
     return min(available, memory_mb * 2**20) if memory_mb else available
 
@@ -85,7 +87,7 @@ class Budget:
         if self._asked is None and longest > self.tokens:
             example = make_example()
             device = example.ids.device
-            free = free_bytes(device, self._memory_mb) / (self._sharing if device.type == "cuda" else 1)
+            free = free_bytes(device, self._memory_mb, self._sharing)
             fitting = int(SHARE * free / (COPIES * bytes_per_token(model, example)))
             useful = getattr(model, "useful_tokens", USEFUL_TOKENS)
             wanted = useful[device.type] if not self.events else self.tokens
