@@ -80,7 +80,7 @@ def test_the_budget_is_chosen_from_free_memory(monkeypatch):
     model = example_model(MODEL)
     cost = bytes_per_token(model, example(15))
     for free, expected in [(10**12, budgets.USEFUL_TOKENS["cpu"]), (cost * 6000, 1000), (10, 15)]:
-        monkeypatch.setattr(budgets, "free_bytes", lambda device, memory, free=free: free)
+        monkeypatch.setattr(budgets, "free_bytes", lambda device, memory, sharing, free=free: free)
         assert Budget().settle(model, 15, lambda: example(15)) == pytest.approx(expected, abs=1)
 
 
@@ -115,7 +115,7 @@ def test_bytes_per_token_count_what_a_pass_allocates():
 
 def test_a_chosen_budget_grows_with_longer_rows_only_if_it_must(monkeypatch):
     model = example_model(MODEL)
-    monkeypatch.setattr(budgets, "free_bytes", lambda device, memory: 10)
+    monkeypatch.setattr(budgets, "free_bytes", lambda device, memory, sharing: 10)
     budget = Budget()
     chosen = [budget.settle(model, longest, lambda longest=longest: example(longest)) for longest in (15, 8, 20)]
     assert chosen == [15, 15, 20]
