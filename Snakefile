@@ -49,6 +49,14 @@ if COUNTERFACTUAL:
     include: "rules/counterfactual.smk"
 
 
+onstart:
+    stop_what_was_left()
+
+
+onerror:
+    tell_failures(log)
+
+
 localrules:
     all,
     tables,

@@ -15,7 +15,10 @@ from plumbline.config.masking import PLAIN, UNMASKED, baseline, measure_options
 from plumbline.config.runs import Cell, list_runs
 from plumbline.config.study import located, parse_seeds, resolve, with_plugins_located
 from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vectors_of
+from plumbline.damage import ASIDE, set_aside_noted
 from plumbline.errors import PlumblineError
+from plumbline.failures import failures, tell
+from plumbline.leftovers import comment, stop_leftovers
 from plumbline.provenance import code_hash, text_hash
 from plumbline.registry import PAIRED, PICTURES
 
@@ -33,9 +36,33 @@ try:
 except PlumblineError as error:
     raise WorkflowError(str(error)) from None
 
+# A job found these to be damaged; they are missing from now on, and so are made anew.
+if workflow.is_main_process:
+    for damaged in set_aside_noted():
+        print(f"plumbline: '{damaged}' is damaged: set aside as '{damaged}{ASIDE}' and made anew.", file=sys.stderr)
+
 ENVIRONMENT = "../envs/plumbline.yaml"
 CELL = "{dataset}/{variant}/{model}/{seeds}"
 FORMATS = ["svg", "pdf", "png"]
+
+
+def stop_what_was_left():
+    """Before the first job: stop what an earlier run of the same jobs left behind when it was killed."""
+    jobs = {comment(job.rule.name, job.wildcards) for job in workflow.dag.needrun_jobs()}
+    try:
+        told = stop_leftovers(Path.cwd(), jobs)
+    except PlumblineError as error:
+        raise WorkflowError(str(error)) from None
+    if told:
+        print(f"plumbline: {told}", file=sys.stderr)
+
+
+def tell_failures(logs):
+    """At the end of a run in which jobs failed: which, and why. The run's log may be several files."""
+    files = [logs] if isinstance(logs, str) else logs
+    told = "".join(Path(file).read_text(encoding="utf-8", errors="replace") for file in files)
+    if failed := failures(told, Path.cwd()):
+        print(f"\n{tell(failed)}\n", file=sys.stderr)
 
 
 def one_of(names):

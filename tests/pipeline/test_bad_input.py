@@ -88,4 +88,4 @@ def test_corrupted_artefact(fresh):
     assert done.returncode == 0, done.stdout
     for path in fresh.glob("results/data/*/plain/instances.parquet"):
         path.write_bytes(path.read_bytes()[:200])
-    refused(fresh, "is damaged and cannot be read as Parquet. Delete it and run again")
+    refused(fresh, "is damaged and cannot be read as Parquet. Run again, and it is set aside and made anew")

@@ -1,14 +1,18 @@
-"""The command `plumbline`: what a study would run, what is registered, and the generated files."""
+"""The command `plumbline`: what a study runs and costs, what is registered, damaged files, generated files."""
 
 import argparse
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from plumbline.config.reference import generated
 from plumbline.config.runs import list_runs
 from plumbline.config.study import read_config, resolve, with_plugins_located
+from plumbline.damage import set_aside
 from plumbline.errors import PlumblineError
 from plumbline.registry import KINDS, Registry
+from plumbline.verify import damaged
 
 
 def show_runs(config: Path) -> None:
@@ -39,6 +43,37 @@ def show_registered(kind: str, plugins: list[Path]) -> None:
         print(f"{declaration.name:22} {declaration.summary}{f'  [{equation}]' if equation else ''}")
 
 
+def show_plans(given: argparse.Namespace) -> None:
+    """Print what studies will take, one after the other, and their sum if there are several."""
+    # Only here: no other command needs them.
+    from plumbline.gpus import installed, visible
+    from plumbline.planning.plan import Machine, plan_study
+    from plumbline.planning.show import as_json, text, together
+    from plumbline.store import write_json
+
+    gpus = len(visible(os.environ, installed())) if given.gpus is None else given.gpus
+    machine = Machine(gpus, given.cores)
+    plans = []
+    for config in given.configfile or [None]:
+        plans.append(plan_study(config, machine, given.directory, given.timings, given.all))
+        print(text(plans[-1]), end="\n\n" if len(plans) < len(given.configfile) else "\n")
+    if len(plans) > 1:
+        print(f"\n{together(plans)}")
+    if given.json:
+        write_json(given.json, [as_json(plan) for plan in plans])
+
+
+def _counted(least: int) -> Callable[[str], int]:
+    """A whole number of at least so much, as an option's value."""
+
+    def counted(text: str) -> int:
+        if not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of {least} or more")
+        return int(text)
+
+    return counted
+
+
 def generate(project: Path, check: bool) -> int:
     """Write the generated files, or with `check` only say which of them are out of date."""
     stale = [(path, text) for path, text in generated(project).items() if not path.exists() or path.read_text() != text]
@@ -50,6 +85,20 @@ def generate(project: Path, check: bool) -> int:
     return int(check and bool(stale))
 
 
+def verify(results: Path, only_list: bool) -> int:
+    """Name the damaged files of a study and set them aside."""
+    if not results.is_dir():
+        raise PlumblineError(f"There is no folder '{results}': name the results of a study.")
+    found = list(damaged(results))
+    for path in found:
+        print(f"'{path}' is damaged{'' if only_list else f': set aside as {set_aside(path).name!r}'}.")
+    if not found:
+        print(f"All tables, tensors and records of '{results}' are whole.")
+    else:
+        print("Delete them, or run this without --list." if only_list else "Run again, and Snakemake makes them anew.")
+    return int(bool(found))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(prog="plumbline", description=__doc__)
@@ -59,17 +108,34 @@ def main(arguments: list[str] | None = None) -> int:
     listing = commands.add_parser("list", help="list what is registered")
     listing.add_argument("kind", choices=[f"{kind}s" for kind in KINDS])
     listing.add_argument("--plugin", type=Path, action="append", default=[])
+    planning = commands.add_parser("plan", help="say what a study will take: jobs, start-up, hours")
+    planning.add_argument("--configfile", type=Path, nargs="+", default=[], help="studies, each planned by itself")
+    planning.add_argument("--gpus", type=_counted(0), help="GPUs to plan for; by default those of this machine")
+    planning.add_argument("--cores", type=_counted(1), default=os.cpu_count() or 1, help="cores to plan for")
+    planning.add_argument(
+        "--timings", type=Path, nargs="+", default=[], help="timings.parquet, or results, of other runs"
+    )
+    planning.add_argument("--directory", type=Path, default=Path(), help="the working folder, as Snakemake's")
+    planning.add_argument("--all", action="store_true", help="count what is done already, too")
+    planning.add_argument("--json", type=Path, help="also write the plans to this file")
     generating = commands.add_parser(
         "generate", help="write the schema, the reference page and the comments of configs"
     )
     generating.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     generating.add_argument("--project", type=Path, default=Path())
+    verifying = commands.add_parser("verify", help="find files of a study that were cut off, and set them aside")
+    verifying.add_argument("results", type=Path, nargs="?", default=Path("results"))
+    verifying.add_argument("--list", action="store_true", help="name them only")
     given = parser.parse_args(arguments)
     try:
         if given.command == "runs":
             show_runs(given.config)
         elif given.command == "list":
             show_registered(given.kind.removesuffix("s"), given.plugin)
+        elif given.command == "verify":
+            return verify(given.results, given.list)
+        elif given.command == "plan":
+            show_plans(given)
         else:
             return generate(given.project, given.check)
     except PlumblineError as error:

@@ -1,11 +1,20 @@
-"""The one exception that is meant for people."""
+"""The exceptions that are meant for people."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class PlumblineError(Exception):
     """A sentence for the person who caused it: what was asked, what is wrong, what to do."""
+
+
+class DamagedError(PlumblineError):
+    """A file that a run has written and that cannot be read; a job sets it aside, and the next run makes it anew."""
+
+    def __init__(self, path: str | Path, wrong: str) -> None:
+        super().__init__(f"'{path}' {wrong}. Delete it and run again; Snakemake makes it anew.")
+        self.path, self.wrong = Path(path), wrong
 
 
 def nearest(word: str, candidates: Iterable[str]) -> str:

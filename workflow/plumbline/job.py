@@ -5,16 +5,18 @@ import re
 import resource
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import plumbline
-from plumbline.errors import PlumblineError
+from plumbline.damage import note
+from plumbline.errors import DamagedError, PlumblineError
 from plumbline.store import write_json
 
 PACKAGES = ["torch", "numpy", "pandas", "scipy", "pyarrow", "spacy", "captum", "transformers", "snakemake"]
@@ -134,22 +136,39 @@ def _sentence(message: Warning | str, *details: Any, usual: Any = warnings.forma
     return f"{told}\n" if told.startswith("plumbline:") else usual(message, *details)
 
 
+def _told(error: Exception, inputs: Sequence[str]) -> str | None:
+    """The sentence of an error that a person can cure. A damaged input is noted, so that the next run makes it anew."""
+    if isinstance(error, DamagedError) and str(error.path) in inputs:
+        note(error.path)
+        return f"'{error.path}' {error.wrong}. Run again, and it is set aside and made anew."
+    if isinstance(error, PlumblineError):
+        return str(error)
+    # Libraries wrap what the system says, each in its own way.
+    causes = f"{error} {error.__cause__} {error.__context__}"
+    if any(full in causes for full in ("No space left on device", "os error 28", "Disk quota exceeded")):
+        return (
+            "The disk is full: there is no room for what this job writes. Free some and run again; nothing is "
+            "half-written, and what is finished stays."
+        )
+    return None
+
+
 @contextmanager
 def job(snakemake: Any) -> Iterator[Job]:
     """Run a script's body. A fault of the input ends in one sentence, on the terminal and in the log."""
     log = Path(snakemake.log[0]) if snakemake.log else None
+    if log:
+        log.unlink(missing_ok=True)  # What an earlier attempt said is not about this one.
+    inputs = [str(file) for file in snakemake.input]
     warnings.formatwarning = _sentence  # type: ignore[assignment]
     try:
         yield Job(snakemake)
-    except PlumblineError as error:
-        message = f"plumbline: {error}"
-        if log:
-            log.write_text(message + "\n", encoding="utf-8")
-        print(f"\n{message}\n", file=sys.stderr)
+    except Exception as error:
+        told = _told(error, inputs)
+        with suppress(OSError):  # There may be no room for it.
+            if log:
+                log.write_text(f"plumbline: {told}\n" if told else traceback.format_exc(), encoding="utf-8")
+        if told is None:
+            raise
+        print(f"\nplumbline: {told}\n", file=sys.stderr)
         sys.exit(1)
-    except Exception:
-        if log:
-            import traceback
-
-            log.write_text(traceback.format_exc(), encoding="utf-8")
-        raise

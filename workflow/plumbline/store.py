@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.errors import PlumblineError
+from plumbline.errors import DamagedError, PlumblineError
 
 if TYPE_CHECKING:
     import torch
@@ -26,7 +26,6 @@ NUMBERS = pa.list_(pa.float32())
 FLAGS = pa.list_(pa.bool_())
 GROUPS = pa.list_(pa.int8())
 WORD = pa.dictionary(pa.int32(), pa.string())
-AGAIN = "Delete it and run again; Snakemake makes it anew."
 
 
 @dataclass(frozen=True)
@@ -581,7 +580,7 @@ def _read_parquet(path: str | Path, columns: list[str] | None) -> pa.Table:
     except FileNotFoundError as error:
         raise PlumblineError(f"The table '{path}' does not exist.") from error
     except (pa.ArrowException, OSError) as error:
-        raise PlumblineError(f"'{path}' is damaged and cannot be read as Parquet. {AGAIN}") from error
+        raise DamagedError(path, "is damaged and cannot be read as Parquet") from error
 
 
 def read_table(path: str | Path, name: str, columns: list[str] | None = None) -> pa.Table:
@@ -591,12 +590,10 @@ def read_table(path: str | Path, name: str, columns: list[str] | None = None) ->
     stamp = table.schema.metadata or {}
     kind, version = stamp.get(b"plumbline.artefact", b"?").decode(), stamp.get(b"plumbline.version", b"?").decode()
     if kind != name or version != str(artefact.version):
-        raise PlumblineError(
-            f"'{path}' holds '{kind}' version {version}, not '{name}' version {artefact.version}. {AGAIN}"
-        )
+        raise DamagedError(path, f"holds '{kind}' version {version}, not '{name}' version {artefact.version}")
     wanted = [field for field in artefact.schema if columns is None or field.name in columns]
     if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in wanted]:
-        raise PlumblineError(f"'{path}' does not have the columns of '{name}' version {artefact.version}. {AGAIN}")
+        raise DamagedError(path, f"does not have the columns of '{name}' version {artefact.version}")
     return table
 
 
@@ -637,9 +634,7 @@ def _tensors(path: str | Path) -> Iterator[Any]:
     except FileNotFoundError as error:
         raise PlumblineError(f"The file '{path}' does not exist.") from error
     except (SafetensorError, OSError) as error:
-        raise PlumblineError(
-            f"'{path}' is damaged and cannot be read as safetensors. Delete it and run again."
-        ) from error
+        raise DamagedError(path, "is damaged and cannot be read as safetensors") from error
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -658,4 +653,4 @@ def read_json(path: str | Path) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise PlumblineError(f"'{path}' is damaged and cannot be read as JSON. Delete it and run again.") from error
+        raise DamagedError(path, "is damaged and cannot be read as JSON") from error

@@ -1,0 +1,69 @@
+"""Jobs that a run left behind when it was killed. They would write the same files as the next run, which stops them."""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+import psutil
+
+from plumbline.errors import PlumblineError
+
+PATIENCE, POLL_SECONDS = 120, 0.5
+
+
+def comment(rule: str, wildcards: Collection[str]) -> str:
+    """What a job that Snakemake submits to SLURM is labelled with."""
+    keys = "_".join(wildcards).replace("/", "_")
+    return f"rule_{rule}_wildcards_{keys}" if keys else f"rule_{rule}"
+
+
+def queued(folder: Path, comments: Collection[str]) -> list[str]:
+    """This user's SLURM jobs of a working folder that do what jobs with these labels are to do."""
+    if not shutil.which("squeue"):
+        return []
+    asked = ["squeue", "--me", "--noheader", "--format=%i|%Z|%k"]
+    told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    jobs = [line.split("|", 2) for line in told.splitlines() if line.count("|") >= 2]
+    return [job for job, place, label in jobs if Path(place) == folder and label in comments]
+
+
+def running(folder: Path) -> list[psutil.Process]:
+    """This machine's processes that run a script of Snakemake's in a working folder and whose Snakemake is gone."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if any(word.startswith(f"{folder}/.snakemake/scripts/") for word in words):
+            try:
+                above = [word for parent in process.parents() for word in parent.cmdline()]
+            except psutil.Error:  # It ended, or its parent did, while it was looked at.
+                continue
+            if not any(Path(word).name == "snakemake" for word in above):
+                found.append(process)
+    return found
+
+
+def stop_leftovers(folder: Path, comments: Collection[str], patience: float = PATIENCE) -> str:
+    """Stop what an earlier run left behind, wait until it is gone, and say what it was; nothing if there is nothing."""
+    jobs, processes = queued(folder, comments), running(folder)
+    if not jobs and not processes:
+        return ""
+    if jobs:
+        subprocess.run(["scancel", *jobs], check=False)
+    for process in processes:
+        process.kill()
+    left = [*(f"SLURM job {job}" for job in jobs), *(f"process {process.pid}" for process in processes)]
+    end = time.monotonic() + patience
+    while queued(folder, comments) or running(folder):
+        if time.monotonic() > end:
+            raise PlumblineError(
+                f"{_listed(left)} of an earlier run would write the same files and could not be stopped within "
+                f"{patience:.0f} seconds; stop it and run again."
+            )
+        time.sleep(POLL_SECONDS)
+    return f"{_listed(left)}, left behind by a run that was killed, would have written the same files and was stopped."
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
