@@ -13,7 +13,8 @@ for name, measures, models in ATTRIBUTION:
             masks=own_masks,
         output:
             importances=[
-                kept(f"results/attributions/{CELL}/{measure}.parquet", name == MASKING) for measure in measures
+                kept(f"results/attributions/{CELL}/{measure}.parquet", name != MASKING or STUDY.compute.keep_retrained)
+                for measure in measures
             ],
             manifests=[f"results/attributions/{CELL}/{measure}.json" for measure in measures],
         log:

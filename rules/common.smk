@@ -448,9 +448,9 @@ def unmasked():
     ]
 
 
-def kept(path, retrained):
-    """An output that stays, unless it is of models trained anew and the study would rather have the room."""
-    return temp(path) if retrained and not STUDY.compute.keep_retrained else path
+def kept(path, wanted=STUDY.compute.keep_retrained):
+    """An output that stays, unless the study would rather have the room; by default one of models trained anew."""
+    return path if wanted else temp(path)
 
 
 def curve_points():

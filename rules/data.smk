@@ -67,7 +67,7 @@ rule manipulate:
         vocabulary="results/data/{dataset}/vocabulary.parquet",
         summary="results/data/{dataset}/dataset.json",
     output:
-        instances="results/data/{dataset}/{variant}/instances.parquet",
+        instances=kept("results/data/{dataset}/{variant}/instances.parquet", STUDY.compute.keep_variants),
         summary="results/data/{dataset}/{variant}/dataset.json",
         manifest="results/data/{dataset}/{variant}/manifest.json",
     log:

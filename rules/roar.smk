@@ -12,7 +12,7 @@ use rule train as retrain with:
         masks=masks_below,
     output:
         masks=f"results/models/{CELL}/masks.parquet",
-        weights=kept(f"results/models/{CELL}/weights.safetensors", True),
+        weights=kept(f"results/models/{CELL}/weights.safetensors"),
         history=f"results/models/{CELL}/history.parquet",
         predictions=f"results/models/{CELL}/predictions.parquet",
         manifest=f"results/models/{CELL}/manifest.json",

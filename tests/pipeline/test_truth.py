@@ -157,3 +157,17 @@ def test_a_changed_probability_makes_what_rests_on_it_anew(finished):
         write_config(finished, CONFIG)
     assert {"manipulate", "train", "attribute", "score", "summarise"} <= jobs | {"attribute"}
     assert not jobs & {"prepare", "embed", "cut_into_pieces", "trace", "attribute:grad-cam"}, "other variants stay"
+
+
+def test_variants_go_once_nothing_needs_them(finished, tmp_path):
+    study = shutil.copytree(finished, tmp_path / "study", symlinks=True)
+    write_config(study, {**CONFIG, "compute": {"keep_variants": False}})
+    scores = study / "results/scores/ground_truth/textures/watermark/resnet-small/0-1.parquet"
+    before = scores.read_bytes()
+    scores.unlink()
+    done = run_snakemake(study, str(scores.relative_to(study)), "--cores", "2")
+    assert done.returncode == 0, done.stdout
+    assert scores.read_bytes() == before
+    assert not (study / "results/data/textures/watermark/instances.parquet").exists()
+    assert (study / "results/data/textures/watermark/dataset.json").exists()
+    assert (study / "results/data/textures/noise-probability0.5-r1/instances.parquet").exists()

@@ -141,6 +141,11 @@ class Compute(Recipe):
         description="Whether the weights and importances of models that `roar` trains anew stay. Without, they go once "
         "nothing needs them, which takes far less disk; a level that is added later then trains the one below again.",
     )
+    keep_variants: bool = Field(
+        True,
+        description="Whether the texts and pictures of manipulated variants stay. Without, they go once nothing needs "
+        "them and are made again if something does; 300 variants of pictures of 224 x 224 take some 60 GB.",
+    )
     slots_per_gpu: int = Field(
         1, ge=1, description="Jobs that may share a GPU. With 4 and one GPU, ask for `--resources gpu=4`."
     )
