@@ -104,7 +104,7 @@ def test_the_main_process_is_killed_and_its_job_goes_on(study, undisturbed):
     assert run_snakemake(study, "--unlock").returncode == 0
     again = run_snakemake(study, *ALL)
     assert again.returncode == 0, again.stdout
-    assert f"process {job.pid}, left behind by a run that was killed, would have written the same files" in again.stdout
+    assert f"plumbline: stopped process {job.pid}, left behind by a run that was killed" in again.stdout
     assert not job.is_running()
     assert_same_tables(study, undisturbed)
 

@@ -61,7 +61,7 @@ def test_jobs_of_this_folder_that_are_to_run_again_are_cancelled_and_no_others(s
     scheduler.write_text("".join(f"{job}|{place}|{label}\n" for job, place, label in jobs))
     assert queued(tmp_path, {"rule_a"}) == ["1"]
     told = stop_leftovers(tmp_path, {"rule_a"})
-    assert told.startswith("SLURM job 1, left behind by a run that was killed, ")
+    assert told.startswith("stopped SLURM job 1, left behind by a run that was killed: ")
     assert [line[0] for line in scheduler.read_text().splitlines()] == ["2", "3", "4"]
     assert stop_leftovers(tmp_path, {"rule_a"}) == ""
 
@@ -79,7 +79,7 @@ def test_a_process_whose_snakemake_is_gone_is_stopped(tmp_path):
     try:
         assert [process.pid for process in running(tmp_path)] == [job.pid]
         assert running(tmp_path / "other") == []
-        assert stop_leftovers(tmp_path, set()).startswith(f"process {job.pid}, left behind")
+        assert stop_leftovers(tmp_path, set()).startswith(f"stopped process {job.pid}, left behind")
         assert job.wait(10)
     finally:
         job.kill()

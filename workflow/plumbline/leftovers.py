@@ -62,7 +62,7 @@ def stop_leftovers(folder: Path, comments: Collection[str], patience: float = PA
                 f"{patience:.0f} seconds; stop it and run again."
             )
         time.sleep(POLL_SECONDS)
-    return f"{_listed(left)}, left behind by a run that was killed, would have written the same files and was stopped."
+    return f"stopped {_listed(left)}, left behind by a run that was killed: it would have written the same files."
 
 
 def _listed(names: list[str]) -> str:
