@@ -6,7 +6,7 @@ BIN    := $(abspath $(VENV))/bin
 READY  := $(VENV)/.ready
 LOCK   := envs/requirements.lock
 
-.PHONY: run test unit pipeline studies realdata browser gpu lint bench generate clean help
+.PHONY: run test unit pipeline studies realdata browser gpu test-slurm lint bench generate clean help
 
 run: $(READY)
 	PATH="$(BIN):$$PATH" snakemake --cores $(CORES) all
@@ -31,6 +31,9 @@ browser: $(READY)
 
 gpu: $(READY)
 	PATH="$(BIN):$$PATH" python -m pytest -m gpu
+
+test-slurm: $(READY)
+	PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1 python -m pytest -m slurm tests/slurm
 
 lint: $(READY)
 	$(BIN)/ruff check .

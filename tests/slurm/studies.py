@@ -1,0 +1,186 @@
+"""A tiny study, runs of it through SLURM in the background, and what SLURM says of their jobs."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import yaml
+
+from plumbline.store import read_stamped
+
+from ..pipeline.conftest import CONFIG, copy_project, write_config
+
+STUDY = {
+    **CONFIG,
+    "plugins": ["plugin.py"],
+    "datasets": {"mock-2": CONFIG["datasets"]["mock-2"]},
+    "models": {"average-tanh": CONFIG["models"]["average-tanh"]},
+    "adversaries": {},
+    "measures": {
+        "attention": {}, "gradient": {}, "held": {}, "held-too": {"kind": "held", "mark": "held-too"}, "hungry": {},
+    },
+    "protocols": {"agreement": {"statistics": ["kendall"]}, "permutation": {"permutations": 5}},
+}  # fmt: skip
+MARKS = ["held", "held-too"]
+# What a study of faults makes anew: five jobs that explain and three that compare, in three steps.
+DISTURBED = ["results/attributions", "results/scores/agreement", "results/tables/agreement.parquet"]
+
+
+def new_study(folder: Path) -> Path:
+    """The study before any run, whose measures hold nothing up."""
+    copy_project(folder)
+    shutil.copy2(Path(__file__).with_name("plugin.py"), folder / "plugin.py")
+    write_config(folder, STUDY)
+    for mark in MARKS:
+        (folder / mark).touch()
+    return folder
+
+
+def half_done(finished: Path, folder: Path, *held: str) -> Path:
+    """A copy of a finished study that has its models but no importances; the named measures hold up their first job."""
+    shutil.copytree(finished, folder, symlinks=True)
+    for path in DISTURBED:
+        shutil.rmtree(folder / path) if (folder / path).is_dir() else (folder / path).unlink()
+    for mark in held:
+        (folder / mark).unlink()
+    return folder
+
+
+def set_resources(folder: Path, rule: str, **resources: str) -> None:
+    """Change what the profile of a study asks for a rule."""
+    file = folder / "profiles/slurm/config.yaml"
+    profile = yaml.safe_load(file.read_text())
+    profile["set-resources"][rule] = {**profile["set-resources"][rule], **resources}
+    file.write_text(yaml.safe_dump(profile))
+
+
+def tables(folder: Path) -> dict[str, pa.Table]:
+    """All Parquet files of a study's importances, scores and tables, but the timings."""
+    found = [
+        path for part in ("attributions", "scores", "tables") for path in (folder / "results" / part).rglob("*.parquet")
+    ]
+    return {str(path.relative_to(folder)): read_stamped(path)[1] for path in found if path.stem != "timings"}
+
+
+def wait_for(what: str, happened: Callable[[], object], seconds: float = 120):
+    """Wait until something has happened, and return it."""
+    end = time.monotonic() + seconds
+    while not (found := happened()):
+        assert time.monotonic() < end, f"waited {seconds:.0f} s for {what} in vain"
+        time.sleep(0.5)
+    return found
+
+
+@dataclass(frozen=True)
+class Job:
+    """What SLURM's accounting tells of one attempt at a job; memory in MiB, time in minutes."""
+
+    id: str
+    rule: str
+    keys: str
+    state: str
+    partition: str
+    node: str
+    memory: int
+    minutes: int
+    gpus: int
+
+
+@dataclass
+class Run:
+    """A run of Snakemake through SLURM, in the background."""
+
+    folder: Path
+    process: subprocess.Popen
+
+    def said(self) -> str:
+        return (self.folder / "run.txt").read_text()
+
+    @property
+    def name(self) -> str:
+        """The name of all its jobs."""
+        found = wait_for(
+            "the run's name", lambda: re.search(r"SLURM run ID: (\S+)", self.said()) or self.process.poll()
+        )
+        assert isinstance(found, re.Match), self.said()
+        return found[1]
+
+    def running(self, rule: str, keys: str = "") -> str:
+        """Wait until a job of a rule runs, whose wildcards end so, and return its id."""
+        asked = ["squeue", "--noheader", "--name", self.name, "--states=running", "--format=%i %k"]
+
+        def found() -> str | None:
+            told = subprocess.run(asked, text=True, capture_output=True, check=True).stdout
+            jobs = [line.split(maxsplit=1) for line in told.splitlines()]
+            return next((job for job, about in jobs if _parts(about)[0] == rule and about.endswith(keys)), None)
+
+        return wait_for(f"a running job of {rule}", found)
+
+    def log(self, job: str) -> str:
+        """What SLURM kept of a job that failed."""
+        return next((self.folder / ".snakemake/slurm_logs").rglob(f"{job}.log")).read_text()
+
+    def end(self, seconds: float = 400) -> str:
+        """Wait until it has done all that was asked, and return what it said."""
+        assert self.process.wait(seconds) == 0, self.said()
+        return self.said()
+
+    def jobs(self) -> list[Job]:
+        """All attempts at its jobs, once the accounting has them with their ends."""
+
+        def found() -> list[Job]:
+            told = [_job(line) for line in _sacct(self.name)]
+            return told if told and all(job.state not in ("PENDING", "RUNNING") for job in told) else []
+
+        return wait_for("the accounting", found)
+
+
+def submit(folder: Path, *targets: str, jobs: int = 4) -> Run:
+    """Start a study through the profile for SLURM; only jobs are asked after more often than there."""
+    command = [sys.executable, "-m", "snakemake", *targets, "--workflow-profile", "profiles/slurm", "--jobs", str(jobs)]
+    command += ["--slurm-init-seconds-before-status-checks", "10"]
+    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PLUMBLINE_DATA")}
+    with (folder / "run.txt").open("w") as out:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    return Run(folder, process)
+
+
+def _sacct(name: str) -> list[str]:
+    fields = "JobIDRaw,Comment,State,Partition,NodeList,ReqMem,TimelimitRaw,ReqTRES"
+    asked = [
+        "sacct",
+        "--name",
+        name,
+        "--allocations",
+        "--duplicates",
+        "--starttime=now-1days",
+        "--noheader",
+        "--parsable2",
+    ]
+    return subprocess.run(
+        [*asked, f"--format={fields}"], text=True, capture_output=True, check=True
+    ).stdout.splitlines()
+
+
+def _parts(comment: str) -> tuple[str, str]:
+    """Rule and wildcards, by the label that the plug-in for SLURM gives a job."""
+    rule, _, keys = comment.removeprefix("rule_").partition("_wildcards_")
+    return rule, keys
+
+
+def _job(line: str) -> Job:
+    job, comment, state, partition, node, memory, minutes, asked = line.split("|")
+    gpus = re.search(r"gres/gpu=(\d+)", asked)
+    return Job(
+        job, *_parts(comment), state.split()[0], partition, node, int(memory.rstrip("M")), int(minutes),
+        int(gpus[1]) if gpus else 0,
+    )  # fmt: skip

@@ -1,0 +1,93 @@
+"""The jobs of a study and what they wait for, as Snakemake itself counts them."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.errors import PlumblineError
+
+LOGGER = Path(__file__).parent / "logger"
+# Rules that do nothing but name targets.
+TARGETS = ("all", "tables", "figures")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job. `gpus` and `threads` are what it asks for, `after` the numbers of the jobs that it waits for."""
+
+    rule: str
+    wildcards: dict[str, str]
+    threads: int
+    gpus: int
+    inputs: int
+    outputs: list[str]
+    after: list[int]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Snakemake's answer: the jobs, and the seconds that it took to find them."""
+
+    jobs: list[Job]
+    seconds: float
+
+
+def connected(told: Sequence[dict[str, Any]]) -> list[Job]:
+    """Jobs that wait for those that make their inputs; targets are left out."""
+    real = [job for job in told if job["rule"] not in TARGETS]
+    maker = {path: number for number, job in enumerate(real) for path in job["outputs"]}
+    return [
+        Job(
+            job["rule"],
+            job["wildcards"],
+            job["threads"],
+            job["gpus"],
+            len(job["inputs"]),
+            job["outputs"],
+            sorted({maker[path] for path in job["inputs"] if path in maker} - {number}),
+        )
+        for number, job in enumerate(real)
+    ]
+
+
+def _sentence(told: str, study: str) -> str:
+    """What Snakemake said of its refusal, as one sentence: the line after the name of its exception."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    at = next((n for n, line in enumerate(lines) if "Error" in line.split(" ")[0] or "Exception" in line), None)
+    if at is None:
+        return f"Snakemake could not plan {study}: {lines[-1] if lines else 'it said nothing'}"
+    said = lines[at + 1] if lines[at].endswith(":") and at + 1 < len(lines) else lines[at].partition(": ")[2]
+    return said or lines[at]
+
+
+def ask_snakemake(config: Path | None, directory: Path, everything: bool) -> Asked:
+    """The jobs that a dry run of the study finds: those that are left, or with `everything` all."""
+    if not Path("Snakefile").exists():
+        raise PlumblineError("There is no Snakefile in this folder; run `plumbline plan` in the project's folder.")
+    with tempfile.TemporaryDirectory() as folder:
+        lines = Path(folder, "jobs")
+        environment = os.environ | {
+            "PLUMBLINE_PLAN": str(lines),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(LOGGER), os.environ.get("PYTHONPATH")])),
+        }
+        command = [sys.executable, "-m", "snakemake", "all", "--dry-run", "--cores", "1", "--nolock"]
+        command += ["--logger", "plumbline", "--quiet", "rules", "progress", "host", "reason"]
+        command += ["--directory", str(directory)]
+        command += ["--forceall"] if everything else []
+        command += ["--configfile", str(config)] if config else []
+        start = time.monotonic()
+        done = subprocess.run(
+            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        )
+        seconds = time.monotonic() - start
+        if done.returncode:
+            raise PlumblineError(_sentence(done.stdout, f"'{config}'" if config else "the default study"))
+        told = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
+    return Asked(connected(told), seconds)
