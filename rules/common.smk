@@ -19,6 +19,7 @@ from plumbline.damage import ASIDE, set_aside_noted
 from plumbline.errors import PlumblineError
 from plumbline.failures import failures, tell
 from plumbline.leftovers import comment, stop_leftovers
+from plumbline.planning.absent import absent_files
 from plumbline.provenance import code_hash, text_hash
 from plumbline.registry import PAIRED, PICTURES
 
@@ -26,18 +27,23 @@ from plumbline.registry import PAIRED, PICTURES
 PLACES = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
 config.update(with_plugins_located(config, PLACES))
 
+PLANNING = "PLUMBLINE_PLAN" in os.environ
+
 try:
     RESOLVED = resolve(config)
     RUNS = list_runs(RESOLVED)
     STUDY = RESOLVED.study
     RAW = Path(os.environ.get("PLUMBLINE_DATA") or located(STUDY.raw, PLACES))
-    check_raw(RESOLVED, RAW)
+    # A plan may be made before the files are there: those that a person has yet to bring are then a job's outputs.
+    BROUGHT = absent_files(RESOLVED, RAW) if PLANNING else []
+    if not PLANNING:
+        check_raw(RESOLVED, RAW)
     DOWNLOADS = downloads(RESOLVED, RAW)
 except PlumblineError as error:
     raise WorkflowError(str(error)) from None
 
 # A job found these to be damaged; they are missing from now on, and so are made anew.
-if workflow.is_main_process:
+if workflow.is_main_process and not PLANNING:
     for damaged in set_aside_noted():
         print(f"plumbline: '{damaged}' is damaged: set aside as '{damaged}{ASIDE}' and made anew.", file=sys.stderr)
 

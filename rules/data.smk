@@ -30,6 +30,14 @@ for archive, absent in DOWNLOADS:
             "../workflow/scripts/download.py"
 
 
+# Only in a plan: what a person has yet to bring.
+if BROUGHT:
+
+    rule bring:
+        output:
+            BROUGHT,
+
+
 rule prepare:
     input:
         raw=lambda wildcards: raw_files(RESOLVED, wildcards.dataset, RAW),

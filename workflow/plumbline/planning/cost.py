@@ -154,15 +154,12 @@ def _relatives(work: Work) -> list[tuple[Callable[[Measured], bool], Basis]]:
 
 
 def _nearest(work: Work, found: Sequence[Measured]) -> list[Measured]:
-    """Of relatives on several datasets, those on the one whose texts are most nearly as long."""
-
-    def away(one: Measured) -> float:
-        return abs(math.log(one.length / work.length)) if one.length and work.length else 0.0
-
-    if not found:
-        return []
-    best = min(map(away, found))
-    return [one for one in found if away(one) <= best + 1e-9]
+    """Of relatives on several datasets, those on the one whose texts are most nearly as long; all if nobody knows."""
+    known = [one for one in found if one.length]
+    if not work.length or not known:
+        return list(found)
+    away = [abs(math.log(one.length / work.length)) for one in known]
+    return [one for one, distance in zip(known, away, strict=True) if distance <= min(away) + 1e-9]
 
 
 @cache

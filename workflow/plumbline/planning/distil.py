@@ -22,7 +22,7 @@ from statistics import fmean, median
 from typing import TextIO
 
 from plumbline.planning.measured import AROUND, Measured, manifests, read_timings
-from plumbline.planning.work import work_of
+from plumbline.planning.work import HEAVY, work_of
 from plumbline.registry import PACKAGE
 from plumbline.store import read_json
 
@@ -83,7 +83,8 @@ def spans_of(results: Path) -> list[tuple[float, float]]:
 def alone(paths: Sequence[Path]) -> Iterator[Measured]:
     """What the work of runs would have cost with the GPU to itself."""
     for path, share in zip(paths, gpu_shares([spans_of(path) for path in paths]), strict=True):
-        for one in read_timings(path):
+        # Work on texts of unknown length stands for no other.
+        for one in (one for one in read_timings(path) if one.length or one.work not in HEAVY):
             yield replace(one, seconds=one.seconds * share) if one.device == "cuda" else one
 
 

@@ -100,7 +100,7 @@ def planned(name: str, jobs: Sequence[Job], works: Works, costs: Costs, machine:
     for job in jobs:
         device = "cuda" if machine.gpus and job.gpus else "cpu"
         cost = Cost(0.0, 0.0, "measured") if untimed(job.rule) else costs.job(works.of(job), device)
-        rule = unnumbered(job.rule)
+        rule = "download" if job.rule.startswith("download_") else unnumbered(job.rule)
         kinds.setdefault(rule, Kind(rule)).add(cost)
         whole = cost.startup + cost.seconds
         spent[device] += whole
@@ -117,7 +117,7 @@ def planned(name: str, jobs: Sequence[Job], works: Works, costs: Costs, machine:
         max(ends, default=0.0),
         [unnumbered(jobs[number].rule) for number in chain],
         sum(tasks[number].seconds for number in chain),
-        sorted({unnumbered(job.rule) for job in jobs if untimed(job.rule)}),
+        sorted(rule for rule in kinds if untimed(rule)),
     )
 
 
