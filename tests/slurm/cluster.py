@@ -243,10 +243,9 @@ def _configure(folder: Path) -> None:
         f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port}{' Gres=gpu:2' * (node in gpus)}"
         for node, port in zip(NODES, ports, strict=True)
     ]
-    slurm += [
-        "PartitionName=cpu Nodes=n1,n2 Default=YES MaxTime=12:00:00",
-        "PartitionName=gpu Nodes=n3,n4 MaxTime=12:00:00",
-    ]
+    for name in ("cpu", "gpu"):
+        nodes = ",".join(node for node, partition in NODES.items() if partition == name)
+        slurm.append(f"PartitionName={name} Nodes={nodes} MaxTime=12:00:00 Default={'YES' if name == 'cpu' else 'NO'}")
     (folder / "slurm.conf").write_text("\n".join(slurm) + "\n")
     (folder / "gres.conf").write_text(
         "".join(f"NodeName={node} Name=gpu File={folder}/{node}.gpu[0-1]\n" for node in gpus)
@@ -288,7 +287,7 @@ def _wait_for(what: str, happened: Callable[[], bool], seconds: float = 60) -> N
         try:
             if happened():
                 return
-            reason = "it does not"
+            reason = "it is not so"
         except PlumblineError as error:
             reason = str(error)
         if time.monotonic() > end:

@@ -7,7 +7,7 @@ import pytest
 
 from ..pipeline.conftest import run_snakemake
 from .cluster import start, stop, why_not
-from .studies import new_study
+from .studies import STARTED, new_study
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +22,8 @@ def cluster(tmp_path_factory, request) -> Path:
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         print(f"\nThe SLURM cluster came up in {seconds:.1f} s.")
     yield folder
+    for process in STARTED:
+        process.kill()
     stop(folder)
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import yaml
@@ -31,6 +32,9 @@ STUDY = {
 MARKS = ["held", "held-too"]
 # What a study of faults makes anew: five jobs that explain and three that compare, in three steps.
 DISTURBED = ["results/attributions", "results/scores/agreement", "results/tables/agreement.parquet"]
+
+# What is ended with the cluster, if a test failed before it did.
+STARTED: list[subprocess.Popen] = []
 
 
 def new_study(folder: Path) -> Path:
@@ -93,6 +97,15 @@ class Job:
     gpus: int
 
 
+class Queued(NamedTuple):
+    """What SLURM's queue tells of a job; no node while it waits."""
+
+    state: str
+    node: str
+    rule: str
+    keys: str
+
+
 @dataclass
 class Run:
     """A run of Snakemake through SLURM, in the background."""
@@ -112,16 +125,23 @@ class Run:
         assert isinstance(found, re.Match), self.said()
         return found[1]
 
+    def queue(self) -> dict[str, Queued]:
+        """Its jobs in SLURM's queue, by their ids."""
+        asked = ["squeue", "--noheader", "--name", self.name, "--format=%i|%T|%N|%k"]
+        told = subprocess.run(asked, text=True, capture_output=True, check=True).stdout
+        jobs = [line.split("|", 3) for line in told.splitlines()]
+        return {job: Queued(state, node, *_parts(about)) for job, state, node, about in jobs}
+
     def running(self, rule: str, keys: str = "") -> str:
         """Wait until a job of a rule runs, whose wildcards end so, and return its id."""
-        asked = ["squeue", "--noheader", "--name", self.name, "--states=running", "--format=%i %k"]
 
-        def found() -> str | None:
-            told = subprocess.run(asked, text=True, capture_output=True, check=True).stdout
-            jobs = [line.split(maxsplit=1) for line in told.splitlines()]
-            return next((job for job, about in jobs if _parts(about)[0] == rule and about.endswith(keys)), None)
+        def found() -> list[str]:
+            queue = self.queue().items()
+            return [
+                job for job, told in queue if (told.state, told.rule) == ("RUNNING", rule) and told.keys.endswith(keys)
+            ]
 
-        return wait_for(f"a running job of {rule}", found)
+        return wait_for(f"a running job of {rule}", found)[0]
 
     def log(self, job: str) -> str:
         """What SLURM kept of a job that failed."""
@@ -145,12 +165,13 @@ class Run:
 def submit(folder: Path, *targets: str, jobs: int = 4) -> Run:
     """Start a study through the profile for SLURM; only jobs are asked after more often than there."""
     command = [sys.executable, "-m", "snakemake", *targets, "--workflow-profile", "profiles/slurm", "--jobs", str(jobs)]
-    command += ["--slurm-init-seconds-before-status-checks", "10"]
+    command += ["--slurm-init-seconds-before-status-checks", "4"]
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PLUMBLINE_DATA")}
     with (folder / "run.txt").open("w") as out:
         process = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
         )
+    STARTED.append(process)
     return Run(folder, process)
 
 
