@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from data import evaluator, test_texts
+from data import evaluator, spread, test_texts
 from timing import Row, seconds
 from torch import nn
 
@@ -160,9 +160,7 @@ def rows(device: str, prepared: list[Path]) -> Iterator[Row]:
 def _rows(where: str, instances: Instances, device: str) -> Iterator[Row]:
     words = max(VOCABULARY, 1 + max(int(ids.max()) for ids in instances.ids))
     asked = evaluator(MODEL, USEFUL_TOKENS[device], device, words)
-    # Of all lengths, as they are among all texts.
-    order = np.argsort(instances.lengths, kind="stable")
-    places = order[((np.arange(FEW) + 0.5) * len(order) / FEW).astype(int)]
+    places = spread(instances, FEW)
     few = instances.take(places)
     for measure, compared in MEASURES.items():
         ways = {"ours": partial(all_together, asked, instances, places, compared.ours)}

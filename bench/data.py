@@ -85,10 +85,16 @@ def test_texts(prepared: list[Path], count: int, mean: int, most: int | None = N
         yield f"{task.name} ({len(some)} test texts)", some
 
 
-def evaluator(name: str, budget: int, device: str, words: int = WORDS) -> Evaluator:
+def spread(instances: Instances, count: int) -> np.ndarray:
+    """The places of a few instances, whose lengths are spread as those of all are."""
+    order = np.argsort(instances.lengths, kind="stable")
+    return order[((np.arange(count) + 0.5) * len(order) / count).astype(int)]
+
+
+def evaluator(name: str, budget: int, device: str, words: int = WORDS, seed: int = 0) -> Evaluator:
     """A model of the study's size with random weights."""
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     declaration = Registry().get("model", name)
     options = {key: option.default for key, option in declaration.options.items()}
     model = build(declaration.pointer, options, torch.randn(words, DIMENSIONS), 2).requires_grad_(False)
-    return Evaluator(model, 0, budget, device)
+    return Evaluator(model, seed, budget, device)

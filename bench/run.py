@@ -15,6 +15,7 @@ from pathlib import Path
 import adversary
 import attribution
 import counterfactual
+import every
 import flow
 import kendall
 import measures
@@ -31,6 +32,7 @@ GROUPS = {
     "measures": "measures: leave-one-out and gradients, a minute or two",
     "attribution": "attribution: LIME, integrated gradients and DeepLIFT against Captum, five minutes on a CPU",
     "counterfactual": "counterfactual: permuted and adversarial attention, two minutes",
+    "every": "every: each registered measure and protocol, five minutes on a CPU",
     "training": "training: a block of five seeds, a minute or two",
     "adversary": "adversary: nine seeds of adversaries, two minutes",
     "memory": "memory: peaks at two token budgets, a minute",
@@ -47,8 +49,10 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def rows(groups: list[str], devices: list[str], prepared: list[Path], epochs: int) -> Iterator[Row]:
-    """All lines of the table."""
+def rows(
+    groups: list[str], devices: list[str], prepared: list[Path], epochs: int, left_out: list[str]
+) -> Iterator[Row]:
+    """All lines of the table; what could not be measured is named in `left_out`."""
     if "kendall" in groups:
         yield from kendall.rows()
     if "flow" in groups:
@@ -60,6 +64,8 @@ def rows(groups: list[str], devices: list[str], prepared: list[Path], epochs: in
             yield from attribution.rows(device, prepared)
         if "counterfactual" in groups:
             yield from counterfactual.rows(device, prepared)
+        if "every" in groups:
+            yield from every.rows(device, left_out)
         if "training" in groups:
             yield from training.rows(device, prepared, epochs)
         if "adversary" in groups:
@@ -86,9 +92,14 @@ def main() -> None:
     name = torch.cuda.get_device_name() if gpu else "no GPU"
     print(f"{processor()}, {os.cpu_count()} cores, one thread; {name}; torch {torch.__version__}\n")
     print("| what | plain [s] | ours [s] | ratio | |\n|---|---|---|---|---|")
-    for row in rows(arguments.only, devices, arguments.data, arguments.epochs):
+    left_out: list[str] = []
+    for row in rows(arguments.only, devices, arguments.data, arguments.epochs, left_out):
         ratio = row.plain / row.ours
         print(f"| {row.what} | {row.plain:.3f} | {row.ours:.4f} | {ratio:.1f} | {row.note} |", flush=True)
+    if left_out:
+        print()
+        for name in left_out:
+            print(f"- left out: {name}", flush=True)
     if "memory" in arguments.only:
         print()
         for device in devices:

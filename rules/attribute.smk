@@ -25,7 +25,6 @@ for name, measures, models in ATTRIBUTION:
             variant=f"{UNMASKED}|{MASKED}" if name == MASKING else WHOLE,
             model=one_of(models),
             measure=one_of(STUDY.measures if name == MASKING else COSTLY),
-        retries: 1
         conda:
             ENVIRONMENT
         threads: 1

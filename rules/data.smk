@@ -50,7 +50,6 @@ rule prepare:
         "results/logs/prepare/{dataset}.log",
     benchmark:
         "results/benchmarks/prepare/{dataset}.tsv"
-    retries: 1
     conda:
         ENVIRONMENT
     resources:
@@ -84,7 +83,6 @@ rule manipulate:
         "results/benchmarks/manipulate/{dataset}/{variant}.tsv"
     wildcard_constraints:
         variant=one_of(MANIPULATED),
-    retries: 1
     conda:
         ENVIRONMENT
     resources:
@@ -112,7 +110,6 @@ rule embed:
         "results/logs/embed/{dataset}.log",
     benchmark:
         "results/benchmarks/embed/{dataset}.tsv"
-    retries: 1
     conda:
         ENVIRONMENT
     resources:
@@ -137,7 +134,6 @@ rule cut_into_pieces:
         "results/logs/cut_into_pieces/{dataset}/{variant}/{model}.log",
     benchmark:
         "results/benchmarks/cut_into_pieces/{dataset}/{variant}/{model}.tsv"
-    retries: 1
     conda:
         ENVIRONMENT
     resources:

@@ -7,7 +7,6 @@ rule mimic_vectors:
         "results/logs/mimic_vectors.log",
     benchmark:
         "results/benchmarks/mimic_vectors.tsv"
-    retries: 1
     conda:
         ENVIRONMENT
     resources:

@@ -20,7 +20,6 @@ for name, protocols in SCORING.items():
             f"results/benchmarks/score/{{protocol}}/{CELL}.tsv"
         wildcard_constraints:
             protocol=one_of(protocols),
-        retries: 1
         conda:
             ENVIRONMENT
         threads: 1

@@ -19,7 +19,6 @@ rule train:
         f"results/benchmarks/train/{CELL}.tsv"
     wildcard_constraints:
         variant=f"{WHOLE}|{POSITIONS}",
-    retries: 1
     conda:
         ENVIRONMENT
     # One thread: results then are the same to the byte whatever --cores says.
@@ -54,7 +53,6 @@ rule attend:
         f"results/logs/attend/{CELL}.log",
     benchmark:
         f"results/benchmarks/attend/{CELL}.tsv"
-    retries: 1
     conda:
         ENVIRONMENT
     threads: 1

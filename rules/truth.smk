@@ -15,7 +15,6 @@ rule trace:
         f"results/benchmarks/trace/{CELL}.tsv"
     wildcard_constraints:
         variant=one_of(MANIPULATED),
-    retries: 1
     conda:
         ENVIRONMENT
     threads: 1

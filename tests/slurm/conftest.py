@@ -7,7 +7,7 @@ import pytest
 
 from ..pipeline.conftest import run_snakemake
 from .cluster import start, stop, why_not
-from .studies import STARTED, new_study
+from .studies import STARTED, accounted, new_study
 
 
 @pytest.fixture(scope="session")
@@ -18,13 +18,18 @@ def cluster(tmp_path_factory, request) -> Path:
     if not find_spec("snakemake_executor_plugin_slurm"):
         pytest.skip("no SLURM cluster for tests: pip install 'snakemake-executor-plugin-slurm>=2.8'")
     folder = tmp_path_factory.mktemp("cluster")
+    shown = request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled
     seconds = start(folder)
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+    with shown():
         print(f"\nThe SLURM cluster came up in {seconds:.1f} s.")
     yield folder
     for process in STARTED:
         process.kill()
-    stop(folder)
+    try:
+        with shown():
+            print(f"\n{accounted()}")
+    finally:
+        stop(folder)
 
 
 @pytest.fixture(scope="session")

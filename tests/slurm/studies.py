@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ DISTURBED = ["results/attributions", "results/scores/agreement", "results/tables
 
 # What is ended with the cluster, if a test failed before it did.
 STARTED: list[subprocess.Popen] = []
+# What the accounting is asked of a run's jobs.
+FIELDS = "JobIDRaw,Comment,State,Partition,NodeList,ReqMem,TimelimitRaw,ReqTRES"
 
 
 def new_study(folder: Path) -> Path:
@@ -156,7 +159,7 @@ class Run:
         """All attempts at its jobs, once the accounting has them with their ends."""
 
         def found() -> list[Job]:
-            told = [_job(line) for line in _sacct(self.name)]
+            told = [_job(line) for line in _sacct(FIELDS, "--name", self.name)]
             return told if told and all(job.state not in ("PENDING", "RUNNING") for job in told) else []
 
         return wait_for("the accounting", found)
@@ -175,21 +178,20 @@ def submit(folder: Path, *targets: str, jobs: int = 4) -> Run:
     return Run(folder, process)
 
 
-def _sacct(name: str) -> list[str]:
-    fields = "JobIDRaw,Comment,State,Partition,NodeList,ReqMem,TimelimitRaw,ReqTRES"
-    asked = [
-        "sacct",
-        "--name",
-        name,
-        "--allocations",
-        "--duplicates",
-        "--starttime=now-1days",
-        "--noheader",
-        "--parsable2",
-    ]
-    return subprocess.run(
-        [*asked, f"--format={fields}"], text=True, capture_output=True, check=True
-    ).stdout.splitlines()
+def _sacct(fields: str, *which: str) -> list[str]:
+    asked = ["sacct", "--allocations", "--duplicates", "--starttime=now-1days", "--noheader", "--parsable2"]
+    done = subprocess.run([*asked, f"--format={fields}", *which], text=True, capture_output=True, check=True)
+    return done.stdout.splitlines()
+
+
+def accounted() -> str:
+    """What the accounting has of all jobs: how many there were of each partition, GPU asked for, node and end."""
+    told = Counter()
+    for line in _sacct("Partition,ReqTRES,NodeList,State"):
+        partition, asked, node, state = line.split("|")
+        gpu = re.search(r"gres/gpu=\d+", asked)
+        told[f"{partition:4} {gpu[0] if gpu else 'no GPU':10} {node:3} {state.split()[0]}"] += 1
+    return "\n".join(["What sacct has of all jobs:", *(f"{count:4}  {what}" for what, count in sorted(told.items()))])
 
 
 def _parts(comment: str) -> tuple[str, str]:

@@ -79,7 +79,15 @@ def test_recursive_levels_wait_for_each_other_however_many_gpus_there_are():
 
 
 def told(rule: str, inputs: list[str], outputs: list[str]) -> dict:
-    return {"rule": rule, "wildcards": {}, "threads": 1, "gpus": 0, "inputs": inputs, "outputs": outputs}
+    return {
+        "rule": rule,
+        "wildcards": {},
+        "threads": 1,
+        "gpus": 0,
+        "minutes": None,
+        "inputs": inputs,
+        "outputs": outputs,
+    }
 
 
 def test_jobs_wait_for_those_that_make_their_inputs_and_targets_are_none():
@@ -204,8 +212,10 @@ def test_what_lies_in_the_working_folder_counts_before_what_is_expected(tmp_path
     assert in_folder(tmp_path, "imdb", "plain") is None
 
 
-def job(rule: str, outputs: list[str], inputs: int = 3, gpus: int = 1, **wildcards: str) -> Job:
-    return Job(rule, {"variant": "plain", **wildcards}, 1, gpus, inputs, outputs, [])
+def job(
+    rule: str, outputs: list[str], inputs: int = 3, gpus: int = 1, minutes: int | None = None, **wildcards: str
+) -> Job:
+    return Job(rule, {"variant": "plain", **wildcards}, 1, gpus, minutes, inputs, outputs, [])
 
 
 def test_the_work_of_jobs(tmp_path):
@@ -317,9 +327,9 @@ def test_the_packages_rates_are_one_for_each_work_and_cover_what_a_study_does():
 
 def small_plan(gpus: int = 1):
     jobs = [
-        Job("prepare", {"dataset": "sst"}, 1, 0, 1, ["p"], []),
-        job("train", ["t"], dataset="sst", model="bilstm-tanh", seeds="0-1"),
-        Job("download_sst", {}, 1, 0, 0, ["d"], []),
+        Job("prepare", {"dataset": "sst"}, 1, 0, 60, 1, ["p"], []),
+        job("train", ["t"], minutes=1, dataset="sst", model="bilstm-tanh", seeds="0-1"),
+        Job("download_sst", {}, 1, 0, None, 0, ["d"], []),
     ]
     jobs[1] = replace(jobs[1], after=[0])
     found = [
@@ -345,6 +355,10 @@ def test_a_plan_by_hand(tmp_path, gpus, seconds):
     shown = text(plan)
     assert "Not counted: download." in shown and "train" in shown
     assert as_json(plan)["wall_seconds"] == plan.wall_seconds
+    # On a core training takes longer than the minute that it asks for, and nothing else does.
+    assert {kind.rule: kind.over for kind in plan.kinds} == {"train": int(not gpus), "prepare": 0, "download": 0}
+    assert ("1 of 1 jobs `train` are expected to outlast" in shown) == (not gpus)
+    assert ("the longest with 1.53 minutes" in shown) == (not gpus)
 
 
 def test_an_empty_plan_says_that_nothing_is_left(tmp_path):
@@ -354,7 +368,9 @@ def test_an_empty_plan_says_that_nothing_is_left(tmp_path):
     assert plan.wall_seconds == 0.0
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(5, "5 seconds"), (150, "2.5 minutes"), (9000, "2.5 hours")])
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(5, "5 seconds"), (150, "2.5 minutes"), (9000, "2.5 hours"), (7_200_000, "2,000 hours")]
+)
 def test_durations_in_the_unit_people_say(seconds, said):
     assert duration(seconds) == said
 

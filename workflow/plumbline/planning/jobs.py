@@ -20,12 +20,13 @@ TARGETS = ("all", "tables", "figures")
 
 @dataclass(frozen=True)
 class Job:
-    """A job. `gpus` and `threads` are what it asks for, `after` the numbers of the jobs that it waits for."""
+    """A job. `threads`, `gpus` and `minutes` are what it asks for, `after` the numbers of jobs that it waits for."""
 
     rule: str
     wildcards: dict[str, str]
     threads: int
     gpus: int
+    minutes: int | None
     inputs: int
     outputs: list[str]
     after: list[int]
@@ -49,6 +50,7 @@ def connected(told: Sequence[dict[str, Any]]) -> list[Job]:
             job["wildcards"],
             job["threads"],
             job["gpus"],
+            job["minutes"],
             len(job["inputs"]),
             job["outputs"],
             sorted({maker[path] for path in job["inputs"] if path in maker} - {number}),

@@ -37,10 +37,15 @@ class Kind:
     startup: float = 0.0
     seconds: float = 0.0
     by_basis: dict[Basis, float] = field(default_factory=lambda: dict.fromkeys(BASES, 0.0))
+    # How many are expected to outlast the minutes that they ask for, and the longest of all jobs.
+    over: int = 0
+    longest: float = 0.0
 
-    def add(self, cost: Cost) -> None:
-        """Count a job."""
+    def add(self, cost: Cost, minutes: int | None = None) -> None:
+        """Count a job that asks for so many minutes."""
         self.jobs += 1
+        self.over += minutes is not None and cost.startup + cost.seconds > 60 * minutes
+        self.longest = max(self.longest, cost.startup + cost.seconds)
         self.startup += cost.startup
         self.seconds += cost.startup + cost.seconds
         self.by_basis[cost.basis] += cost.startup + cost.seconds
@@ -101,7 +106,7 @@ def planned(name: str, jobs: Sequence[Job], works: Works, costs: Costs, machine:
         device = "cuda" if machine.gpus and job.gpus else "cpu"
         cost = Cost(0.0, 0.0, "measured") if untimed(job.rule) else costs.job(works.of(job), device)
         rule = "download" if job.rule.startswith("download_") else unnumbered(job.rule)
-        kinds.setdefault(rule, Kind(rule)).add(cost)
+        kinds.setdefault(rule, Kind(rule)).add(cost, job.minutes)
         whole = cost.startup + cost.seconds
         spent[device] += whole
         tasks.append(Task(whole, job.threads, job.gpus, job.after))

@@ -10,7 +10,7 @@ def duration(seconds: float) -> str:
     """Seconds in the unit that people would say."""
     for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 1.5 * size:
-            return f"{seconds / size:.3g} {unit}"
+            return f"{seconds / size:,.0f} {unit}" if seconds >= 1000 * size else f"{seconds / size:.3g} {unit}"
     return f"{seconds:.3g} seconds"
 
 
@@ -42,6 +42,13 @@ def sentence(plan: Plan) -> str:
         f"{percent(shares['measured'])} of it rests on the same work measured before, {percent(shares['scaled'])} on "
         f"measurements scaled to the size and {percent(shares['guessed'] + shares['unknown'])} on guesses."
     )
+    for kind in plan.kinds:
+        if kind.over:
+            told += (
+                f" {kind.over} of {kind.jobs} jobs `{kind.rule}` are expected to outlast the time that they ask a"
+                f" cluster for, the longest with {duration(kind.longest)}: give models that take so long smaller blocks"
+                " of `seeds`, or the rule more `runtime` in the profile."
+            )
     if plan.untimed:
         told += f" Not counted: {', '.join(plan.untimed)}."
     return told
@@ -120,6 +127,8 @@ def as_json(plan: Plan) -> dict[str, Any]:
                 "jobs": kind.jobs,
                 "seconds": kind.seconds,
                 "startup_seconds": kind.startup,
+                "longest_seconds": kind.longest,
+                "over_their_time": kind.over,
                 "basis": {basis: seconds for basis, seconds in kind.by_basis.items() if seconds},
             }
             for kind in plan.kinds

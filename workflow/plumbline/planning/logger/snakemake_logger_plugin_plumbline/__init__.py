@@ -16,7 +16,7 @@ FILE = "PLUMBLINE_PLAN"
 
 
 class LogHandler(LogHandlerBase):
-    """Keeps a line for each job: its rule, wildcards, threads, GPUs, inputs and outputs."""
+    """Keeps a line for each job: its rule, wildcards, threads, GPUs, minutes, inputs and outputs."""
 
     def __post_init__(self) -> None:
         self.lines: list[str] = []
@@ -26,11 +26,13 @@ class LogHandler(LogHandlerBase):
         if getattr(record, "event", None) != LogEvent.JOB_INFO:
             return
         told = vars(record)
+        resources = dict(told["resources"].items())
         job = {
             "rule": told["rule_name"],
             "wildcards": dict(told["wildcards"]),
             "threads": told["threads"],
-            "gpus": int(dict(told["resources"].items()).get("gpu", 0)),
+            "gpus": int(resources.get("gpu", 0)),
+            "minutes": resources.get("runtime"),
             "inputs": list(map(str, told["input"])),
             "outputs": list(map(str, told["output"])),
         }
