@@ -94,9 +94,10 @@ def test_jobs_wait_for_those_that_make_their_inputs_and_targets_are_none():
     jobs = connected(
         [told("c", ["b", "a"], ["c"]), told("a", ["raw"], ["a"]), told("b", ["a"], ["b"]), told("all", ["c"], [])]
     )
-    assert [job.rule for job in jobs] == ["c", "a", "b"]
-    assert [job.after for job in jobs] == [[1, 2], [], [1]]
-    assert [job.inputs for job in jobs] == [2, 1, 1]
+    # Whatever order Snakemake tells them in, a plan is the same.
+    assert [job.rule for job in jobs] == ["a", "b", "c"]
+    assert [job.after for job in jobs] == [[], [0], [0, 1]]
+    assert [job.inputs for job in jobs] == [1, 1, 2]
 
 
 def work(**changes) -> Work:
@@ -300,9 +301,31 @@ def test_a_table_of_timings_tells_what_manifests_do_but_for_protocols(tmp_path):
     assert Costs(found, []).work(asked, "cuda") == (2.0, "measured")
 
 
-def test_no_timings_are_refused_in_one_sentence(tmp_path):
-    with pytest.raises(PlumblineError, match="There are no timings"):
-        read_timings(tmp_path / "timings.parquet")
+def test_no_timings_are_refused_in_one_sentence(tmp_path, monkeypatch):
+    for path in (tmp_path / "timings.parquet", tmp_path):
+        with pytest.raises(PlumblineError, match="There are no timings in"):
+            read_timings(path)
+    (tmp_path / "notes.txt").write_text("seconds")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PlumblineError, match=r"'notes\.txt' is no table of timings; name a run's"):
+        read_timings(Path("notes.txt"))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["nowhere.yaml"], "There is no config file 'nowhere.yaml'."),
+        (["."], "'.' is a folder; name a config file."),
+        (["bad.yaml"], "'bad.yaml', line 2 is not valid YAML: expected ',' or ']', but got ':'."),
+        (["--json", "."], "'.' is a folder; name a file for the plans."),
+        ([], "There is no Snakefile in this folder; run `plumbline plan` in the project's folder."),
+    ],
+)
+def test_what_cannot_be_planned_is_told_before_anything_is_asked(tmp_path, monkeypatch, capsys, given, said):
+    monkeypatch.chdir(tmp_path)
+    Path("bad.yaml").write_text("a: [1, 2\nb: 3\n")
+    assert main(["plan", *given]) == 1
+    assert capsys.readouterr().err == f"plumbline: {said}\n"
 
 
 def test_jobs_that_shared_a_gpu_had_parts_of_it():
@@ -357,7 +380,7 @@ def test_a_plan_by_hand(tmp_path, gpus, seconds):
     assert as_json(plan)["wall_seconds"] == plan.wall_seconds
     # On a core training takes longer than the minute that it asks for, and nothing else does.
     assert {kind.rule: kind.over for kind in plan.kinds} == {"train": int(not gpus), "prepare": 0, "download": 0}
-    assert ("1 of 1 jobs `train` are expected to outlast" in shown) == (not gpus)
+    assert ("Of 1 jobs `train`, 1 may outlast" in shown) == (not gpus)
     assert ("the longest with 1.53 minutes" in shown) == (not gpus)
 
 

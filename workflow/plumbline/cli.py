@@ -47,16 +47,23 @@ def show_plans(given: argparse.Namespace) -> None:
     """Print what studies will take, one after the other, and their sum if there are several."""
     # Only here: no other command needs them.
     from plumbline.gpus import installed, visible
+    from plumbline.planning.measured import read_timings
     from plumbline.planning.plan import Machine, plan_study
     from plumbline.planning.show import as_json, text, together
     from plumbline.store import write_json
 
+    if given.json and given.json.is_dir():
+        raise PlumblineError(f"'{given.json}' is a folder; name a file for the plans.")
     gpus = len(visible(os.environ, installed())) if given.gpus is None else given.gpus
     machine = Machine(gpus, given.cores)
+    configs = [*given.config, *given.configfile]
+    for config in configs:
+        read_config(config)
+    timings = [one for other in given.timings for one in read_timings(other)]
     plans = []
-    for config in given.configfile or [None]:
-        plans.append(plan_study(config, machine, given.directory, given.timings, given.all))
-        print(text(plans[-1]), end="\n\n" if len(plans) < len(given.configfile) else "\n")
+    for config in configs or [None]:
+        plans.append(plan_study(config, machine, given.directory, timings, given.all, given.workflow_profile))
+        print(text(plans[-1]), end="\n\n" if len(plans) < len(configs) else "\n")
     if len(plans) > 1:
         print(f"\n{together(plans)}")
     if given.json:
@@ -104,27 +111,31 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="plumbline", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     runs = commands.add_parser("runs", help="list all valid runs of a study, and why others are left out")
-    runs.add_argument("config", type=Path, nargs="?", default=Path("config.yaml"))
+    runs.add_argument("config", type=Path, nargs="?", default=Path("config.yaml"), help="by default config.yaml")
     listing = commands.add_parser("list", help="list what is registered")
     listing.add_argument("kind", choices=[f"{kind}s" for kind in KINDS])
     listing.add_argument("--plugin", type=Path, action="append", default=[])
     planning = commands.add_parser("plan", help="say what a study will take: jobs, start-up, hours")
-    planning.add_argument("--configfile", type=Path, nargs="+", default=[], help="studies, each planned by itself")
+    planning.add_argument(
+        "config", type=Path, nargs="*", help="studies, each planned by itself; by default config.yaml"
+    )
+    planning.add_argument("--configfile", type=Path, nargs="+", default=[], help="the same, as Snakemake's")
     planning.add_argument("--gpus", type=_counted(0), help="GPUs to plan for; by default those of this machine")
-    planning.add_argument("--cores", type=_counted(1), default=os.cpu_count() or 1, help="cores to plan for")
+    planning.add_argument("--cores", type=_counted(1), default=os.cpu_count() or 1, help="likewise cores")
     planning.add_argument(
         "--timings", type=Path, nargs="+", default=[], help="timings.parquet, or results, of other runs"
     )
     planning.add_argument("--directory", type=Path, default=Path(), help="the working folder, as Snakemake's")
+    planning.add_argument("--workflow-profile", type=Path, help="as Snakemake's, such as profiles/slurm")
     planning.add_argument("--all", action="store_true", help="count what is done already, too")
-    planning.add_argument("--json", type=Path, help="also write the plans to this file")
+    planning.add_argument("--json", type=Path, help="also write the plans, a list, to this file; in seconds")
     generating = commands.add_parser(
         "generate", help="write the schema, the reference page and the comments of configs"
     )
     generating.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     generating.add_argument("--project", type=Path, default=Path())
     verifying = commands.add_parser("verify", help="find files of a study that were cut off, and set them aside")
-    verifying.add_argument("results", type=Path, nargs="?", default=Path("results"))
+    verifying.add_argument("results", type=Path, nargs="?", default=Path("results"), help="by default results")
     verifying.add_argument("--list", action="store_true", help="name them only")
     given = parser.parse_args(arguments)
     try:

@@ -59,6 +59,7 @@ FACTS: dict[str, dict[str, Any]] = {
     "protocol": {
         "needs": [],
         "variants": "plain",
+        "pixels": True,
         "least_measures": 1,
         "least_seeds": 1,
         "gpu": False,

@@ -190,6 +190,41 @@ declare(
     },
     required=["dataset", "variant", "model", "seed", "predicted_class", "max_attention_bin", "n"],
 )
+# One row per seed, measure and instance; lists have an entry for each ratio.
+declare(
+    "erasure_scores",
+    1,
+    {
+        **PREDICTED,
+        "measure": WORD,
+        "comprehensiveness": pa.float64(),
+        "sufficiency": pa.float64(),
+        "comprehensiveness_at": NUMBERS,
+        "sufficiency_at": NUMBERS,
+        "soft_comprehensiveness": pa.float64(),
+        "soft_sufficiency": pa.float64(),
+    },
+    required=["seed", "split", "instance", "predicted_class", "measure"],
+)
+# Without a ratio, hard metrics are areas over the perturbation curve.
+declare(
+    "erasure",
+    1,
+    {
+        **CELL,
+        "seed": pa.int64(),
+        "measure": WORD,
+        "metric": WORD,
+        "ratio": pa.float64(),
+        "n": pa.int32(),
+        "dropped": pa.int32(),
+        "mean": pa.float64(),
+        "std": pa.float64(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["dataset", "variant", "model", "seed", "measure", "metric", "n", "status"],
+)
 # One row per epsilon: the adversary that differs most from the attention, which stands for itself where none was found.
 declare(
     "adversaries",

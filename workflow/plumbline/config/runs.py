@@ -28,6 +28,10 @@ class Excluded:
     reason: str
 
 
+# What measures and protocols do with texts.
+DOES = {"measure": "explains", "protocol": "scores"}
+
+
 @dataclass(frozen=True)
 class Runs:
     """What a study runs: its cells, of plain and manipulated datasets, those of adversaries, those of texts with words
@@ -46,8 +50,8 @@ class Runs:
 def _missing(resolved: Resolved, kind: Kind, name: str, model: str) -> str:
     """Why a measure or protocol cannot have a model, if so."""
     declaration, of_model = resolved.declarations[kind, name], resolved.declarations["model", model]
-    if kind == "measure" and of_model.reads == "pixels" and not declaration.pixels:
-        return f"measure '{name}' explains texts, and model '{model}' reads pictures"
+    if of_model.reads == "pixels" and not declaration.pixels:
+        return f"{kind} '{name}' {DOES[kind]} texts, and model '{model}' reads pictures"
     needs = needed(declaration, resolved.options[kind, name])
     lacking = sorted(needs - set(resolved.declarations["model", model].provides))
     return f"{kind} '{name}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""

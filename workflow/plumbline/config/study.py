@@ -511,8 +511,11 @@ def read_config(path: Path) -> dict[str, Any]:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise PlumblineError(f"There is no config file '{path}'.") from error
-    except yaml.YAMLError as error:
-        raise PlumblineError(f"'{path}' is not valid YAML: {str(error).splitlines()[0]}.") from error
+    except IsADirectoryError as error:
+        raise PlumblineError(f"'{path}' is a folder; name a config file.") from error
+    except yaml.MarkedYAMLError as error:
+        where = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise PlumblineError(f"'{path}'{where} is not valid YAML: {error.problem}.") from error
     if not isinstance(config, dict):
         raise PlumblineError(f"'{path}' must hold keys and values, as config.yaml does.")
     return config

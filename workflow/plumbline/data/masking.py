@@ -25,7 +25,13 @@ def counts_at(words: np.ndarray, level: int, unit: str) -> np.ndarray:
 
 
 def masks_at(level: int, unit: str, scores: Sequence[np.ndarray], before: Flags | None = None) -> list[np.ndarray]:
-    """Which words of each text are masked: those that already are, then those with the highest scores.
+    """Which words of each text are masked: those that already are, then those with the highest scores."""
+    words = np.array([len(row) for row in scores], dtype=np.int64)
+    return highest(scores, counts_at(words, level, unit), before)
+
+
+def highest(scores: Sequence[np.ndarray], counts: np.ndarray, before: Flags | None = None) -> list[np.ndarray]:
+    """So many words of each text, flagged: those that already are, then those with the highest scores.
 
     Of equal scores the earlier word comes first; a score that is no number comes last.
     """
@@ -39,7 +45,7 @@ def masks_at(level: int, unit: str, scores: Sequence[np.ndarray], before: Flags 
     order = np.lexsort((-np.nan_to_num(flat, nan=-np.inf, posinf=np.inf, neginf=-np.inf), ~masked, row))
     rank = np.empty(len(flat), dtype=np.int64)
     rank[order] = np.arange(len(flat)) - starts[row]
-    chosen = rank < counts_at(words, level, unit)[row]
+    chosen = rank < counts[row]
     return np.split(chosen, starts[1:])
 
 

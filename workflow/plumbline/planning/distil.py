@@ -81,11 +81,13 @@ def spans_of(results: Path) -> list[tuple[float, float]]:
 
 
 def alone(paths: Sequence[Path]) -> Iterator[Measured]:
-    """What the work of runs would have cost with the GPU to itself."""
+    """What the work of runs would have cost with the GPU to itself: training takes the longer the more share a GPU, as
+    it is bound by the order of its small steps; explaining takes what it takes, as it fills the GPU by itself."""
     for path, share in zip(paths, gpu_shares([spans_of(path) for path in paths]), strict=True):
         # Work on texts of unknown length stands for no other.
         for one in (one for one in read_timings(path) if one.length or one.work not in HEAVY):
-            yield replace(one, seconds=one.seconds * share) if one.device == "cuda" else one
+            shared = one.device == "cuda" and one.work == "train"
+            yield replace(one, seconds=one.seconds * share) if shared else one
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ class Asked:
 
 
 def connected(told: Sequence[dict[str, Any]]) -> list[Job]:
-    """Jobs that wait for those that make their inputs; targets are left out."""
-    real = [job for job in told if job["rule"] not in TARGETS]
+    """Jobs that wait for those that make their inputs; targets are left out. Snakemake tells them in any order."""
+    real = sorted((job for job in told if job["rule"] not in TARGETS), key=lambda job: (job["rule"], job["outputs"]))
     maker = {path: number for number, job in enumerate(real) for path in job["outputs"]}
     return [
         Job(
@@ -69,10 +69,8 @@ def _sentence(told: str, study: str) -> str:
     return said or lines[at]
 
 
-def ask_snakemake(config: Path | None, directory: Path, everything: bool) -> Asked:
+def ask_snakemake(config: Path | None, directory: Path, everything: bool, profile: Path | None = None) -> Asked:
     """The jobs that a dry run of the study finds: those that are left, or with `everything` all."""
-    if not Path("Snakefile").exists():
-        raise PlumblineError("There is no Snakefile in this folder; run `plumbline plan` in the project's folder.")
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder, "jobs")
         environment = os.environ | {
@@ -84,6 +82,7 @@ def ask_snakemake(config: Path | None, directory: Path, everything: bool) -> Ask
         command += ["--directory", str(directory)]
         command += ["--forceall"] if everything else []
         command += ["--configfile", str(config)] if config else []
+        command += ["--workflow-profile", str(profile)] if profile else []
         start = time.monotonic()
         done = subprocess.run(
             command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import PlumblineError
+from plumbline.errors import DamagedError, PlumblineError
 from plumbline.planning.sizes import Size, in_folder, shipped
 from plumbline.planning.work import HEAVY, family, length_for, pairs, work_of
 from plumbline.registry import Kind, Registry
@@ -212,10 +212,13 @@ def _registered(registry: Registry, model: str) -> tuple[str, str]:
 
 def read_timings(path: Path) -> list[Measured]:
     """Timings of another run: its table, or the folder of its results."""
-    if path.is_dir():
-        return of_results(path)
-    if not path.exists():
-        raise PlumblineError(
-            f"There are no timings '{path}'; name a run's results/tables/timings.parquet, or its folder of results."
-        )
-    return of_table(path, path.parents[1])
+    name = "name a run's results/tables/timings.parquet, or its folder of results"
+    if not path.is_file():
+        found = of_results(path)
+        if not found:
+            raise PlumblineError(f"There are no timings in '{path}'; {name}.")
+        return found
+    try:
+        return of_table(path, path.resolve().parents[1])
+    except DamagedError as error:
+        raise PlumblineError(f"'{path}' is no table of timings; {name}.") from error

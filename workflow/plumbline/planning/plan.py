@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.config.study import read_config, resolve, with_plugins_located
+from plumbline.errors import PlumblineError
 from plumbline.job import unnumbered
 from plumbline.planning.cost import BASES, Basis, Cost, Costs
 from plumbline.planning.jobs import Job, ask_snakemake
-from plumbline.planning.measured import Measured, of_results, rates, read_timings
+from plumbline.planning.measured import Measured, of_results, rates
 from plumbline.planning.schedule import Task, finish_times, longest_chain
 from plumbline.planning.work import Works
 
@@ -40,11 +41,14 @@ class Kind:
     # How many are expected to outlast the minutes that they ask for, and the longest of all jobs.
     over: int = 0
     longest: float = 0.0
+    # Whether they are of blocks of seeds, which can be made smaller.
+    of_seeds: bool = False
 
-    def add(self, cost: Cost, minutes: int | None = None) -> None:
-        """Count a job that asks for so many minutes."""
+    def add(self, cost: Cost, job: Job) -> None:
+        """Count a job."""
         self.jobs += 1
-        self.over += minutes is not None and cost.startup + cost.seconds > 60 * minutes
+        self.over += job.minutes is not None and cost.startup + cost.seconds > 60 * job.minutes
+        self.of_seeds = self.of_seeds or "seeds" in job.wildcards
         self.longest = max(self.longest, cost.startup + cost.seconds)
         self.startup += cost.startup
         self.seconds += cost.startup + cost.seconds
@@ -106,7 +110,7 @@ def planned(name: str, jobs: Sequence[Job], works: Works, costs: Costs, machine:
         device = "cuda" if machine.gpus and job.gpus else "cpu"
         cost = Cost(0.0, 0.0, "measured") if untimed(job.rule) else costs.job(works.of(job), device)
         rule = "download" if job.rule.startswith("download_") else unnumbered(job.rule)
-        kinds.setdefault(rule, Kind(rule)).add(cost, job.minutes)
+        kinds.setdefault(rule, Kind(rule)).add(cost, job)
         whole = cost.startup + cost.seconds
         spent[device] += whole
         tasks.append(Task(whole, job.threads, job.gpus, job.after))
@@ -127,14 +131,20 @@ def planned(name: str, jobs: Sequence[Job], works: Works, costs: Costs, machine:
 
 
 def plan_study(
-    config: Path | None, machine: Machine, directory: Path, timings: Sequence[Path], everything: bool
+    config: Path | None,
+    machine: Machine,
+    directory: Path,
+    timings: Sequence[Measured],
+    everything: bool,
+    profile: Path | None = None,
 ) -> Plan:
     """Ask Snakemake for a study's jobs and plan them."""
+    if not Path("Snakefile").exists():
+        raise PlumblineError("There is no Snakefile in this folder; run `plumbline plan` in the project's folder.")
     path = config or Path("config.yaml")
     resolved = resolve(with_plugins_located(read_config(path), [Path(), path.parent]))
-    asked = ask_snakemake(config, directory, everything)
-    own: list[Measured] = [one for other in timings for one in read_timings(other)]
+    asked = ask_snakemake(config, directory, everything, profile)
     results = directory / "results"
-    own += of_results(results, resolved.study.plugins)
+    own = [*timings, *of_results(results, resolved.study.plugins)]
     costs = Costs(own, rates())
     return planned(resolved.study.name, asked.jobs, Works(resolved, results), costs, machine, asked.seconds)

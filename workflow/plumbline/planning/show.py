@@ -10,8 +10,13 @@ def duration(seconds: float) -> str:
     """Seconds in the unit that people would say."""
     for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 1.5 * size:
-            return f"{seconds / size:,.0f} {unit}" if seconds >= 1000 * size else f"{seconds / size:.3g} {unit}"
-    return f"{seconds:.3g} seconds"
+            return f"{figures(seconds / size)} {unit}"
+    return f"{figures(seconds)} seconds"
+
+
+def figures(number: float) -> str:
+    """A number in three figures, or whole."""
+    return f"{number:,.0f}" if number >= 999.5 else f"{number:.3g}"
 
 
 def percent(share: float) -> str:
@@ -38,16 +43,17 @@ def sentence(plan: Plan) -> str:
     shares = plan.shares()
     told = (
         f"{plan.jobs} jobs take about {duration(plan.wall_seconds)} on {plan.machine}; start-up is "
-        f"{percent(plan.startup_seconds / plan.seconds if plan.seconds else 0)} of the jobs' time, and "
-        f"{percent(shares['measured'])} of it rests on the same work measured before, {percent(shares['scaled'])} on "
-        f"measurements scaled to the size and {percent(shares['guessed'] + shares['unknown'])} on guesses."
+        f"{percent(plan.startup_seconds / plan.seconds if plan.seconds else 0)} of the jobs' time. "
+        f"{percent(shares['measured'])} of that time rests on the same work measured before, "
+        f"{percent(shares['scaled'])} on measurements scaled to the size and "
+        f"{percent(shares['guessed'] + shares['unknown'])} on guesses."
     )
     for kind in plan.kinds:
         if kind.over:
+            smaller = "give models that take so long smaller blocks of `seeds`, or " if kind.of_seeds else ""
             told += (
-                f" {kind.over} of {kind.jobs} jobs `{kind.rule}` are expected to outlast the time that they ask a"
-                f" cluster for, the longest with {duration(kind.longest)}: give models that take so long smaller blocks"
-                " of `seeds`, or the rule more `runtime` in the profile."
+                f" Of {kind.jobs} jobs `{kind.rule}`, {kind.over} may outlast the time that they ask a cluster for, the"
+                f" longest with {duration(kind.longest)}: {smaller}give the rule more `runtime` in the profile."
             )
     if plan.untimed:
         told += f" Not counted: {', '.join(plan.untimed)}."
@@ -69,7 +75,7 @@ def text(plan: Plan) -> str:
             [
                 kind.rule,
                 str(kind.jobs),
-                f"{kind.seconds / kind.jobs:.3g}",
+                figures(kind.seconds / kind.jobs),
                 duration(kind.seconds),
                 percent(kind.startup / kind.seconds) if kind.seconds else "",
                 kind.basis if kind.rule not in plan.untimed else "not counted",

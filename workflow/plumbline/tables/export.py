@@ -34,6 +34,13 @@ LATEX_LAYOUT: dict[str, dict[str, Any]] = {
         "values": "median_change_mean",
         "decimals": 3,
     },
+    "erasure": {
+        "keep": {"ratio": float("nan")},
+        "index": ["dataset", "model", "measure"],
+        "columns": ["metric"],
+        "values": "mean",
+        "decimals": 3,
+    },
     "adversarial_attention": {
         "keep": {"predicted_class": "all"},
         "index": ["dataset", "model", "epsilon"],
