@@ -323,7 +323,7 @@ def protocol_row(declaration: Declaration, device: str) -> Row:
     whole, places = cell(count, device), spread(texts(count, LENGTH), FEW)
     singles = [only(whole, place) for place in places]
     protocol = load(declaration.pointer)(**defaults(declaration))
-    asks = "attention" in declaration.needs
+    asks = declaration.gpu
     with in_memory(protocol):
         protocol.score(singles[0])
         return row(
