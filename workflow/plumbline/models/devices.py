@@ -1,7 +1,7 @@
 """Which device a job computes on, and how exactly it computes."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 
@@ -24,3 +24,18 @@ def arithmetic(precision: str = "float32") -> Iterator[None]:
         yield
     finally:
         torch.backends.cudnn.allow_tf32 = before
+
+
+@contextmanager
+def mixed_precision(device: torch.device, wanted: bool) -> Iterator[None]:
+    """With bfloat16 where it is safe, if that is wanted.
+
+    A processor that lacks it has no fast recurrent layers for it, for which PyTorch asks all the same; so not there.
+    """
+    lacking = wanted and device.type == "cpu" and torch.backends.mkldnn.is_available()
+    lacking = lacking and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    with (
+        torch.backends.mkldnn.flags(enabled=False) if lacking else nullcontext(),
+        torch.autocast(device.type, torch.bfloat16, enabled=wanted),
+    ):
+        yield

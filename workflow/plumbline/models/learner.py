@@ -17,7 +17,7 @@ from torch.nn.utils import clip_grad_norm_
 from plumbline.config.recipes import Training
 from plumbline.models.amsgrad import Adam, AdamW, AmsGrad, LinearRate, PlateauRate
 from plumbline.models.budget import Budget
-from plumbline.models.devices import arithmetic
+from plumbline.models.devices import arithmetic, mixed_precision
 from plumbline.models.epochs import chosen_epoch, gained
 from plumbline.models.objectives import Classification
 from plumbline.models.recorded import Recorded
@@ -217,7 +217,7 @@ class Learner:
         index = self._order.index_select(0, self._position)[0, :count]
         precision = self.training.precision
         with arithmetic(precision):
-            with torch.autocast(index.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            with mixed_precision(index.device, precision == "bfloat16"):
                 batch, row = self.train.batch(index, *widths)
                 losses = self.objective.losses(self.objective.run(self.model, batch, row), row)
             self._optimiser.zero_grad()
