@@ -175,12 +175,13 @@ def test_soft_erasure_equals_one_text_at_a_time():
     assert defined > 3
 
 
-def test_scores_depend_neither_on_batch_nor_on_order():
-    instances = example_instances()
+@pytest.mark.parametrize("paired", [False, True])
+def test_scores_depend_neither_on_batch_nor_on_order(paired):
+    instances = example_instances(paired=paired)
     scores = drawn(instances)
     order = np.random.default_rng(0).permutation(len(instances))
-    whole = Erasure().score(Cell(instances, [evaluator()], {"a": scores, "b": drawn(instances, 1)}))
-    one = evaluator(budget=20)
+    whole = Erasure().score(Cell(instances, [evaluator(paired=paired)], {"a": scores, "b": drawn(instances, 1)}))
+    one = evaluator(paired=paired, budget=20)
     parts = Erasure().score(Cell(instances.take(order), [one], {"a": [scores[i] for i in order]}))
     for name in ("comprehensiveness", "sufficiency", "soft_comprehensiveness", "soft_sufficiency"):
         np.testing.assert_allclose(whole[name][: len(order)][order], parts[name], atol=1e-5)

@@ -197,21 +197,15 @@ class Erasure:
                     logits = read(evaluator.model, batch, vectors * keep).logits
                     return output[index] - explained_output(logits, classes, "probability").double().cpu().numpy()
 
-                whole = np.maximum(falls((~free)[..., None].to(vectors.dtype)), 0)
+                whole = np.maximum(falls(~free[..., None]), 0)
                 share = {measure: _spread(free, [rows[i] for i in index]) for measure, rows in kept.items()}
                 streams = [instances.generator(int(i), evaluator.seed) for i in index]
                 told = {measure: np.zeros((2, len(index))) for measure in measures}
                 for _ in range(self.draws):
-                    uniform = torch.ones_like(vectors)
-                    for row, (stream, i) in enumerate(zip(streams, index, strict=True)):
-                        size = (int(instances.maskable[i].sum()), vectors.shape[-1])
-                        drawn = torch.from_numpy(stream.random(size, dtype=np.float32))
-                        uniform[row, free[row]] = drawn.to(vectors.device, vectors.dtype)
+                    uniform = _uniform(free, streams, vectors)
                     for measure, important in share.items():
-                        for way, keep in enumerate((1 - important, important)):
-                            present = (uniform < keep[..., None]) | ~free[..., None]
-                            fall = falls(present.to(vectors.dtype))
-                            told[measure][way] += (soft_comprehensiveness, soft_sufficiency)[way](fall, whole)
+                        fall, spared = (falls(uniform < keep[..., None]) for keep in (1 - important, important))
+                        told[measure] += [soft_comprehensiveness(fall, whole), soft_sufficiency(spared, whole)]
             for measure, values in told.items():
                 found[measure][:, index] = values / self.draws
             progress.update(len(index))
@@ -273,6 +267,15 @@ def _spread(free: torch.Tensor, rows: Sequence[np.ndarray]) -> torch.Tensor:
     spread = torch.ones(free.shape)
     spread[free.cpu()] = torch.from_numpy(np.concatenate([*rows]).astype(np.float32))
     return spread.to(free.device)
+
+
+def _uniform(free: torch.Tensor, streams: Sequence[np.random.Generator], vectors: torch.Tensor) -> torch.Tensor:
+    """Numbers between 0 and 1 for those of the words' vectors, each text's from its own stream; below 0 elsewhere."""
+    drawn = torch.full_like(vectors, -1)
+    for row, (stream, words) in enumerate(zip(streams, free, strict=True)):
+        numbers = stream.random((int(words.sum()), vectors.shape[-1]), dtype=np.float32)
+        drawn[row, words] = torch.from_numpy(numbers).to(vectors.device, vectors.dtype)
+    return drawn
 
 
 def _rows(values: FloatArray) -> np.ndarray:
