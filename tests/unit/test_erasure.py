@@ -16,6 +16,7 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.erasure import (
     NO_FALL,
     ONE_WORD,
+    SMALLEST_FALL,
     Erasure,
     aopc,
     erased,
@@ -98,9 +99,9 @@ def test_shares_by_hand():
 def test_metrics_by_hand():
     # DeYoung et al. count the text as it is, where nothing falls, among the steps.
     np.testing.assert_allclose(aopc(np.array([[0.2, 0.4], [0.0, 0.3]])), [0.2, 0.1])
-    fall, whole = np.array([0.3, -0.1, 0.6, 0.2]), np.array([0.6, 0.6, 0.5, 0.0])
-    np.testing.assert_allclose(soft_comprehensiveness(fall, whole), [0.5, 0.0, 1.2, np.nan])
-    np.testing.assert_allclose(soft_sufficiency(fall, whole), [0.5, 1.0, -0.2, np.nan])
+    fall, whole = np.array([0.3, -0.1, 0.6, 0.2, 0.2]), np.array([0.6, 0.6, 0.5, 0.0, 1e-6])
+    np.testing.assert_allclose(soft_comprehensiveness(fall, whole), [0.5, 0.0, 1.2, np.nan, np.nan])
+    np.testing.assert_allclose(soft_sufficiency(fall, whole), [0.5, 1.0, -0.2, np.nan, np.nan])
 
 
 @pytest.mark.parametrize(("name", "paired"), CASES)
@@ -165,7 +166,7 @@ def test_soft_erasure_equals_one_text_at_a_time():
         for _ in range(3):
             uniform, share = stream.random(size, dtype=np.float32), shares(scores[i]).astype(np.float32)[:, None]
             told.append([max(fall(uniform < keep), 0) for keep in (1 - share, share)])
-        if whole:
+        if whole >= SMALLEST_FALL:
             defined += 1
             comprehensive, sufficient = np.mean(told, axis=0) / whole
             assert found["soft_comprehensiveness"][i] == pytest.approx(comprehensive, rel=1e-3, abs=1e-4)
@@ -184,7 +185,8 @@ def test_scores_depend_neither_on_batch_nor_on_order(paired):
     one = evaluator(paired=paired, budget=20)
     parts = Erasure().score(Cell(instances.take(order), [one], {"a": [scores[i] for i in order]}))
     for name in ("comprehensiveness", "sufficiency", "soft_comprehensiveness", "soft_sufficiency"):
-        np.testing.assert_allclose(whole[name][: len(order)][order], parts[name], atol=1e-5)
+        # Soft ones are shares of a fall that may be small, which makes more of rounding.
+        np.testing.assert_allclose(whole[name][: len(order)][order], parts[name], rtol=1e-3, atol=1e-5)
 
 
 class Decided(torch.nn.Module):

@@ -27,6 +27,8 @@ from plumbline.registry import metric, protocol
 ONE_WORD = "no text has two words"
 NO_FALL = "no output falls when all words are erased"
 HARD, SOFT = ("comprehensiveness", "sufficiency"), ("soft_comprehensiveness", "soft_sufficiency")
+# A smaller fall of the output to nothing is hardly more than rounding, and shares of it would swamp a mean.
+SMALLEST_FALL = 1e-3
 Removal = Literal["delete", "pad", "zero"]
 FloatArray = npt.NDArray[np.float64]
 
@@ -60,7 +62,7 @@ def aopc(falls: FloatArray) -> FloatArray:
 def soft_comprehensiveness(fall: FloatArray, whole: FloatArray) -> FloatArray:
     """How much of the fall [N] to nothing is there once important words are thinned out; NaN where there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(whole > 0, np.maximum(fall, 0) / whole, np.nan)
+        return np.where(whole >= SMALLEST_FALL, np.maximum(fall, 0) / whole, np.nan)
 
 
 @metric(
