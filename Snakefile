@@ -49,6 +49,11 @@ if COUNTERFACTUAL:
     include: "rules/counterfactual.smk"
 
 
+if judged_by():
+
+    include: "rules/scorecard.smk"
+
+
 onstart:
     stop_what_was_left()
 

@@ -114,6 +114,8 @@ def kinds(kind):
 PROTOCOLS = {kind: name for name, kind in reversed(kinds("protocol").items())}
 # The figures of agreement and the published correlations hang on it.
 AGREEMENT = PROTOCOLS.get("agreement")
+# Those whose tables the scorecard reads.
+JUDGES = ("agreement", "permutation", "adversarial_attention", "ground_truth", "rationales", "erasure")
 # The cells whose attention is set against adversaries.
 ATTACKED = RUNS.scored.get(PROTOCOLS.get("adversarial_attention"), [])
 # What is known of the truth, and what rationale models select, by the study's names.
@@ -574,9 +576,34 @@ def manifests():
     ]
 
 
+def judged_by():
+    """The tables of the study that the scorecard reads, by their kind."""
+    found = {kind: name for kind, name in PROTOCOLS.items() if kind in JUDGES}
+    found |= {"adversary": "adversary"} if ADVERSARIES else {}
+    found |= {"faithfulness": "faithfulness"} if ROAR else {}
+    return {kind: f"results/tables/{name}.parquet" for kind, name in sorted(found.items())}
+
+
+def explained_measures():
+    """The dataset, variant, model and measure of all importances of the study."""
+    cells = [(cell.dataset, cell.variant, cell.model) for cell in RUNS.cells]
+    return sorted({(*cell, measure) for cell in cells for measure in RUNS.measures[cell[-1]]})
+
+
+def scorecard_plots():
+    """The scorecard of the whole study and of each dataset and model, and whether protocols agree."""
+    pairs = sorted({(dataset, model) for dataset, _, model, _ in explained_measures()})
+    whole = [dict(kind=kind, stem=kind) for kind in ("scorecard", "meta-evaluation")]
+    return whole + [
+        dict(kind="scorecard", dataset=dataset, model=model, stem=f"scorecard/{dataset}/{model}")
+        for dataset, model in pairs
+    ]
+
+
 def tables_of_study():
     names = ["performance", *(["adversary"] if ADVERSARIES else []), *(ROAR_TABLES if ROAR else [])]
     names += ["timings", "reproduction", *STUDY.protocols, *(["trace"] if traced() else [])]
+    names += ["scorecard", "meta_evaluation"] if judged_by() else []
     return [f"results/tables/{name}.{suffix}" for name in names for suffix in ("parquet", "csv")]
 
 
@@ -711,6 +738,7 @@ def figures_of_study():
         *(plot for kind in COUNTERFACTUAL for plot in plots(kind)),
     ]
     others += [dict(stem="synthetic-roar")] if ROAR else []
+    others += scorecard_plots() if judged_by() else []
     return [*agreement_figures(), *files_of(others), "results/figures/rule-graph.svg"]
 
 

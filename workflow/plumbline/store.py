@@ -339,6 +339,42 @@ declare(
     },
     required=[*CURVE, "level", "trained_on", "variant", "seed", "metric", "status"],
 )
+# One row per criterion, dataset, variant, model and measure, told or not. `interval` says what it is over: `seeds` or `texts`.
+declare(
+    "scorecard",
+    1,
+    {
+        "criterion": WORD,
+        "direction": WORD,
+        **CELL,
+        "measure": WORD,
+        "n_seeds": pa.int32(),
+        "per_seed": pa.list_(pa.float64()),
+        "value": pa.float64(),
+        "ci_low": pa.float64(),
+        "ci_high": pa.float64(),
+        "interval": WORD,
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["criterion", "direction", "dataset", "variant", "model", "measure", "n_seeds", "status"],
+)
+declare(
+    "meta_evaluation",
+    1,
+    {
+        "criterion_a": WORD,
+        "criterion_b": WORD,
+        "matched": WORD,
+        "n_cells": pa.int32(),
+        "tau": pa.float64(),
+        "ci_low": pa.float64(),
+        "ci_high": pa.float64(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["criterion_a", "criterion_b", "matched", "n_cells", "status"],
+)
 # Areas are shares of that between random and nothing left; `floor` is the performance with everything masked.
 declare(
     "faithfulness",

@@ -126,8 +126,9 @@ def list_runs(resolved: Resolved) -> Runs:
         unscored = {model: _unscored(resolved, protocol, model, measures[model]) for model in study.models}
         _check_tokens(resolved, protocol, cells, measures)
         small = _small_blocks(resolved, protocol)
-        plain = resolved.declarations["protocol", protocol].variants == PLAIN
-        candidates = [cell for cell in sorted(cells) if (cell.variant == PLAIN) == plain]
+        variants = resolved.declarations["protocol", protocol].variants
+        plain = variants != "manipulated"
+        candidates = [c for c in sorted(cells) if variants == "every" or (c.variant == PLAIN) == plain]
         scored[protocol] = [cell for cell in candidates if not unscored[cell.model] and cell.seeds not in small]
         if not scored[protocol]:
             told = "; ".join(reason for reason in (*small.values(), *unscored.values()) if reason)

@@ -78,13 +78,13 @@ def _triangle(panel: Axes, taus: pd.DataFrame, measures: list[str], colours: Col
         for column in range(row + 1):
             value, spread = values[column], spreads[column]
             if np.isnan(value):
-                _write(panel, row, column, "–", 0, 6.5, style.FAINT)
+                write_cell(panel, row, column, "–", 0, 6.5, style.FAINT)
                 continue
             ground[row, column] = colours((value + 1) / 2)
             ink = style.ink_on(ground[row, column])
-            _write(panel, row, column, style.signed(value), 2.2, 6.5, ink)
+            write_cell(panel, row, column, style.signed(value), 2.2, 6.5, ink)
             if not np.isnan(spread):
-                _write(panel, row, column, f"{spread:.2f}", -6.2, 4.5, ink)
+                write_cell(panel, row, column, f"{spread:.2f}", -6.2, 4.5, ink)
     panel.pcolormesh(ground, edgecolor="white", linewidth=1.5)
     panel.set_aspect("equal")
     panel.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=40, ha="right", rotation_mode="anchor")
@@ -95,7 +95,7 @@ def _triangle(panel: Axes, taus: pd.DataFrame, measures: list[str], colours: Col
     colour_names(panel, rows, columns)
 
 
-def _write(panel: Axes, row: int, column: int, text: str, raised: float, size: float, ink: str) -> None:
+def write_cell(panel: Axes, row: int, column: int, text: str, raised: float, size: float, ink: str) -> None:
     """A word in the middle of a cell, or so many points above it."""
     panel.annotate(
         text,

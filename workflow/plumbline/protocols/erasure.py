@@ -93,6 +93,7 @@ def shares(scores: np.ndarray) -> np.ndarray:
 @protocol(
     "erasure",
     needs=["gradient"],
+    variants="every",
     pixels=False,
     gpu=True,
     equation="Σ_k (p(x) - p(x without top k %)) / (|K| + 1) and Σ_k (p(x) - p(top k %)) / (|K| + 1)",

@@ -18,6 +18,16 @@ class Kind(NamedTuple):
 
 # In the order in which the page shows them.
 KINDS = {
+    "scorecard": Kind(
+        "scorecard",
+        "Every measure (rows) by every criterion of the study (columns), the darker the better it stands among the "
+        "measures; for one dataset and model with the values, for all of them with the mean place, 1 being the best.",
+    ),
+    "meta-evaluation": Kind(
+        "scorecard",
+        "How alike every two criteria rank the measures: Kendall τ, the mean over datasets and models, with its 95 % "
+        "interval. Near 1 two protocols would choose the same measures, near 0 they have nothing to say to each other.",
+    ),
     "tau-histogram": Kind(
         "correlation", "Kendall τ between attention and each other measure, text by text, by predicted class."
     ),

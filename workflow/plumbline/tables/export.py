@@ -75,6 +75,20 @@ LATEX_LAYOUT: dict[str, dict[str, Any]] = {
         "interval": ("ci_low", "ci_high"),
         "decimals": 3,
     },
+    "scorecard": {
+        "keep": {"status": "ok"},
+        "index": ["dataset", "variant", "model", "measure"],
+        "columns": ["criterion"],
+        "values": "value",
+        "interval": ("ci_low", "ci_high"),
+    },
+    "meta_evaluation": {
+        "keep": {"status": "ok"},
+        "index": ["criterion_a"],
+        "columns": ["criterion_b"],
+        "values": "tau",
+        "interval": ("ci_low", "ci_high"),
+    },
     "sparsity": {
         "keep": {"unit": "absolute"},
         "index": ["dataset", "model", "measure"],
