@@ -35,17 +35,26 @@ def cut(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
+@pytest.fixture(autouse=True)
+def in_its_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def asked(log, inputs=()):
+    """What Snakemake gives to a script."""
+    return SimpleNamespace(rule="train", wildcards={"dataset": "sst"}, input=inputs, output=["out"], log=[str(log)])
+
+
 def run(tmp_path, inputs, body):
     """Run a job's body; its exit, and what its log says."""
     log = tmp_path / "job.log"
-    with pytest.raises(SystemExit) as ended, job(SimpleNamespace(input=inputs, log=[str(log)])):
+    with pytest.raises(SystemExit) as ended, job(asked(log, inputs)):
         body()
     return ended.value.code, log.read_text()
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_damaged_input_is_named_and_set_aside_by_the_next_run(files, tmp_path, capsys, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
+def test_a_damaged_input_is_named_and_set_aside_by_the_next_run(files, tmp_path, capsys, name):
     cut(files[name])
     for _ in range(2):
         code, log = run(tmp_path, ["other", name], lambda: READERS[name](name))
@@ -59,8 +68,7 @@ def test_a_damaged_input_is_named_and_set_aside_by_the_next_run(files, tmp_path,
     assert set_aside_noted() == []
 
 
-def test_what_was_noted_and_is_gone_is_nobodys_concern(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_was_noted_and_is_gone_is_nobodys_concern(tmp_path):
     note(Path("gone.json"))
     assert set_aside_noted() == []
     assert not (tmp_path / "results/.damaged").exists()
@@ -91,9 +99,9 @@ def test_a_full_disk_is_one_sentence(tmp_path, error):
 def test_other_faults_keep_their_traceback_and_old_logs_go(tmp_path):
     log = tmp_path / "job.log"
     log.write_text("plumbline: what was wrong before\n")
-    with job(SimpleNamespace(input=[], log=[str(log)])):
+    with job(asked(log)):
         assert not log.exists()
-    with pytest.raises(ZeroDivisionError), job(SimpleNamespace(input=[], log=[str(log)])):
+    with pytest.raises(ZeroDivisionError), job(asked(log)):
         1 / 0  # noqa: B018
     assert "Traceback" in log.read_text()
 

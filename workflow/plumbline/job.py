@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import plumbline
 from plumbline.damage import note
 from plumbline.errors import DamagedError, PlumblineError
+from plumbline.progress import job_name, reporting
 from plumbline.store import write_json
 
 PACKAGES = ["torch", "numpy", "pandas", "scipy", "pyarrow", "spacy", "captum", "transformers", "snakemake"]
@@ -161,8 +162,10 @@ def job(snakemake: Any) -> Iterator[Job]:
         log.unlink(missing_ok=True)  # What an earlier attempt said is not about this one.
     inputs = [str(file) for file in snakemake.input]
     warnings.formatwarning = _sentence  # type: ignore[assignment]
+    name = job_name(snakemake.rule, snakemake.wildcards)
     try:
-        yield Job(snakemake)
+        with reporting(Path("results"), name, [str(file) for file in snakemake.output]):
+            yield Job(snakemake)
     except Exception as error:
         told = _told(error, inputs)
         with suppress(OSError):  # There may be no room for it.

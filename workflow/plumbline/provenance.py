@@ -2,7 +2,7 @@
 
 Snakemake does not see imported modules. Each rule carries in `params` the hash of the syntax trees of its script, of
 the registered objects it uses and of every plumbline module, or file beside a plug-in, that these import, directly or
-not. Comments, white space and docstrings are not part of it.
+not. Comments, white space and docstrings are not part of it, and neither is what only shows how far a job is.
 """
 
 import ast
@@ -11,6 +11,9 @@ from functools import cache
 from pathlib import Path
 
 from plumbline.registry import PACKAGE
+
+# No result depends on it.
+SHOWN = PACKAGE / "progress.py"
 
 
 class _WithoutDocstrings(ast.NodeTransformer):
@@ -75,5 +78,5 @@ def text_hash(folder: Path, *patterns: str) -> str:
 @cache
 def code_hash(*roots: Path) -> str:
     """One short hash of everything that the roots can reach. It does not depend on where the project lies."""
-    digests = sorted(_read(path)[0] for path in reachable(*roots))
+    digests = sorted(_read(path)[0] for path in reachable(*roots) if path != SHOWN)
     return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]

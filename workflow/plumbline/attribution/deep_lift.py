@@ -124,7 +124,6 @@ class Mixture:
 
 
 def explain_differences(
-    name: str,
     evaluator: Evaluator,
     instances: Instances,
     rule: Rule,
@@ -147,7 +146,7 @@ def explain_differences(
                 values = (values + mixture.attributed(question, function, rule)) / 2
             return values.abs() if sign == "absolute" else values
 
-        return explain(name, evaluator, instances, answer, target, baseline, texts, specials)
+        return explain(evaluator, instances, answer, target, baseline, texts, specials)
 
 
 @measure("grad-x-diff", equation="|(x - b)_t · ∂p_c/∂x_t|", rule="gradient")
@@ -172,7 +171,7 @@ def deep_lift(
     al. 2022 have none, and so what they published as DeepLIFT.
     """
     rest = function, sign, target, baseline, texts, specials
-    return explain_differences("DeepLIFT", evaluator, instances, rule, "no", *rest)
+    return explain_differences(evaluator, instances, rule, "no", *rest)
 
 
 @measure(
@@ -202,4 +201,4 @@ def deep_shap(
     `gradient` is what DeepLIFT came to there.
     """
     rest = function, sign, target, baseline, texts, specials
-    return explain_differences("Deep-SHAP", evaluator, instances, rule, mixed, *rest)
+    return explain_differences(evaluator, instances, rule, mixed, *rest)

@@ -64,4 +64,4 @@ def expected_gradient(
             total += (way * slope).sum(0, dtype=torch.float64)
         return (total / samples).abs().sum(-1)
 
-    return explain("expected gradient", evaluator, instances, answer, target, "pad", "first", False)
+    return explain(evaluator, instances, answer, target, "pad", "first", False)

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
-from tqdm import tqdm
 
 from plumbline.attribution.importances import Gathered, Importances
 from plumbline.attribution.inputs import features
@@ -14,6 +13,7 @@ from plumbline.attribution.rollout import mixing
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
+from plumbline.progress import Progress
 from plumbline.registry import measure
 
 # The solver's numbers are whole and no larger than this.
@@ -76,7 +76,7 @@ def attention_flow(
     1e-6 of the readout. Tokens to which all of the readout can flow tie.
     """
     gathered = Gathered(instances, texts, specials)
-    progress = tqdm(total=len(instances), desc=f"attention flow, seed {evaluator.seed}", unit="text", disable=None)
+    progress = Progress(len(instances), f"seed {evaluator.seed}", "text")
 
     def work(index: np.ndarray, batch: Batch) -> None:
         mixed = mixing(evaluator.model.layers(batch)).cpu().numpy()

@@ -66,4 +66,4 @@ def grad_cam(
         seen = torch.einsum("bk,bkhw->bhw", weights, maps).relu()
         return resized(seen, side(question.batch.ids.shape[1])).relu().flatten(1)
 
-    return explain("Grad-CAM", evaluator, instances, answer, target, "pad", "first", False)
+    return explain(evaluator, instances, answer, target, "pad", "first", False)

@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from plumbline.attribution.gradient import differentiable
 from plumbline.attribution.importances import (
@@ -73,7 +72,6 @@ def integrated_gradient(
     weights = [(point if weighting == "published" else 1) / steps for point in points]
     scores = empty_scores(instances)
     targets = np.empty(len(instances), dtype=np.int32)
-    progress = tqdm(total=len(instances), desc=f"integrated gradient, seed {evaluator.seed}", unit="text", disable=None)
 
     def work(index: np.ndarray, batch: Batch) -> None:
         with torch.no_grad():
@@ -81,8 +79,6 @@ def integrated_gradient(
         values = along_the_way(evaluator.model, batch, classes, function, points, weights)
         per_word(values.abs() if sign == "absolute" else values, instances, index, scores)
         targets[index] = classes.cpu().numpy()
-        progress.update(len(index))
 
     evaluator.each(instances, work)
-    progress.close()
     return Importances(scores, targets)

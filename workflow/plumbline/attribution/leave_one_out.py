@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
-from tqdm import tqdm
 
 from plumbline.attribution.importances import Importances
 from plumbline.data.instances import Instances, Texts
 from plumbline.models.block import predicted_classes
 from plumbline.models.evaluator import Evaluator
+from plumbline.progress import Progress
 from plumbline.registry import measure
 
 # Perturbed texts held at a time, as a multiple of the token budget; enough to fill batches of equal length.
@@ -99,7 +99,7 @@ def leave_one_out(
     before = evaluator.probabilities(instances)
     targets = instances.label.astype(np.int32) if output == "gold" else predicted_classes(before)
     scores: list[np.ndarray] = [np.empty(0, dtype=np.float32)] * len(instances)
-    progress = tqdm(total=len(instances), desc=f"leave-one-out, seed {evaluator.seed}", unit="text", disable=None)
+    progress = Progress(len(instances), f"seed {evaluator.seed}", "text")
     for chunk in chunks(instances, ROOM * evaluator.token_budget(instances)):
         owners = np.repeat(chunk, [instances.maskable[i].sum() for i in chunk])
         fall = before[owners] - shortened(evaluator, instances, chunk)

@@ -130,4 +130,4 @@ def lime(
         values = coefficients(evaluator, instances, question, function, samples, pair_features == "shared")
         return values.abs() if sign == "absolute" else values
 
-    return explain("LIME", evaluator, instances, answer, target, baseline, texts, specials)
+    return explain(evaluator, instances, answer, target, baseline, texts, specials)

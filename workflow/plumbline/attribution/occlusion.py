@@ -46,4 +46,4 @@ def occlusion(
             row[there] = without_rounding(row[there])
         return torch.from_numpy(scores)
 
-    return explain("occlusion", evaluator, instances, answer, target, baseline, texts, specials)
+    return explain(evaluator, instances, answer, target, baseline, texts, specials)

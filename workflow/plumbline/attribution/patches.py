@@ -61,4 +61,4 @@ def occlusion_patch(
         falls = (outputs[0] - outputs[1:]).T[:, numbers]
         return falls.abs() if sign == "absolute" else falls
 
-    return explain("occlusion of patches", evaluator, instances, answer, target, baseline, "first", False)
+    return explain(evaluator, instances, answer, target, baseline, "first", False)

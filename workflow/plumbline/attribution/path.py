@@ -108,7 +108,7 @@ def integrated_gradient_pad(
     at_least_one("steps", steps)
     nodes, weights = np.polynomial.legendre.leggauss(steps)
     answer = _answer(evaluator, function, sign, lambda _: (1 + nodes) / 2, weights / 2)
-    return explain("integrated gradient", evaluator, instances, answer, target, baseline, texts, specials)
+    return explain(evaluator, instances, answer, target, baseline, texts, specials)
 
 
 @measure(
@@ -141,4 +141,4 @@ def grad_shap(
         return np.stack(drawn, axis=1)
 
     answer = _answer(evaluator, function, sign, points, np.full(samples, 1 / samples))
-    return explain("Grad-SHAP", evaluator, instances, answer, target, baseline, texts, specials)
+    return explain(evaluator, instances, answer, target, baseline, texts, specials)

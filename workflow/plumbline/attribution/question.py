@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from plumbline.attribution.importances import (
     Function,
@@ -40,7 +39,6 @@ class Question:
 
 
 def explain(
-    name: str,
     evaluator: Evaluator,
     instances: Instances,
     answer: Callable[[Question], torch.Tensor],
@@ -51,7 +49,6 @@ def explain(
 ) -> Importances:
     """The scores [B, T] that `answer` gives to the tokens of each batch, of which those of features are told."""
     gathered = Gathered(instances, texts, specials)
-    progress = tqdm(total=len(instances), desc=f"{name}, seed {evaluator.seed}", unit="text", disable=None)
 
     def work(index: np.ndarray, batch: Batch) -> None:
         with torch.no_grad():
@@ -60,10 +57,8 @@ def explain(
             classes = target_classes(target, read(evaluator.model, batch, vectors).logits, instances.label[index])
         values = answer(Question(index, batch, free, vectors, nothing, classes))
         gathered.add(index, batch, values, classes)
-        progress.update(len(index))
 
     evaluator.each(instances, work)
-    progress.close()
     return gathered.importances()
 
 

@@ -11,6 +11,7 @@ from plumbline.attribution.importances import Importances
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
+from plumbline.progress import stage
 
 KEYS = ("seed", "split", "instance", "target", "scores", "pair", "specials")
 
@@ -27,11 +28,12 @@ def attribute(
     instances: Instances,
     measures: Mapping[str, Asked],
     variant: Callable[[int], Instances] | None = None,
+    cell: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, dict[str, list[Any]]], dict[str, float]]:
     """For each measure the columns of its table `attributions`, and the seconds it took.
 
     Measures that one function computes in shared passes share their seconds too. `variant` gives the texts of each seed
-    where seeds differ in them; else they are the instances.
+    where seeds differ in them; else they are the instances. `cell` names what is explained.
     """
     columns: dict[str, dict[str, list[Any]]] = {name: {key: [] for key in KEYS} for name in measures}
     seconds = dict.fromkeys(measures, 0.0)
@@ -39,12 +41,13 @@ def attribute(
     for name, asked in measures.items():
         families.setdefault(getattr(asked.function, "together", name), []).append(name)
     for evaluator in evaluators:
+        evaluator.cell = cell or {}
         texts = instances if variant is None else variant(evaluator.seed)
         for together, names in families.items():
             started = time.perf_counter()
             try:
                 # What one measure does to the gradient mode does not reach the next.
-                with torch.enable_grad():
+                with torch.enable_grad(), stage(", ".join(names)):
                     if callable(together):
                         found = together(evaluator, texts, [measures[name].options for name in names])
                     else:

@@ -28,7 +28,7 @@ def smooth_grads(
         means = [requests[number]["mean"] for number in numbers]
         others = [Gathered(instances, "first", False) for _ in means[1:]]
         answer = partial(_answer, evaluator, instances, function, noise, samples, means, others)
-        found = explain("SmoothGrad", evaluator, instances, answer, target, "pad", "first", False)
+        found = explain(evaluator, instances, answer, target, "pad", "first", False)
         for number, importances in zip(numbers, [found, *(other.importances() for other in others)], strict=True):
             told[number] = importances
     return [importances for importances in told if importances is not None]

@@ -116,4 +116,4 @@ def lime_superpixels(
         values = coefficients(evaluator, instances, question, numbers, function, samples)
         return values.abs() if sign == "absolute" else values
 
-    return explain("LIME of superpixels", evaluator, instances, answer, target, "pad", "first", False)
+    return explain(evaluator, instances, answer, target, "pad", "first", False)

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
-
 from plumbline.data.corpus import Corpus, Example, draw_dev
 from plumbline.data.sources import declared_files, read_csv
 from plumbline.data.tokenise import clean
 from plumbline.errors import PlumblineError
+from plumbline.progress import shown
 from plumbline.registry import dataset
 
 TOPICS = {"1": 0, "2": None, "3": 1, "4": None}
@@ -33,7 +32,7 @@ def agnews(raw: Path, seed: int) -> Corpus:
     rows: list[tuple[str, int, str]] = []
     others: dict[str, int] = {}
     for split, path in declared_files(__file__, "agnews", raw).items():
-        for number, row in tqdm(read_csv(path), desc=f"read {split}", unit="row", disable=None):
+        for number, row in shown(read_csv(path), f"read {split}", "row"):
             if len(row) != 3 or row[0] not in TOPICS:
                 raise PlumblineError(
                     f"'{path}', line {number} does not hold a class from 1 to 4, a title and a description: "

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
 
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.sources import declared_files, read_lines
 from plumbline.errors import PlumblineError
+from plumbline.progress import shown
 from plumbline.registry import dataset
 
 SCORES = 5
@@ -58,7 +58,7 @@ def beer(
     label_of = {**dict.fromkeys(map(_cents, negative), 0), **dict.fromkeys(map(_cents, positive), 1)}
     reviews: tuple[list[list[str]], list[list[str]]] = ([], [])
     others: dict[int, int] = {}
-    for number, line in tqdm(read_lines(path), desc="read", unit="review", disable=None):
+    for number, line in shown(read_lines(path), "read", "review"):
         score, words = _parse(path, number, line, aspect)
         if score in label_of and words:
             reviews[label_of[score]].append(words[:longest])

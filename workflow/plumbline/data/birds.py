@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
 
 from plumbline.data.pictures import Picture, PictureCorpus
 from plumbline.data.sources import declared_files
 from plumbline.errors import PlumblineError
+from plumbline.progress import shown
 from plumbline.registry import dataset
 
 FORMS = (".png", ".jpg", ".jpeg")
@@ -66,7 +66,7 @@ def read_folders(folders: Mapping[str, Path], size: int) -> PictureCorpus:
         if path.suffix.lower() in FORMS and not path.name.startswith(".")
     ]
     found: list[Picture] = []
-    for split, label, path in tqdm(files, desc="read pictures", unit="picture", disable=None):
+    for split, label, path in shown(files, "read pictures", "picture"):
         pixels = _read(path, size)
         if found and pixels.shape != found[0].pixels.shape:
             raise PlumblineError(

@@ -4,11 +4,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
-
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.sources import declared_files, read_lines
 from plumbline.errors import PlumblineError
+from plumbline.progress import shown
 from plumbline.registry import dataset
 
 ENTITY = "@entity"
@@ -67,7 +66,7 @@ def cnn(raw: Path, seed: int) -> Corpus:
     examples: list[Example] = []
     lacking: dict[str, int] = {}
     for split, path in declared_files(__file__, "cnn", raw).items():
-        found = tqdm(read_instances(path), desc=f"read {split}", unit="question", disable=None)
+        found = shown(read_instances(path), f"read {split}", "question")
         for question, answer, passage in found:
             entities = [word for word in dict.fromkeys(passage) if word.startswith(ENTITY)]
             if split == "train":

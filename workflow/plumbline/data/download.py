@@ -22,10 +22,9 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from tqdm import tqdm
-
 from plumbline.data.publishers import Archive
 from plumbline.errors import PlumblineError
+from plumbline.progress import Progress
 from plumbline.store import write_text
 
 TIMEOUT = 60
@@ -158,17 +157,12 @@ def _receive(source: Archive, url: str, part: Path) -> None:
             raise _Failed(f"HTTP {response.status}, which is not what was asked for")
         length = response.headers.get("Content-Length")
         total = start + int(length) if length else source.size
-        with (
-            part.open("r+b") as file,
-            tqdm(
-                total=total, initial=start, unit="B", unit_scale=True, unit_divisor=1024, desc=source.name, disable=None
-            ) as bar,
-        ):
+        with part.open("r+b") as file, Progress(total, source.name, "byte", start) as progress:
             file.truncate(start)
             file.seek(start)
             while chunk := _chunk(response):
                 file.write(chunk)
-                bar.update(len(chunk))
+                progress.update(len(chunk))
     if total is not None and part.stat().st_size < total:
         raise _Broken(f"the connection broke off after {part.stat().st_size} of {total} bytes")
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
-
 from plumbline.data.corpus import SPLITS, Corpus, Example, hold_out
 from plumbline.data.sources import declared_files, read_lines, read_text
 from plumbline.errors import PlumblineError
+from plumbline.progress import shown
 from plumbline.registry import dataset
 
 TOO_LONG = 400
@@ -88,7 +87,7 @@ def _read(folder: Path) -> dict[str, Review]:
         raise PlumblineError(f"'{folder}' does not hold reviews (*.txt) in the folders 'pos' and 'neg': get it again.")
     return {
         f"{folder.name}/{path.parent.name}/{path.name}": Review(label, keras_words(read_text(path)))
-        for label, path in tqdm(found, desc=f"read {folder.name}", unit="review", disable=None)
+        for label, path in shown(found, f"read {folder.name}", "review")
     }
 
 

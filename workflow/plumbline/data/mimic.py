@@ -9,12 +9,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
-
 from plumbline.data.corpus import SPLITS, Corpus, Example, hold_out
 from plumbline.data.sources import declared_files, read_lines
 from plumbline.data.tokenise import NUMBER
 from plumbline.errors import PlumblineError
+from plumbline.progress import Progress, shown
 from plumbline.registry import dataset
 
 CATEGORY, DESCRIPTIONS = "Discharge summary", ("Report", "Addendum")
@@ -48,7 +47,7 @@ def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[s
     """The named columns of each row of a table of MIMIC-III, with the number of the row's last line; streamed."""
     csv.field_size_limit(LONGEST)
     size = path.stat().st_size
-    with path.open("rb") as file, tqdm(total=size, desc=path.name, unit="B", unit_scale=True, disable=None) as bar:
+    with path.open("rb") as file, Progress(size, path.name, "byte") as progress:
         rows = csv.reader(io.TextIOWrapper(file, encoding="utf-8", newline=""), strict=True)
         try:
             header = [name.upper() for name in next(rows, [])]
@@ -60,7 +59,7 @@ def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[s
                 )
             places = [header.index(column) for column in columns]
             for row in rows:
-                bar.update(file.tell() - bar.n)
+                progress.update(file.tell() - progress.done)
                 if row and len(row) != len(header):
                     raise PlumblineError(
                         f"'{path}', line {rows.line_num} has {len(row)} of {len(header)} fields: the file is cut off "
@@ -170,8 +169,8 @@ def drawn_splits(labels: Sequence[int]) -> list[str]:
 def _corpus(rows: Sequence[tuple[str, int, str]], classes: list[str], dropped: Mapping[str, Counter[str]]) -> Corpus:
     """A corpus of (split, label, summary) and of what was dropped, by reason and split."""
     cleaned = clean_notes(text for _, _, text in rows)
-    shown = tqdm(cleaned, total=len(rows), desc="tokenise", unit="text", disable=None)
-    examples = [Example(split, label, words) for (split, label, _), words in zip(rows, shown, strict=True)]
+    told = shown(cleaned, "tokenise", "text", len(rows))
+    examples = [Example(split, label, words) for (split, label, _), words in zip(rows, told, strict=True)]
     some = {reason: dict(+counts) for reason, counts in dropped.items() if +counts}
     return Corpus(examples, classes, dropped=some)
 

@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
 
 from plumbline.data.corpus import Corpus, Example, hold_out
 from plumbline.data.sources import declared_files, read_text
 from plumbline.data.tokenise import clean
 from plumbline.errors import PlumblineError
+from plumbline.progress import shown
 from plumbline.registry import dataset
 
 # How many posts the folders `train` and `test` hold of each group.
@@ -107,7 +107,7 @@ def newsgroups(raw: Path, seed: int) -> Corpus:
     labels = [SPORTS.index(group) for group, _, _ in posts]
     texts = [
         without_quotes(without_footer(without_headers(read_text(files[group, folder][place], "latin-1"))))
-        for group, folder, place in tqdm(posts, desc="read posts", unit="post", disable=None)
+        for group, folder, place in shown(posts, "read posts", "post")
     ]
     tokens = [space_out(words) for words in clean(texts)]
     training, test = hold_out(range(len(posts)), 0.2, SEED, labels)

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tqdm import tqdm
-
 from plumbline.data.embeddings import train_word2vec
 from plumbline.data.mimic import clean_notes, discharge_notes
 from plumbline.errors import PlumblineError
+from plumbline.progress import shown
 from plumbline.store import replacing
 
 DIMENSIONS = 300
@@ -24,7 +23,7 @@ class _Texts:
         from gensim.models.word2vec import LineSentence
 
         lines = LineSentence(str(self.path))
-        return iter(tqdm(lines, total=self.count, desc="word vectors", unit="text", disable=None))
+        return shown(lines, "word vectors", "text", self.count)
 
 
 def write_note_vectors(notes: Path, target: Path, dimensions: int = DIMENSIONS, seed: int = 0) -> None:
@@ -50,5 +49,5 @@ def write_note_vectors(notes: Path, target: Path, dimensions: int = DIMENSIONS, 
     form = " ".join(["%.6g"] * dimensions)
     with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.write(f"{len(vectors)} {dimensions}\n")
-        for word in tqdm(vectors.index_to_key, desc="write", unit="word", disable=None):
+        for word in shown(vectors.index_to_key, "write", "word"):
             file.write(f"{word} {form % tuple(vectors[word])}\n")

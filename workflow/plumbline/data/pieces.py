@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from tqdm import tqdm
 
 from plumbline.errors import PlumblineError
+from plumbline.progress import Progress
 
 CONFIG = "config.json"
 # Models of this kind read no more, whatever their tokeniser says.
@@ -72,7 +72,7 @@ class Pieces(NamedTuple):
     word: np.ndarray
 
 
-def cut_words(tokeniser: Any, texts: Sequence[Sequence[str]], progress: tqdm) -> list[Pieces]:
+def cut_words(tokeniser: Any, texts: Sequence[Sequence[str]], progress: Progress) -> list[Pieces]:
     """The pieces of texts, whose words are read as one string with single spaces between them.
 
     A word that spells a special token is text all the same. A text of which the tokeniser leaves nothing is unknown.
@@ -114,7 +114,7 @@ def cut_into_pieces(table: pa.Table, checkpoint: str) -> tuple[dict[str, list], 
         for tokens, flags in zip(columns["tokens"], columns["maskable"], strict=True)
     ]
     paired = [place for place, tokens in enumerate(columns["tokens_b"]) if tokens is not None]
-    with tqdm(total=len(texts) + len(paired), desc="cutting into pieces", unit="text", disable=None) as progress:
+    with Progress(len(texts) + len(paired), "cut into pieces", "text") as progress:
         pieces = cut_words(tokeniser, texts, progress)
         # Second texts have no flags: their words stand between two specials.
         cut_seconds = cut_words(tokeniser, [columns["tokens_b"][i][1:-1] for i in paired], progress)

@@ -3,11 +3,10 @@
 import sys
 from pathlib import Path
 
-from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
-
 from plumbline.data.corpus import Corpus, Example, split_by_seed
 from plumbline.data.sources import declared_files, read_csv
 from plumbline.errors import PlumblineError
+from plumbline.progress import shown
 from plumbline.registry import dataset
 
 SHARES = {"train": 0.8, "dev": 0.1, "test": 0.1}
@@ -44,7 +43,7 @@ def quora(raw: Path, seed: int) -> Corpus:
     if next(rows, (1, []))[1] != COLUMNS:
         raise PlumblineError(f"'{path}' does not start with the columns {', '.join(COLUMNS)}: get the file again.")
     pairs: list[tuple[int, list[str], list[str]]] = []
-    for number, row in tqdm(rows, desc="read", unit="pair", disable=None):
+    for number, row in shown(rows, "read", "pair"):
         if len(row) != len(COLUMNS) or row[-1] not in {"0", "1"}:
             raise PlumblineError(
                 f"'{path}', line {number} does not hold {len(COLUMNS)} columns, of which the last is 0 or 1: "

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
-
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.sources import declared_files, read_lines
 from plumbline.data.tokenise import clean, words
 from plumbline.errors import PlumblineError
+from plumbline.progress import shown
 from plumbline.registry import dataset
 
 CLASSES = ["neutral", "contradiction", "entailment"]
@@ -46,7 +45,7 @@ def parse_pair(line: str) -> Pair:
 
 def read_pairs(path: Path, split: str) -> Iterator[tuple[str, Pair]]:
     """The pairs of a file with a JSON object a line, each with the split."""
-    for number, line in tqdm(read_lines(path), desc=f"read {split}", unit="pair", disable=None):
+    for number, line in shown(read_lines(path), f"read {split}", "pair"):
         try:
             yield split, parse_pair(line)
         except ValueError as error:

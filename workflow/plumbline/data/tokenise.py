@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
+from plumbline.progress import shown
 
 NUMBER = "qqq"
 _BRACKETS = re.compile(r"-[LR]RB-")
@@ -19,7 +19,7 @@ def words(texts: Iterable[str], lowercase: bool = False) -> Iterator[list[str]]:
     collapsed = [" ".join(text.split()) for text in texts]
     tokenizer: Any = spacy.blank("en").tokenizer
     documents = tokenizer.pipe(collapsed)
-    for document in tqdm(documents, total=len(collapsed), desc="tokenise", unit="text", disable=None):
+    for document in shown(documents, "tokenise", "text", len(collapsed)):
         yield [sys.intern(token.lower_ if lowercase else token.text) for token in document if not token.is_space]
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from tqdm import tqdm
 
 from plumbline.config.recipes import Training
 from plumbline.data.corpus import SPLITS
@@ -20,6 +19,7 @@ from plumbline.models.budget import Budget, out_of_memory
 from plumbline.models.learner import Learner, Told, class_weights, outputs
 from plumbline.models.objectives import Classification
 from plumbline.models.rows import Column, Rows
+from plumbline.progress import Progress
 
 LOSS = Told("train", "loss")
 # Rows that all seeds share, or those of each seed.
@@ -71,12 +71,12 @@ def train_together(
     size = len(own[seeds[0]]["train"])
     history: dict[int, list[dict[str, Any]]] = {seed: [] for seed in seeds}
     named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
-    progress = tqdm(total=len(seeds) * training.epochs * size, desc=named, unit="row", disable=None)
+    progress = Progress(len(seeds) * training.epochs * size, named, "row")
     started = time.perf_counter()
     active = learners
     for epoch in range(1, training.epochs + 1):
-        progress.set_description(f"{named}, epoch {epoch} of {training.epochs}")
         counts = [learner.begin_epoch() for learner in active]
+        progress.describe(f"{named}, epoch {epoch}/{training.epochs}", len(counts[0]))
         for number, taken in enumerate(zip(*counts, strict=True)):
             for learner in active:
                 learner.step(number)
@@ -94,9 +94,9 @@ def train_together(
                 for (split, metric), value in told.items()
             ]  # fmt: skip
             shown = dict.fromkeys([LOSS, *learner.deciding.values()])
-            progress.set_postfix({" ".join(key): f"{told[key]:.3f}" for key in shown})
+            progress.note(", ".join(f"{' '.join(key)} {told[key]:.3f}" for key in shown))
         going = [learner for learner in active if not learner.done and np.isfinite(learner.history[-1][LOSS])]
-        progress.total -= (len(active) - len(going)) * (training.epochs - epoch) * size
+        progress.shorten((len(active) - len(going)) * (training.epochs - epoch) * size)
         active = going
         if not active:
             break
@@ -189,10 +189,8 @@ def train_block(
         for epoch, state in trained.checkpoints.items():
             weights |= {checkpoint_prefix(seed, epoch) + name: tensor for name, tensor in state.items()}
         chosen = {"seed": seed, "epoch": trained.chosen_epoch, "split": training.select_on, "metric": "chosen_epoch"}
-        for row in [
-            *trained.history,
-            {**chosen, "value": trained.chosen_epoch, "seconds": trained.history[-1]["seconds"]},
-        ]:
+        seconds = trained.history[-1]["seconds"] if trained.history else 0.0
+        for row in [*trained.history, {**chosen, "value": trained.chosen_epoch, "seconds": seconds}]:
             for key, value in row.items():
                 history[key].append(value)
         for name in predicted:

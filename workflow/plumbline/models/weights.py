@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
-from tqdm import tqdm
 
 from plumbline.data.instances import Instances, ragged
 from plumbline.models.batch import Batch
@@ -20,17 +19,14 @@ from plumbline.models.rows import Column
 def weights_of(evaluator: Evaluator, instances: Instances) -> list[np.ndarray]:
     """The weights [K, words] of each instance."""
     found: list[np.ndarray] = [np.empty(0)] * len(instances)
-    progress = tqdm(total=len(instances), desc=f"attention, seed {evaluator.seed}", unit="text", disable=None)
 
     def work(index: np.ndarray, batch: Batch) -> None:
         told = heads_of(evaluator.model(batch)).cpu().numpy()
         for row, i in enumerate(index):
             free = instances.maskable[i]
             found[i] = told[row][:, : len(free)][:, free]
-        progress.update(len(index))
 
     evaluator.each(instances, work)
-    progress.close()
     return found
 
 

@@ -7,7 +7,6 @@ import pandas as pd
 import pyarrow as pa
 import torch
 from torch import nn
-from tqdm import tqdm
 
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
@@ -83,18 +82,13 @@ class AdversarialAttention:
     def _seed(self, evaluator: Evaluator, instances: Instances) -> dict[str, Any]:
         found: list[list[dict[str, Any]]] = [[] for _ in instances.ids]
         predicted = np.empty(len(instances), dtype=np.int32)
-        progress = tqdm(
-            total=len(instances), desc=f"adversarial attention, seed {evaluator.seed}", unit="text", disable=None
-        )
 
         def work(index: np.ndarray, batch: Batch) -> None:
             for i, rows in zip(index, self._batch(evaluator, instances, index, batch), strict=True):
                 found[i] = rows
                 predicted[i] = int(np.argmax(rows[0]["probabilities"]))
-            progress.update(len(index))
 
         evaluator.each(instances, work)
-        progress.close()
         keys = instance_columns(evaluator.seed, instances, predicted)
         columns: dict[str, Any] = {name: np.repeat(values, len(self.epsilon)) for name, values in keys.items()}
         return columns | {name: [row[name] for rows in found for row in rows] for name in found[0][0]}

@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import torch
-from tqdm import tqdm
 
 from plumbline.attribution.importances import explained_output
 from plumbline.attribution.inputs import baseline_of, read, vectors_of
@@ -21,6 +20,7 @@ from plumbline.data.masking import highest
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
+from plumbline.progress import shown
 from plumbline.protocols.explained import Explained, Explanations, instance_columns
 from plumbline.registry import metric, protocol
 
@@ -140,8 +140,7 @@ class Erasure:
         predicted = before.argmax(1).astype(np.int32)
         output = _of_class(before, predicted)
         soft = self._soft(evaluator, instances, measures, predicted, output)
-        progress = tqdm(total=len(measures), desc=f"erasure, seed {evaluator.seed}", unit="measure", disable=None)
-        for measure, scores in measures.items():
+        for measure, scores in shown(measures.items(), f"hard, seed {evaluator.seed}", "measure"):
             falls = self._hard(evaluator, instances, scores, predicted, output)
             yield {
                 **instance_columns(evaluator.seed, instances, predicted),
@@ -150,8 +149,6 @@ class Erasure:
                 **{f"{name}_at": _rows(fall) for name, fall in zip(HARD, falls, strict=True)},
                 **dict(zip(SOFT, soft[measure], strict=True)),
             }
-            progress.update()
-        progress.close()
 
     def _hard(
         self,
@@ -188,7 +185,6 @@ class Erasure:
         if not self.draws:
             return {measure: np.full_like(zeros, np.nan) for measure, zeros in found.items()}
         kept = {measure: [shares(row) for row in scores] for measure, scores in measures.items()}
-        progress = tqdm(total=len(instances), desc=f"soft erasure, seed {evaluator.seed}", unit="text", disable=None)
 
         def work(index: np.ndarray, batch: Batch) -> None:
             with torch.no_grad():
@@ -211,10 +207,8 @@ class Erasure:
                         told[measure] += [soft_comprehensiveness(fall, whole), soft_sufficiency(spared, whole)]
             for measure, values in told.items():
                 found[measure][:, index] = values / self.draws
-            progress.update(len(index))
 
         evaluator.each(instances, work)
-        progress.close()
         return found
 
     def summarise(self, scores: pa.Table) -> pd.DataFrame:

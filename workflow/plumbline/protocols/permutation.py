@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import torch
-from tqdm import tqdm
 
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
@@ -68,7 +67,6 @@ def permuted(evaluator: Evaluator, instances: Instances, count: int) -> tuple[np
     largest = np.empty(len(instances))
     predicted = np.empty(len(instances), dtype=np.int32)
     model = evaluator.model
-    progress = tqdm(total=len(instances), desc=f"permutation, seed {evaluator.seed}", unit="text", disable=None)
 
     def work(index: np.ndarray, batch: Batch) -> None:
         encoded = model.encode(model.embedding(batch.ids), batch)
@@ -82,10 +80,8 @@ def permuted(evaluator: Evaluator, instances: Instances, count: int) -> tuple[np
             change[index, start : start + TOGETHER] = total_variation(after, before).T.cpu().numpy()
         largest[index] = attention.amax(-1).cpu().numpy()
         predicted[index] = before.argmax(-1).cpu().numpy()
-        progress.update(len(index))
 
     evaluator.each(instances, work)
-    progress.close()
     return change, largest, predicted
 
 

@@ -1,0 +1,66 @@
+"""What a person sees of a run, on a terminal and in its logs."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.terminal import Pty
+
+from .conftest import CONFIG, copy_project, run_snakemake, write_config
+
+pytestmark = pytest.mark.pipeline
+
+STUDY = {
+    "name": "two trainings",
+    "datasets": {"mock-2": {**CONFIG["datasets"]["mock-2"], "train": 4000}},
+    "models": {name: {"training": {"epochs": 6}} for name in ("average-tanh", "bag-of-words")},
+    "seeds": [0],
+    "measures": ["leave-one-out"],
+}
+ASKED = ["results/tables/performance.parquet", "--cores", "2", "--resources", "gpu=2"]
+LIVE = re.compile(
+    r"^train mock-2 average-tanh seeds 0: seed 0, epoch \d+/6, batch \d+/125.*  \d+%  [\d,]+ rows/s  \d+:\d\d left$"
+)
+
+
+def test_jobs_are_live_lines_that_leave_no_trace(tmp_path):
+    folder = copy_project(tmp_path / "study")
+    write_config(folder, STUDY)
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PLUMBLINE_DATA", "CI")}
+    shots: list[list[str]] = []
+    # So wide that no line of Snakemake's is wrapped.
+    with Pty(4000, 60) as terminal:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "snakemake", *ASKED],
+            cwd=folder,
+            env=environment | {"TERM": "xterm"},
+            stdout=terminal.slave,
+            stderr=terminal.slave,
+        )
+        while running.poll() is None:
+            shots.append(terminal.read())
+        terminal.read()
+        said = terminal.seen.everything()
+    assert running.returncode == 0, "\n".join(said)
+    assert any(LIVE.match(line) for shot in shots for line in shot[-2:])
+    assert any(all(line.startswith("train mock-2 ") for line in shot[-2:]) for shot in shots), "two jobs, two lines"
+    assert not [line for line in said if re.search(r"rows/s|so far$|starting$|ending$", line)]
+    assert "plumbline: 5 jobs done in" in "\n".join(said)
+    assert not (folder / "results/.progress").exists()
+
+    (log,) = (folder / ".snakemake/log").glob("*.log")
+    remaining = iter(said)
+    for line in log.read_text().splitlines():
+        assert line.rstrip() in remaining, f"'{line}' is garbled or out of order"
+    for file in [log, *(folder / "results/logs").rglob("*.log")]:
+        assert b"\r" not in file.read_bytes()
+
+    again = run_snakemake(folder, *ASKED, "--forceall", "--dry-run")
+    assert again.returncode == 0 and "jobs done" not in again.stdout
+    (folder / "results/tables/performance.parquet").unlink()
+    piped = run_snakemake(folder, *ASKED)
+    assert "plumbline: 1 job done in 0:" in piped.stdout and "5 were up to date" in piped.stdout
+    assert "\r" not in piped.stdout and "\x1b" not in piped.stdout and "so far" not in piped.stdout
