@@ -186,6 +186,8 @@ def explained_instances(declaration: Declaration, pixels: bool, device: str) -> 
 
 def measure_row(declaration: Declaration, device: str) -> Row:
     """One measure, both ways."""
+    if declaration.required:
+        raise Refused(f"only a config can set its option `{declaration.required[0]}`")
     model, options = suitable(declaration), defaults(declaration)
     if model is None:
         wanted = ", ".join(sorted(needed(declaration, options)))

@@ -11,6 +11,7 @@ for name, measures, models in ATTRIBUTION:
             pieces=pieces,
             weights=explained_weights,
             masks=own_masks,
+            imported=imported(measures),
         output:
             importances=[
                 kept(f"results/attributions/{CELL}/{measure}.parquet", name != MASKING or STUDY.compute.keep_retrained)

@@ -126,6 +126,7 @@ rule embed:
 rule cut_into_pieces:
     input:
         instances="results/data/{dataset}/{variant}/instances.parquet",
+        files=checkpoint_files,
     output:
         instances="results/data/{dataset}/{variant}/pieces/{model}/instances.parquet",
         summary="results/data/{dataset}/{variant}/pieces/{model}/pieces.json",

@@ -4,6 +4,7 @@ rule train:
         summary=summary_of,
         embedding=vectors,
         pieces=pieces,
+        files=checkpoint_files,
         masks=own_masks,
         # Of the model that this one reads, if it does.
         predictions=lambda wildcards: of_base(wildcards, "predictions"),

@@ -41,7 +41,7 @@ def study(**changes):
         ({"models": {"bilstm-tanh": {"training": {"epoch": 3}}}}, r"training.epoch` .*did you mean 'epochs'\?"),
         (
             {"models": {"bilstm-tanh": {"training": {"epochs": 0}}}},
-            r"training.epochs` is 0: .*greater than or equal to 1",
+            r"training.epochs` is 0: it must be 1 or more",
         ),
         (
             {"datasets": {"movie": {"preparation": {"embedding": {"dim": 3}}}}},

@@ -29,7 +29,8 @@ PACKAGE = Path(__file__).parent
 ROOMS = ("data", "models", "attribution", "protocols", "tables")
 
 # What a declaration states about its object. Any other keyword of the decorator presets an option. `limits` are the
-# least and the greatest value of options that have such; None is no bound.
+# least and the greatest value of options that have such; None is no bound. `required` are options that a config must
+# set.
 FACTS: dict[str, dict[str, Any]] = {
     "dataset": {
         "files": {},
@@ -44,7 +45,14 @@ FACTS: dict[str, dict[str, Any]] = {
         "limits": {},
     },
     "manipulation": {"reads": "words", "groups": [], "words": [], "visibility": "", "equation": "", "limits": {}},
-    "model": {"provides": [], "tasks": ["classification"], "training": {}, "reads": "words", "limits": {}},
+    "model": {
+        "provides": [],
+        "tasks": ["classification"],
+        "training": {},
+        "reads": "words",
+        "limits": {},
+        "required": [],
+    },
     "measure": {
         "needs": [],
         "splits": [],
@@ -52,6 +60,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "pixels": False,
         "cheap": False,
         "limits": {},
+        "required": [],
         "direction": "higher",
         "range": None,
         "equation": "",
@@ -210,9 +219,10 @@ def _declaration(call: ast.Call, lowest: ast.Call, node: ast.FunctionDef | ast.C
         if preset not in options:
             raise PlumblineError(f"{where} states '{preset}': {nearest(preset, [*FACTS[kind], *options])}")
         options[preset] = Option(options[preset].type, options[preset].annotation, value)
-    for limited in facts.get("limits", {}):
-        if limited not in options:
-            raise PlumblineError(f"{where} states limits of '{limited}': {nearest(limited, list(options))}")
+    for fact, said in (("limits", "limits of"), ("required", "as required")):
+        for option in facts.get(fact, ()):
+            if option not in options:
+                raise PlumblineError(f"{where} states {said} '{option}': {nearest(option, list(options))}")
     summary = (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")
     return Declaration(kind, name, path, node.name, facts, options, summary)
 

@@ -1,6 +1,7 @@
 """Explain the instances of a cell with one measure, or with several that are cheap."""
 
 from plumbline.attribution.run import Asked, attribute
+from plumbline.config.masking import PLAIN, UNMASKED
 from plumbline.data.instances import Instances
 from plumbline.data.masking import of_seed, special_ids, with_masks
 from plumbline.job import Part, job
@@ -32,7 +33,9 @@ with job(snakemake) as running:
     )
     measures = {name: Asked(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
     masks = read_table(snakemake.input.masks, "masks") if snakemake.input.get("masks") else None
-    columns, seconds = attribute(models, instances, measures, texts)
+    cell = {name: snakemake.wildcards[name] for name in ("dataset", "variant", "model")}
+    cell["variant"] = PLAIN if cell["variant"] == UNMASKED else cell["variant"]
+    columns, seconds = attribute(models, instances, measures, texts, cell)
     parts = []
     for name, path, manifest in zip(measures, snakemake.output.importances, snakemake.output.manifests, strict=True):
         write_table(path, "attributions", columns[name])

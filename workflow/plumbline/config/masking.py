@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from plumbline.config.brought import IMPORTED
 from plumbline.config.recipes import Recipe
 from plumbline.errors import PlumblineError, nearest
 
@@ -119,6 +120,12 @@ def check_roar(resolved: "Resolved") -> None:
         for model in entry.models or []:
             if study.models[model].attention_of:
                 raise PlumblineError(f"`{where}.models`: the attention of model '{model}' is another's.")
+        for measure in entry.measures or study.measures:
+            if "recursive" in entry.strategies and resolved.declarations["measure", measure].name == IMPORTED:
+                raise PlumblineError(
+                    f"`{where}` masks recursively, which needs importances of every model that is trained anew, and "
+                    f"those of '{measure}' are a file's; set `strategies: [roar]`, or name other `measures`."
+                )
 
 
 def baseline(resolved: "Resolved") -> str:

@@ -69,7 +69,9 @@ class Preparation(Recipe):
 class Training(Recipe):
     """How a model is trained."""
 
-    epochs: int = Field(8, ge=1, description="Passes over the training split.")
+    epochs: int = Field(
+        8, ge=0, description="Passes over the training split; 0 keeps a checkpoint with `head: own` as it is."
+    )
     batch_size: int = Field(32, ge=1, description="Instances per step.")
     optimiser: Literal["amsgrad", "adam", "adamw"] = Field(
         "amsgrad",
@@ -160,7 +162,7 @@ class Training(Recipe):
 
     @model_validator(mode="after")
     def _values_agree(self) -> Self:
-        if self.first_eligible_epoch > self.epochs:
+        if self.epochs and self.first_eligible_epoch > self.epochs:
             raise ValueError(
                 f"`first_eligible_epoch` is {self.first_eligible_epoch}, but `epochs` is {self.epochs}; lower it"
             )

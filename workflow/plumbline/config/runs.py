@@ -178,6 +178,11 @@ def _masked(
             chosen = (entry.models is None or cell.model in entry.models) and not _given(resolved, cell.model)
             if not chosen or not (entry.datasets is None or cell.dataset in entry.datasets):
                 continue
+            if not resolved.trainings[cell.dataset, cell.model].epochs:
+                raise PlumblineError(
+                    f"`{where}` trains models anew, and model '{cell.model}' is not trained (`training.epochs` is 0); "
+                    "name others by `models`."
+                )
             asked = able[cell.model] if entry.measures is None else entry.measures
             measures = [random, *(measure for measure in asked if measure in able[cell.model] and measure != random)]
             if len(measures) < 2:

@@ -1,6 +1,5 @@
 """What a study is: the one source of truth for config files, their schema and the reference page."""
 
-import os
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
+from plumbline.config.brought import check_brought, check_epochs, kind_of
 from plumbline.config.derived import STRENGTHS, Derived, derive
 from plumbline.config.manipulated import Manipulated, ManipulationEntry, check_variants, expand, fitting, put_words
 from plumbline.config.masking import PLAIN, RoarEntry, Unit, check_roar
@@ -161,7 +161,18 @@ class Compute(Recipe):
 class Report(Recipe):
     """What the report shows."""
 
-    examples: int = Field(12, ge=0, description="Instances per dataset and model shown as token heatmaps.")
+    examples: int | Literal["all"] = Field(
+        200,
+        description="Instances per dataset and variant in the explorer, right and wrong ones of each class in turn, or "
+        "`all` that are explained.",
+    )
+
+    @field_validator("examples")
+    @classmethod
+    def _count(cls, value: Any) -> Any:
+        if value != "all" and value < 0:
+            raise ValueError("must be 'all' or a whole number, 0 or more")
+        return value
 
 
 class Study(BaseModel):
@@ -319,6 +330,7 @@ class Resolved:
         for dataset in study.datasets:
             for model in study.models:
                 self._fit(dataset, model)
+        check_brought(self)
         for name in study.adversaries:
             _check_name(name, f"adversaries.{name}")
         self.derived: dict[str, Derived] = {}
@@ -367,6 +379,7 @@ class Resolved:
                 raise PlumblineError(
                     f"`{where}.select_by` is '{training.select_by}'; an adversary chooses by its loss."
                 )
+            check_epochs(f"adversaries.{derived.adversary}", training.epochs, {})
             self.model_options[dataset, derived.name] = self.model_options[dataset, derived.base]
 
     def _fit(self, dataset: str, model: str) -> None:
@@ -390,10 +403,11 @@ class Resolved:
             if name in options and name not in of_net.options and holds(key, options):
                 options[name] = value
         self.model_options[dataset, model] = options
+        check_epochs(f"models.{model}", self.trainings[dataset, model].epochs, options)
 
     def _declared(self, kind: Kind, name: str, entry: Entry | ManipulationEntry, where: str) -> Declaration:
         try:
-            return self.registry.get(kind, entry.kind or name)
+            return self.registry.get(kind, kind_of(kind, name, entry, self.registry.names(kind)))
         except PlumblineError as error:
             key = f"{where}.kind" if entry.kind else where
             raise PlumblineError(f"`{key}`: {error}") from None
@@ -414,6 +428,9 @@ def _check_options(
         typed = create_model(declaration.name, __config__=ConfigDict(extra="forbid"), **fields)(**options)
     except ValidationError as error:
         raise PlumblineError(sentence(error, where, [*fields, *own])) from None
+    for name in getattr(declaration, "required", ()):
+        if options.get(name) in (None, ""):
+            raise PlumblineError(f"`{where}.{name}` is missing; {declaration.kind} '{declaration.name}' needs it.")
     for name, (least, most) in declaration.limits.items():
         value = getattr(typed, name)
         if (least is not None and value < least) or (most is not None and value > most):
@@ -480,20 +497,6 @@ def sentence(error: ValidationError, prefix: str, known: type[BaseModel] | list[
         return f"`{key}` is {value!r}: it must be {WANTED[fault['type']]}."
     message = fault["msg"].removeprefix("Value error, ")
     return f"`{key}` is {value!r}: {message[0].lower() + message[1:].rstrip('.')}."
-
-
-def located(path: str, places: Iterable[Path]) -> str:
-    """What a study names, in the first of the places that has it; relative to the working folder unless absolute."""
-    found = next((place / path for place in places if (place / path).exists()), Path(path))
-    return str(found) if Path(path).is_absolute() else os.path.relpath(found)
-
-
-def with_plugins_located(config: dict[str, Any], places: Sequence[Path]) -> dict[str, Any]:
-    """The config with its plug-in files where they lie."""
-    plugins = config.get("plugins")
-    if not isinstance(plugins, list):
-        return config
-    return {**config, "plugins": [located(str(path), places) for path in plugins]}
 
 
 def resolve(config: dict[str, Any]) -> Resolved:

@@ -3,7 +3,7 @@
 Rows are sorted by length, identical rows run once, and what comes back does not depend on the budget or the order.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from plumbline.data.instances import Instances, Texts, taken
 from plumbline.models.batch import Batch, collate, plan
 from plumbline.models.budget import ROWS, Budget, out_of_memory
 from plumbline.models.devices import arithmetic
+from plumbline.progress import Progress
 
 # A token of a shortened text keeps its hidden state alone, and not all that a gradient would need.
 CHEAPER = 4
@@ -22,7 +23,10 @@ LONG = 64
 
 
 class Evaluator:
-    """A trained model in evaluation mode, with its seed and the budget of its forward passes."""
+    """A trained model in evaluation mode, with its seed and the budget of its forward passes.
+
+    In a study `cell` names the dataset, the variant and the model that are explained.
+    """
 
     def __init__(
         self, model: nn.Module, seed: int, budget: Budget | int | None = None, device: torch.device | str = "cpu"
@@ -32,6 +36,7 @@ class Evaluator:
         self.seed = seed
         self.budget = Budget.of(budget)
         self.device = device
+        self.cell: Mapping[str, str] = {}
 
     def token_budget(self, instances: Instances) -> int:
         """Tokens, padding included, that a pass over these instances may hold."""
@@ -53,6 +58,10 @@ class Evaluator:
         If it runs out of memory, the budget is halved and it goes on with what is left, so `work` must only store what
         it found.
         """
+        with Progress(len(texts.ids), f"seed {self.seed}", "text") as progress:
+            self._each(texts, work, progress)
+
+    def _each(self, texts: Texts | Instances, work: Callable[[np.ndarray, Batch], None], progress: Progress) -> None:
         lengths = np.array([len(row) for row in texts.ids], dtype=np.int64)
         seconds = np.zeros_like(lengths)
         if texts.pair is not None:
@@ -61,11 +70,12 @@ class Evaluator:
         while len(left):
             tokens = self._settled(texts, left)
             batches = [left[index] for index in plan(lengths[left], tokens, self.device, seconds[left])]
+            progress.describe(f"seed {self.seed}", len(batches))
             try:
                 while batches:
                     with arithmetic():
                         work(batches[0], self._batch(texts, batches[0]))
-                    del batches[0]
+                    progress.update(len(batches.pop(0)))
             except RuntimeError as error:
                 if not out_of_memory(error):
                     raise

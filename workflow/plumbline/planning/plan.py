@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plumbline.config.study import read_config, resolve, with_plugins_located
+from plumbline.config.brought import with_files_located
+from plumbline.config.study import read_config, resolve
 from plumbline.errors import PlumblineError
 from plumbline.job import unnumbered
 from plumbline.planning.cost import BASES, Basis, Cost, Costs
@@ -142,7 +143,7 @@ def plan_study(
     if not Path("Snakefile").exists():
         raise PlumblineError("There is no Snakefile in this folder; run `plumbline plan` in the project's folder.")
     path = config or Path("config.yaml")
-    resolved = resolve(with_plugins_located(read_config(path), [Path(), path.parent]))
+    resolved = resolve(with_files_located(read_config(path), [Path(), path.parent]))
     asked = ask_snakemake(config, directory, everything, profile)
     results = directory / "results"
     own = [*timings, *of_results(results, resolved.study.plugins)]
