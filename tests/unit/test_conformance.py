@@ -19,7 +19,10 @@ def test_registered_object_conforms(kind, name):
 
 
 BROKEN = {
-    "wrong-shape": ("return Importances([np.zeros(3)] * len(instances))", "scores of shape (3,) for a text of 2 words"),
+    "wrong-shape": (
+        "return Importances([np.zeros(3)] * len(instances))",
+        "scores of shape (3,) for text 0, which has 2 words",
+    ),
     "not-finite": ("return Importances([np.full(m.sum(), np.nan) for m in instances.maskable])", "are not finite"),
     "restless": (
         "return Importances([np.random.random(m.sum()) for m in instances.maskable])",
@@ -27,15 +30,18 @@ BROKEN = {
     ),
     "greedy": (
         "return Importances([np.full(m.sum(), float(evaluator.budget.tokens)) for m in instances.maskable])",
-        "depend on the token budget",
+        "depend on the batch, that is on the token budget",
     ),
     "orderly": (
         "return Importances([np.full(m.sum(), float(i)) for i, m in enumerate(instances.maskable)])",
         "depend on the order of the texts",
     ),
-    "crashing": ("return 1 / 0", "on every model it fails with ZeroDivisionError: division by zero."),
-    "forgetful": ("Importances([])", "it fails with AttributeError: 'NoneType' object has no attribute 'scores'."),
-    "missing": ("return Importances([])", "it gives scores for 0 of 12 texts."),
+    "crashing": (
+        "return 1 / 0",
+        "on every model it fails with ZeroDivisionError: division by zero (plugin.py, line 8).",
+    ),
+    "forgetful": ("Importances([])", "it returns None; end with `return Importances(scores)`."),
+    "missing": ("return Importances([])", "it gives scores for 0 of 12 texts; give one array for each."),
     "boundless": (
         "return Importances([np.arange(m.sum(), dtype=float) for m in instances.maskable])",
         "its scores reach from 0 to 12, outside its declared range [0, 1].",
@@ -83,12 +89,12 @@ def test_measures_meet_frozen_models_with_gradients_on(tmp_path: Path):
 STEPPED = {
     "quick": (f"assert steps == {FEW_STEPS}", []),
     "slow": ("assert steps == 50", []),
-    "wrong": ("assert False, steps", ["on every model it fails with AssertionError: 50."]),
+    "wrong": ("assert False, steps", ["on every model it fails with AssertionError: 50 (plugin.py, line 8)."]),
     "partial": (
         "assert not hasattr(evaluator.model, 'types'), 'no'",
         [
-            "on model 'distilbert', 'minilm-song', 'distilbert-uniform', 'minilm-song-uniform', 'minilm', 'roberta' it "
-            "fails with AssertionError: no."
+            "on model 'distilbert', 'minilm-song', 'distilbert-uniform', 'minilm-song-uniform', 'minilm', "
+            "'pretrained', 'roberta' it fails with AssertionError: no (plugin.py, line 8)."
         ],
     ),
 }

@@ -1,4 +1,4 @@
-"""The command `plumbline`: what a study runs and costs, what is registered, damaged files, generated files."""
+"""The command `plumbline`: what a study runs and costs, what is registered, your own methods, damaged files."""
 
 import argparse
 import os
@@ -6,18 +6,21 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from plumbline.config.brought import with_files_located
 from plumbline.config.reference import generated
 from plumbline.config.runs import list_runs
-from plumbline.config.study import read_config, resolve, with_plugins_located
+from plumbline.config.study import read_config, resolve
 from plumbline.damage import set_aside
 from plumbline.errors import PlumblineError
-from plumbline.registry import KINDS, Registry
+from plumbline.live import watch
+from plumbline.registry import KINDS, Kind, Registry
+from plumbline.report.pictures import captions
 from plumbline.verify import damaged
 
 
 def show_runs(config: Path) -> None:
     """Print every valid run of a study and the reason for each pair that is left out."""
-    resolved = resolve(with_plugins_located(read_config(config), [Path(), config.parent]))
+    resolved = resolve(with_files_located(read_config(config), [Path(), config.parent]))
     runs = list_runs(resolved)
     for cell in [*runs.cells, *runs.adversaries]:
         told = ", ".join(runs.measures.get(cell.model, [])) or "explained by no measure"
@@ -70,6 +73,27 @@ def show_plans(given: argparse.Namespace) -> None:
         write_json(given.json, [as_json(plan) for plan in plans])
 
 
+def show_checks(files: list[Path], raw: Path, tracebacks: bool) -> int:
+    """Print what is wrong with the objects that files declare, as it is found."""
+    from tqdm import tqdm
+
+    from plumbline.checking import check_files
+
+    good = []
+    for line, fine in check_files(files, raw, tracebacks):
+        # Above a line of progress, if there is one.
+        tqdm.write(line)
+        good.append(fine)
+    return int(not all(good))
+
+
+def write_template(kind: Kind, name: str, folder: Path) -> None:
+    """Write a template of the user's own and say what to do with it."""
+    from plumbline.template import next_steps, write_new
+
+    print(next_steps(kind, name, *write_new(kind, name, folder)))
+
+
 def _counted(least: int) -> Callable[[str], int]:
     """A whole number of at least so much, as an option's value."""
 
@@ -83,7 +107,8 @@ def _counted(least: int) -> Callable[[str], int]:
 
 def generate(project: Path, check: bool) -> int:
     """Write the generated files, or with `check` only say which of them are out of date."""
-    stale = [(path, text) for path, text in generated(project).items() if not path.exists() or path.read_text() != text]
+    files = generated(project) | captions(project)
+    stale = [(path, text) for path, text in files.items() if not path.exists() or path.read_text() != text]
     for path, text in stale:
         print(f"{'out of date' if check else 'written'}: {path.relative_to(project)}")
         if not check:
@@ -115,6 +140,19 @@ def main(arguments: list[str] | None = None) -> int:
     listing = commands.add_parser("list", help="list what is registered")
     listing.add_argument("kind", choices=[f"{kind}s" for kind in KINDS])
     listing.add_argument("--plugin", type=Path, action="append", default=[])
+    checking = commands.add_parser("check", help="say what is wrong with your own measures, datasets, models, ...")
+    checking.add_argument("file", type=Path, nargs="+", help="Python files that declare them")
+    checking.add_argument(
+        "--raw",
+        type=Path,
+        default=Path(os.environ.get("PLUMBLINE_DATA") or "raw"),
+        help="folder of the publishers' files that datasets read; by default PLUMBLINE_DATA, or raw",
+    )
+    checking.add_argument("--traceback", action="store_true", help="show where exceptions came from")
+    new = commands.add_parser("new", help="write a working file of your own to begin with, and its test")
+    new.add_argument("kind", choices=[kind for kind in KINDS if kind != "metric"])
+    new.add_argument("name", help="as the config will name it, such as late-words")
+    new.add_argument("--folder", type=Path, default=Path(), help="where to write; by default here")
     planning = commands.add_parser("plan", help="say what a study will take: jobs, start-up, hours")
     planning.add_argument(
         "config", type=Path, nargs="*", help="studies, each planned by itself; by default config.yaml"
@@ -137,14 +175,22 @@ def main(arguments: list[str] | None = None) -> int:
     verifying = commands.add_parser("verify", help="find files of a study that were cut off, and set them aside")
     verifying.add_argument("results", type=Path, nargs="?", default=Path("results"), help="by default results")
     verifying.add_argument("--list", action="store_true", help="name them only")
+    watching = commands.add_parser("progress", help="show the running jobs of a study, from another terminal")
+    watching.add_argument("results", type=Path, nargs="?", default=Path("results"), help="by default results")
     given = parser.parse_args(arguments)
     try:
         if given.command == "runs":
             show_runs(given.config)
         elif given.command == "list":
             show_registered(given.kind.removesuffix("s"), given.plugin)
+        elif given.command == "check":
+            return show_checks(given.file, given.raw, given.traceback)
+        elif given.command == "new":
+            write_template(given.kind, given.name, given.folder)
         elif given.command == "verify":
             return verify(given.results, given.list)
+        elif given.command == "progress":
+            watch(given.results)
         elif given.command == "plan":
             show_plans(given)
         else:
