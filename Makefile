@@ -26,7 +26,8 @@ realdata: $(READY)
 	PATH="$(BIN):$$PATH" python -m pytest -m realdata
 
 browser: $(READY)
-	command -v chromium chromium-browser google-chrome > /dev/null || apt-get install --yes chromium
+	command -v chromium chromium-browser google-chrome > /dev/null || (apt-get update && apt-get install --yes chromium)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement envs/browser.txt
 	PATH="$(BIN):$$PATH" python -m pytest -m browser
 
 gpu: $(READY)

@@ -339,7 +339,8 @@ declare(
     },
     required=[*CURVE, "level", "trained_on", "variant", "seed", "metric", "status"],
 )
-# One row per criterion, dataset, variant, model and measure, told or not. `interval` says what it is over: `seeds` or `texts`.
+# One row per criterion, dataset, variant, model and measure, told or not. `interval` says what it is over: `seeds` or
+# `texts`.
 declare(
     "scorecard",
     1,
@@ -450,6 +451,35 @@ declare(
         "note": pa.string(),
     },
     required=["study", "table", "dataset", "metric", "published"],
+)
+# Published numbers that rest on a quirk of the published code or print: ours with it and without it.
+declare(
+    "quirks",
+    1,
+    {
+        "quirk": WORD,
+        "study": WORD,
+        "where": WORD,
+        "what": WORD,
+        "with": WORD,
+        "without": WORD,
+        "table": WORD,
+        "dataset": WORD,
+        "model": WORD,
+        "measure_a": WORD,
+        "measure_b": WORD,
+        "predicted_class": WORD,
+        "metric": WORD,
+        "published": pa.float64(),
+        **{
+            f"{side}{part}": kind
+            for side in ("as_published", "corrected")
+            for part, kind in {"": pa.float64(), "_spread": pa.float64(), "_seeds": pa.int32()}.items()
+        },
+        "status": WORD,
+        "reason": pa.string(),
+    },
+    required=["quirk", "study", "where", "what", "status"],
 )
 # How much of a map's importance falls on each group that a manipulation tells apart; the first group is the `truth`.
 MANIPULATED = {
@@ -656,16 +686,40 @@ def _read_parquet(path: str | Path, columns: list[str] | None) -> pa.Table:
 
 def read_table(path: str | Path, name: str, columns: list[str] | None = None) -> pa.Table:
     """Read a table of a declared kind; a damaged file, another kind or another version is refused with one sentence."""
-    artefact = ARTEFACTS[name]
     table = _read_parquet(path, columns)
-    stamp = table.schema.metadata or {}
+    _check(path, name, table.schema, columns)
+    return table
+
+
+# Bytes of a part of a table that is read in parts.
+PART = 2**24
+
+
+def stream_table(path: str | Path, name: str, columns: list[str], part: int = PART) -> Iterator[pa.Table]:
+    """The same in parts of about so many bytes, counted over all columns."""
+    try:
+        file = pq.ParquetFile(path, memory_map=True)
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        each = sum(group.total_byte_size for group in groups) / max(1, file.metadata.num_rows)
+        for batch in file.iter_batches(max(1, int(part / max(1, each))), columns=columns):
+            table = pa.Table.from_batches([batch]).replace_schema_metadata(file.schema_arrow.metadata)
+            _check(path, name, table.schema, columns)
+            yield table
+    except FileNotFoundError as error:
+        raise PlumblineError(f"The table '{path}' does not exist.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise DamagedError(path, "is damaged and cannot be read as Parquet") from error
+
+
+def _check(path: str | Path, name: str, schema: pa.Schema, columns: list[str] | None) -> None:
+    artefact = ARTEFACTS[name]
+    stamp = schema.metadata or {}
     kind, version = stamp.get(b"plumbline.artefact", b"?").decode(), stamp.get(b"plumbline.version", b"?").decode()
     if kind != name or version != str(artefact.version):
         raise DamagedError(path, f"holds '{kind}' version {version}, not '{name}' version {artefact.version}")
     wanted = [field for field in artefact.schema if columns is None or field.name in columns]
-    if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in wanted]:
+    if [(f.name, f.type) for f in schema] != [(f.name, f.type) for f in wanted]:
         raise DamagedError(path, f"does not have the columns of '{name}' version {artefact.version}")
-    return table
 
 
 def read_stamped(path: str | Path) -> tuple[str, pa.Table]:

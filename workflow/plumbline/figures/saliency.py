@@ -49,14 +49,18 @@ def saliency(rows: Sequence[Explained], title: str) -> Figure:
     return figure
 
 
+def brightest(scores: np.ndarray) -> float:
+    """The strength of a map that is shown as brightest."""
+    strength = np.abs(scores)
+    return float(np.percentile(strength, BRIGHTEST) or strength.max() or 1.0)
+
+
 def _heated(picture: np.ndarray, scores: np.ndarray | None) -> np.ndarray:
     """The picture in pale grey under the map, from nothing to red, [H, H, 3]."""
     grey = 0.55 + 0.45 * picture.mean(axis=2, keepdims=True) / 255
     if scores is None:
         return np.repeat(grey, 3, axis=2)
-    strength = np.abs(scores)
-    top = np.percentile(strength, BRIGHTEST) or strength.max() or 1.0
-    heat = np.clip(strength / top, 0, 1)[..., None]
+    heat = np.clip(np.abs(scores) / brightest(scores), 0, 1)[..., None]
     return grey * (1 - heat) + np.array([0.70, 0.11, 0.16]) * heat
 
 

@@ -1,5 +1,7 @@
 """Every measure against every protocol, and whether the protocols agree."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -14,7 +16,7 @@ from plumbline.figures.agreement import TICKS
 from plumbline.figures.correlations import write_cell
 
 # The sides of a cell in inches.
-WIDE, HIGH = 0.78, 0.34
+WIDE, HIGH = 0.78, 0.36
 NOTHING = "no protocol of this study scores a measure"
 WORDS = ("criterion", "direction", "dataset", "variant", "model", "measure")
 ARROWS = {"higher": "↑", "lower": "↓"}
@@ -33,8 +35,9 @@ def placed(rows: pd.DataFrame) -> pd.Series:
 
 
 def scorecard(rows: pd.DataFrame, title: str) -> Figure:
-    """Measures down, criteria across; a cell has its value, or the mean over datasets and models of where the measure
-    stands, and is the darker the better it stands. A criterion of plain and of manipulated texts has two columns.
+    """Measures down, criteria across; a cell has its value and interval, or the mean over datasets and models of where
+    the measure stands, and is the darker the better it stands. Where a criterion judges one measure alone the ground is
+    grey, and the number its value. A criterion of plain and of manipulated texts has two columns, the latter last.
 
     rows: of the table `scorecard`, about one dataset and model or several.
     """
@@ -45,17 +48,21 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
         return style.sentence(f"{title}: {NOTHING}")
     told = told.assign(place=placed(told))
     several = told.groupby(["dataset", "model"], observed=True).ngroups > 1
-    criteria = list(dict.fromkeys(rows["criterion"]))
+    criteria = list(dict.fromkeys(rows.sort_values("variant", key=lambda of: of != PLAIN, kind="stable")["criterion"]))
     measures = style.ordered(rows["measure"])
     cells = told.groupby(["measure", "criterion"], observed=True)
     place = cells["place"].mean().unstack().reindex(index=measures, columns=criteria)
-    shown = place if several else cells["value"].mean().unstack().reindex(index=measures, columns=criteria)
+    means = cells["value"].mean().unstack().reindex(index=measures, columns=criteria)
+    shown = place.where(place.notna(), means) if several else means
+    alone = told[cells["value"].transform("size") == 1].dropna(subset=["ci_low", "ci_high"])
+    keys = zip(alone["measure"].tolist(), alone["criterion"].tolist(), strict=True)
+    ends = dict(zip(keys, zip(alone["ci_low"].tolist(), alone["ci_high"].tolist(), strict=True), strict=True))
     names = 0.075 * max(map(len, measures))
     with style.look():
         figure = style.new_figure(names + WIDE * len(criteria) + 1.3, HIGH * len(measures) + 1.9)
         panel = figure.subplots()
         colours = sns.light_palette("#1f6f5c", as_cmap=True)
-        _cells(panel, place, shown, colours)
+        _cells(panel, place, shown, {} if several else ends, colours)
         arrows = rows.drop_duplicates("criterion").set_index("criterion")["direction"].map(ARROWS)
         columns = [f"{name} {arrows[name]}" for name in criteria]
         panel.set_xticks(np.arange(len(criteria)) + 0.5, columns, rotation=35, ha="right", rotation_mode="anchor")
@@ -78,8 +85,8 @@ def _columns(rows: pd.DataFrame) -> pd.Series:
 
 def _said(several: bool) -> str:
     if several:
-        return "mean place of a measure among those that a criterion ranks, 1 the best; over datasets and models"
-    return "value by each criterion (the arrow: which is better), darker where it stands better among the measures"
+        return "mean place among the measures that a criterion ranks, 1 the best; grey: the value, of one measure alone"
+    return "value and 95 % interval by each criterion (the arrow: which is better), darker where it stands better"
 
 
 def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
@@ -107,8 +114,7 @@ def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
             ink = style.ink_on(ground[high, low])
             elsewhere = "*" if row["matched"] == "dataset" else ""
             write_cell(panel, high, low, style.signed(row["tau"]) + elsewhere, 3.2, 7, ink)
-            interval = f"[{style.signed(row['ci_low'])}, {style.signed(row['ci_high'])}]"
-            write_cell(panel, high, low, interval, -6.0, 4.6, ink)
+            write_cell(panel, high, low, _interval(row["ci_low"], row["ci_high"]), -6.0, 4.6, ink)
         _ground(panel, ground)
         panel.set(xlim=(0, len(names) - 1), ylim=(len(names), 1))
         panel.set_xticks(np.arange(len(names) - 1) + 0.5, names[:-1], rotation=40, ha="right", rotation_mode="anchor")
@@ -123,7 +129,13 @@ def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
     return figure
 
 
-def _cells(panel: Axes, place: pd.DataFrame, shown: pd.DataFrame, colours: Colormap) -> None:
+def _cells(
+    panel: Axes,
+    place: pd.DataFrame,
+    shown: pd.DataFrame,
+    ends: Mapping[tuple[str, str], tuple[float, float]],
+    colours: Colormap,
+) -> None:
     ground = np.full((*place.shape, 4), 1.0)
     stand, values = place.to_numpy(dtype=float), shown.to_numpy(dtype=float)
     for row in range(place.shape[0]):
@@ -133,9 +145,16 @@ def _cells(panel: Axes, place: pd.DataFrame, shown: pd.DataFrame, colours: Color
                 write_cell(panel, row, column, "–", 0, 7, style.FAINT)
                 continue
             ground[row, column] = colours(stands) if not np.isnan(stands) else (0.95, 0.95, 0.95, 1.0)
-            write_cell(panel, row, column, style.signed(value), 0, 7, style.ink_on(ground[row, column]))
+            ink, interval = style.ink_on(ground[row, column]), ends.get((place.index[row], place.columns[column]))
+            write_cell(panel, row, column, style.signed(value), 3.0 if interval else 0, 7, ink)
+            if interval:
+                write_cell(panel, row, column, _interval(*interval), -5.8, 4.4, ink)
     _ground(panel, ground)
     panel.set(xlim=(0, place.shape[1]), ylim=(place.shape[0], 0))
+
+
+def _interval(low: float, high: float) -> str:
+    return f"[{style.signed(low)}, {style.signed(high)}]"
 
 
 def _ground(panel: Axes, ground: np.ndarray) -> None:

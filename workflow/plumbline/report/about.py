@@ -6,7 +6,7 @@ from plumbline.config.study import parse_seeds
 from plumbline.registry import Declaration, Registry
 from plumbline.report.tables import DASH, Cell, Table, number, numeric
 
-# Above so many classes the page gives their number instead of their names.
+# Above so many classes a table gives their number instead of their names.
 MANY_CLASSES = 10
 
 
@@ -23,19 +23,27 @@ def datasets_table(summaries: list[dict[str, Any]]) -> Table:
                     Cell(f"{split}, partial", split, "bad") if lacking else Cell(split),
                     numeric(of["instances"], 0),
                     _classes(summary, of["instances_per_class"]),
-                    numeric(of["mean_length"], 1),
-                    Cell(f"{of['shortest']}–{of['longest']}", of["longest"]),
-                    Cell(f"{number(100 * of['unknown_share'], 1)} %", of["unknown_share"]),
+                    *_lengths(summary, of),
                 ]
             )
-    columns = ["dataset", "split", "texts", "by class", "mean length", "lengths", "unknown words"]
-    return Table(
-        "Datasets as they were used, after filtering; lengths in tokens.", columns, rows, frozenset((2, 4, 5, 6))
-    )
+    columns = ["dataset", "split", "instances", "by class", "mean length", "lengths", "unknown words"]
+    caption = "Datasets as they were used, after filtering; lengths of texts in tokens, sizes of pictures in pixels."
+    return Table(caption, columns, rows, frozenset((2, 4, 5, 6)))
+
+
+def _lengths(summary: dict[str, Any], of: dict[str, Any]) -> list[Cell]:
+    """How long the texts of a split are, and how many of their words are unknown; pictures have a side instead."""
+    if side := summary.get("side"):
+        return [Cell(DASH), Cell(f"{side} × {side}", side), Cell(DASH)]
+    return [
+        numeric(of["mean_length"], 1),
+        Cell(f"{of['shortest']}–{of['longest']}", of["longest"]),
+        Cell(f"{number(100 * of['unknown_share'], 1)} %", of["unknown_share"]),
+    ]
 
 
 def _classes(summary: dict[str, Any], counts: dict[str, int]) -> Cell:
-    """How many texts each class has or, of many classes, how many there are."""
+    """How many instances each class has or, of many classes, how many there are."""
     if len(counts) > MANY_CLASSES:
         return Cell(f"{number(len(counts), 0)} {'answers' if summary.get('paired') else 'classes'}", len(counts))
     return Cell(", ".join(f"{name} {number(count, 0)}" for name, count in counts.items()))

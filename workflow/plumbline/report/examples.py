@@ -1,7 +1,8 @@
-"""Example texts for the page's heatmaps: the same for all models of a dataset, with every measure's importances."""
+"""What the explorer shows of single texts and pictures, as plain values."""
 
+import base64
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,15 +10,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.data.instances import ragged, sample
-from plumbline.figures.style import ordered, reference_measure
+from plumbline.data.manipulation import attributed
+from plumbline.data.pixels import side, unpack
+from plumbline.figures.saliency import brightest
 from plumbline.protocols.rank_statistics import kendall_tau
 from plumbline.report.agreement import RANKED
 from plumbline.tables.adversary import attention_divergence
 
-# The columns of the table `adversaries` that are shown.
-ADVERSARIES = ["seed", "split", "instance", "epsilon", "feasible", "jsd", "change", "adversary"]
+# The columns that are shown of texts, of pictures, and of the adversaries of attention.
+TEXT = ["label", "original_label", "tokens", "maskable", "tokens_b", "maskable_b", "evidence", "groups", "groups_b"]
+PICTURE = ["label", "original_label", "ids", "groups"]
+ADVERSARIES = ["epsilon", "feasible", "jsd", "change", "adversary"]
 # Of many classes so many are shown.
 MOST_PROBABLE = 3
+# Steps of a map to either side of 0, and pixels of the side of a picture, of which more are put together.
+STEPS = 127
+MOST_PIXELS = 128
+
+Row = dict[str, Any]
 
 
 class Told(NamedTuple):
@@ -29,79 +39,9 @@ class Told(NamedTuple):
     specials: np.ndarray | None = None
 
 
-@dataclass(frozen=True)
-class Rival:
-    """An adversarial model: its title, the seed of the base model that it was set against, its own seed, where it looks
-    and what it predicted."""
-
-    title: str
-    base_seed: int
-    seed: int
-    attention: pa.Table
-    predictions: pa.Table
-
-
-@dataclass(frozen=True)
-class Block:
-    """A block of seeds of one model: what it predicted, the importances of each measure, read when asked for, and, if
-    the study has them, the adversaries of its attention, and where it looks itself beside adversarial models."""
-
-    dataset: str
-    model: str
-    predictions: pa.Table
-    importances: Iterable[tuple[str, pa.Table]]
-    adversaries: pa.Table | None = None
-    attention: pa.Table | None = None
-    rivals: Iterable[Rival] = ()
-
-
-def collect(
-    blocks: Iterable[Block],
-    summaries: list[dict[str, Any]],
-    instances: Mapping[str, pa.Table],
-    split: str,
-    count: int,
-    seconds: Mapping[str, str] | None = None,
-    pieces: Mapping[tuple[str, str], pa.Table] | None = None,
-    sampled: int | None = None,
-    specials: bool = False,
-) -> list[dict[str, Any]]:
-    """The examples of every dataset as plain values; `instances` holds each dataset's table, `seconds` what its second
-    texts are, `pieces` the table of each dataset and model that has word pieces of its own. If so many texts are
-    `sampled`, each seed has explained others. `specials` says whether special tokens are ranked too.
-
-    A dataset's first block chooses the texts for all its models. Datasets come in the order of the summaries.
-    """
-    found: dict[str, dict[str, Any]] = {}
-    for block in blocks:
-        if block.dataset not in found:
-            classes = next(summary["classes"] for summary in summaries if summary["dataset"] == block.dataset)
-            chosen = choose_texts(block.predictions, split, count, sampled)
-            texts = describe_texts(instances[block.dataset], split, chosen)
-            found[block.dataset] = {
-                "dataset": block.dataset,
-                "classes": classes,
-                "split": split,
-                "second": (seconds or {}).get(block.dataset, "second text"),
-                "texts": texts,
-                "models": {},
-            }
-        example = found[block.dataset]
-        numbers = [text["number"] for text in example["texts"]]
-        explained = explain(block, split, numbers, specials)
-        if explained["seeds"]:
-            model = example["models"].setdefault(block.model, {**explained, "seeds": {}})
-            model["seeds"] |= explained["seeds"]
-            own = (pieces or {}).get((block.dataset, block.model))
-            if own is not None:
-                model["texts"] = describe_texts(own, split, numbers)
-    examples = [found[summary["dataset"]] for summary in summaries if summary["dataset"] in found]
-    return [example for example in examples if example["texts"] and example["models"]]
-
-
 def choose_texts(predictions: pa.Table, split: str, count: int, sampled: int | None = None) -> list[int]:
-    """Numbers of the texts to show: right and wrong predictions of the first seed, in turn, for each class in turn; if
-    only so many texts are `sampled`, of those that it has drawn."""
+    """Numbers of the instances to show: right and wrong predictions of the first seed, in turn, for each class in turn;
+    if only so many are `sampled`, of those that it has drawn."""
     here = predictions.filter(pc.equal(predictions["split"].cast(pa.string()), split))
     if not len(here) or not count:
         return []
@@ -111,7 +51,7 @@ def choose_texts(predictions: pa.Table, split: str, count: int, sampled: int | N
         here = here.take(sample(np.full(len(here), split), sampled, first.as_py()))
     labels, numbers = here["label"].to_numpy(), here["instance"].to_numpy()
     right = np.stack(ragged(here["probabilities"])).argmax(1) == labels
-    # A fixed shuffle, so that the texts are not all from the start of the file and are the same in every run.
+    # A fixed shuffle, so that the instances are not all from the start of the file and are the same in every run.
     order = np.random.default_rng(0).permutation(len(labels))
     queues = [
         [int(numbers[i]) for i in order if labels[i] == label and right[i] == correct]
@@ -122,92 +62,122 @@ def choose_texts(predictions: pa.Table, split: str, count: int, sampled: int | N
     return sorted(turns[:count])
 
 
-def describe_texts(instances: pa.Table, split: str, numbers: list[int]) -> list[dict[str, Any]]:
-    """The tokens of each text, which of them are words, and the label; if it has them, also the tokens of its second
-    text and the places of the words that hold the answer."""
-    place = {row["instance"]: row for row in _rows(instances, split, numbers).to_pylist()}
-    return [_describe(number, place[number]) for number in numbers]
-
-
-def _describe(number: int, row: dict[str, Any]) -> dict[str, Any]:
-    text = {
-        "number": number,
-        "label": row["label"],
-        "tokens": row["tokens"],
-        "scored": [int(free) for free in row["maskable"]],
-    }
+def describe_text(row: Row) -> Row:
+    """The tokens of a text and the places of those that are no words; if it has them, its second text, the places of
+    words that hold the answer, the group of those that a manipulation put there, and the label before it."""
+    text = _tokens(row["tokens"], row["maskable"], row["groups"])
     if row["tokens_b"]:
-        words = row["maskable_b"] or [True] * len(row["tokens_b"])
-        text["second"] = {"tokens": row["tokens_b"], "scored": [int(free) for free in words]}
-    if row["evidence"]:
-        text["evidence"] = [place for place, holds in enumerate(row["evidence"]) if holds]
-    if row["groups"]:
+        words = np.ones(len(row["tokens_b"]), bool) if row["maskable_b"] is None else row["maskable_b"]
+        text["second"] = _tokens(row["tokens_b"], words, row["groups_b"])
+    if row["evidence"] is not None and row["evidence"].any():
+        text["evidence"] = np.flatnonzero(row["evidence"]).tolist()
+    return text | _relabelled(row)
+
+
+def _tokens(tokens: list[str], words: np.ndarray, groups: np.ndarray | None) -> Row:
+    text: Row = {"tokens": tokens, "specials": np.flatnonzero(~words.astype(bool)).tolist()}
+    if groups is not None and groups.any():
         # The first group is the truth, others only look like it.
-        text["groups"] = {place: group for place, group in enumerate(row["groups"]) if group}
+        text["groups"] = {int(place): int(groups[place]) for place in np.flatnonzero(groups)}
     return text
 
 
-def explain(block: Block, split: str, numbers: list[int], specials: bool = False) -> dict[str, Any]:
-    """What a block's models predict for the texts, each measure's scores, and how well measures agree.
+def _relabelled(row: Row) -> Row:
+    return {} if row["original_label"] in (None, row["label"]) else {"was": row["original_label"]}
 
-    A measure has no scores of a text that a seed has not explained.
-    """
-    importances: dict[str, dict[tuple[int, int], Told]] = {}
-    for measure, table in block.importances:
-        rows = _rows(table, split, numbers).to_pylist()
-        importances[measure] = {
-            (row["seed"], row["instance"]): Told(*(_numbers(row[part]) for part in Told._fields)) for row in rows
-        }
-    measures = ordered(importances)
-    reference = reference_measure(measures) if measures else None
-    predicted = _rows(block.predictions, split, numbers)
-    said = {(row["seed"], row["instance"]): row["probabilities"] for row in predicted.to_pylist()}
-    attacks = _attacks(block.adversaries, split, numbers)
-    rivals = _rivals(block, split, numbers, said)
-    seeds: dict[str, list[dict[str, Any]]] = {}
-    for seed in sorted({seed for seed, _ in (said if measures else rivals)}):
-        keys = [(seed, number) for number in numbers]
-        told = {
-            key: {measure: importances[measure][key] for measure in measures if key in importances[measure]}
-            for key in keys
-        }
-        seeds[str(seed)] = [
-            {
-                "probable": most_probable(said[key]),
-                **plain_scores(told[key]),
-                **(taus(told[key], reference, specials) if len(told[key]) > 1 else {}),
-                **({"adversaries": attacks[key]} if key in attacks else {}),
-                **({"rivals": rivals[key]} if key in rivals else {}),
-            }
-            for key in keys
-        ]
-    return {"measures": measures, "reference": reference, "seeds": seeds}
+
+def describe_picture(row: Row) -> Row:
+    """The colours of a picture's pixels, row by row, and which of them the label follows, if that is known."""
+    pixels = shrunk(unpack(row["ids"]))
+    picture = {"side": len(pixels), "pixels": packed(np.rint(pixels).astype(np.uint8))}
+    if row["groups"] is not None:
+        picture["region"] = packed(np.packbits(shrunk(square(row["groups"] == 1)) >= 0.5))
+    return picture | _relabelled(row)
+
+
+def square(pixels: np.ndarray) -> np.ndarray:
+    """Values of pixels [H * H] as [H, H]."""
+    return pixels.reshape(side(len(pixels)), -1)
+
+
+def shrunk(pixels: np.ndarray) -> np.ndarray:
+    """Values of pixels [H, H, ...], or of a large picture the means of neighbours."""
+    step = -(-len(pixels) // MOST_PIXELS)
+    places = np.arange(0, len(pixels), step)
+    sizes = np.diff([*places, len(pixels)])
+    rows = np.add.reduceat(pixels, places, 0, dtype=np.float64)
+    sums = np.add.reduceat(rows, places, 1)
+    return sums / np.outer(sizes, sizes).reshape(len(sizes), len(sizes), *[1] * (pixels.ndim - 2))
+
+
+def map_of(scores: np.ndarray) -> list[Any]:
+    """A map of a picture: the strength that figures show as brightest, and scores in steps of it."""
+    drawn = shrunk(square(scores))
+    top = brightest(drawn)
+    steps = np.rint(np.nan_to_num(np.clip(drawn / top, -1, 1)) * STEPS)
+    return [short(top), packed(steps.astype(np.int8))]
+
+
+def packed(values: np.ndarray) -> str:
+    """The bytes of an array as text."""
+    return base64.b64encode(values.tobytes()).decode()
+
+
+def marked(row: Row, words: bool = True) -> np.ndarray | None:
+    """Of each word, or pixel, whether the label follows it or it holds the answer; None where that is not known."""
+    found = row.get("evidence") if row["groups"] is None else row["groups"] == 1
+    if found is None or not found.any():
+        return None
+    return found[row["maskable"].astype(bool)] if words else found
+
+
+def on_truth(told: Mapping[str, Told], truth: np.ndarray | None) -> Row:
+    """The share of each measure's importance that falls on what is marked."""
+    if truth is None or not told:
+        return {}
+    fitting = {name: one.scores for name, one in told.items() if len(one.scores) == len(truth)}
+    return {"truth": {name: short(attributed(scores, truth)) for name, scores in fitting.items()}}
 
 
 def plain_scores(told: Mapping[str, Told]) -> dict[str, dict[str, list[float | None]]]:
     """What measures tell of one text as plain values, part by part; only `scores` is always there."""
     parts = {
-        part: {m: [_short(s) for s in getattr(one, part)] for m, one in told.items() if getattr(one, part) is not None}
+        part: {m: shorts(getattr(one, part)) for m, one in told.items() if getattr(one, part) is not None}
         for part in Told._fields
     }
     return {part: scores for part, scores in parts.items() if scores or part == "scores"}
 
 
-def taus(told: Mapping[str, Told], reference: str | None, specials: bool = False) -> dict[str, Any]:
-    """Kendall τ of all pairs of measures on one text: their `mean`, for each measure its τ with the reference and its
-    mean with all others, and which tokens are `ranked`. None stands for what is not defined."""
-    measures = list(told)
-    tokens, scores = common_tokens(list(told.values()), specials)
-    # A constant vector has no τ; neither has one that is not finite.
-    scores[~np.isfinite(scores).all(1)] = 0.0
-    tau = kendall_tau(scores[None])[0][0]
-    np.fill_diagonal(tau, np.nan)
-    referred = tau[measures.index(reference)] if reference and reference in told else np.full(len(measures), np.nan)
-    return {
-        "ranked": RANKED[tokens],
-        "mean": _mean(tau[np.triu_indices(len(measures), 1)]),
-        "tau": {measure: [_short(referred[i]), _mean(tau[i])] for i, measure in enumerate(measures)},
-    }
+def taus(texts: Sequence[Mapping[str, Told]], reference: str | None, specials: bool = False) -> list[Row]:
+    """Kendall τ of all pairs of measures on each text: their `mean`, for each measure its τ with the reference and its
+    mean with all others, and which tokens are `ranked`. None stands for what is not defined; a text that only one
+    measure tells of has none of it."""
+    found: list[Row] = [{} for _ in texts]
+    alike: dict[tuple[Any, ...], list[tuple[int, np.ndarray]]] = defaultdict(list)
+    for i, told in enumerate(texts):
+        if len(told) > 1:
+            tokens, scores = common_tokens(list(told.values()), specials)
+            # A constant vector has no τ; neither has one that is not finite.
+            scores[~np.isfinite(scores).all(1)] = 0.0
+            alike[tokens, tuple(told), scores.shape[1]].append((i, scores))
+    for (tokens, measures, _), members in alike.items():
+        tau = kendall_tau(np.stack([scores for _, scores in members]))[0]
+        own = np.arange(len(measures))
+        tau[:, own, own] = np.nan
+        referred = tau[:, measures.index(reference)] if reference in measures else np.full(tau.shape[:2], np.nan)
+        means, whole = shorts(_means(tau, 2).ravel()), shorts(_means(tau, (1, 2)))
+        pairs = iter(zip(shorts(referred.ravel()), means, strict=True))
+        for (i, _), mean in zip(members, whole, strict=True):
+            of_each = {measure: list(next(pairs)) for measure in measures}
+            found[i] = {"ranked": RANKED[tokens], "mean": mean, "tau": of_each}
+    return found
+
+
+def _means(values: np.ndarray, axis: int | tuple[int, ...]) -> np.ndarray:
+    """Means of those that are defined; NaN where none are."""
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(known, values, 0).sum(axis) / known.sum(axis)
 
 
 def common_tokens(told: Sequence[Told], specials: bool = False) -> tuple[str, np.ndarray]:
@@ -223,84 +193,50 @@ def common_tokens(told: Sequence[Told], specials: bool = False) -> tuple[str, np
             break
         tokens = more
         scores.append(known)
-    return tokens, np.concatenate([np.stack(part) for part in scores], axis=1)
+    return tokens, np.concatenate([np.stack(part) for part in scores], axis=1).astype(np.float64)
 
 
-def most_probable(probabilities: list[float]) -> list[list[float | None]]:
+def most_probable(probabilities: np.ndarray) -> list[list[float | None]]:
     """The most probable classes, by their number, each with its probability."""
-    best = np.argsort(-np.asarray(probabilities), kind="stable")[:MOST_PROBABLE]
-    return [[int(label), _short(probabilities[label])] for label in best]
+    best = np.argsort(-probabilities, kind="stable")[:MOST_PROBABLE]
+    return [[int(label), short(probabilities[label])] for label in best]
 
 
-def _attacks(
-    adversaries: pa.Table | None, split: str, numbers: list[int]
-) -> dict[tuple[int, int], list[dict[str, Any]]]:
-    """The best adversary of each seed and text for each epsilon; where none was found only the epsilon."""
-    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
-    rows = [] if adversaries is None else _rows(adversaries, split, numbers).to_pylist()
-    for row in sorted(rows, key=lambda row: row["epsilon"]):
+def attacks(rows: Iterable[tuple[int, Row]]) -> dict[int, list[Row]]:
+    """The best adversary of each text's attention for each epsilon; where none was found only the epsilon."""
+    found: dict[int, list[Row]] = defaultdict(list)
+    for place, row in sorted(rows, key=lambda one: (one[0], one[1]["epsilon"])):
         attack = {"epsilon": row["epsilon"]}
         if row["feasible"]:
-            attack |= {"jsd": _short(row["jsd"]), "change": _short(row["change"])}
-            attack["scores"] = _weights(row["adversary"])
-        found.setdefault((row["seed"], row["instance"]), []).append(attack)
+            attack |= {"jsd": short(row["jsd"]), "change": short(row["change"]), "scores": weights(row["adversary"])}
+        found[place].append(attack)
     return found
 
 
-def _rivals(
-    block: Block, split: str, numbers: list[int], told: Mapping[tuple[int, int], list[float]]
-) -> dict[tuple[int, int], dict[str, Any]]:
-    """Of each base seed and text where the base model looks, and where its rivals do, with their JSD from it and their
-    probability of its class; means over heads."""
-    found: dict[tuple[int, int], dict[str, Any]] = {}
-    looks = {} if block.attention is None else _looks(block.attention, split, numbers)
-    for rival in block.rivals:
-        others = _looks(rival.attention, split, numbers)
-        rows = _rows(rival.predictions, split, numbers).to_pylist()
-        said = {row["instance"]: row["probabilities"] for row in rows if row["seed"] == rival.seed}
-        for number in numbers:
-            key = rival.base_seed, number
-            heads, other = looks[key], others[rival.seed, number].mean(0)
-            shown = found.setdefault(key, {"heads": len(heads), "scores": _weights(heads.mean(0)), "models": []})
-            shown["models"].append(
-                {
-                    "title": rival.title,
-                    "seed": rival.seed,
-                    "jsd": _short(float(attention_divergence(heads.mean(0), other))),
-                    "probability": _short(said[number][int(np.argmax(told[key]))]),
-                    "scores": _weights(other),
-                }
-            )
-    return found
+def looks(rows: Iterable[tuple[int, Row]]) -> dict[int, np.ndarray]:
+    """The weights [heads, words] of each text."""
+    return {place: np.reshape(row["attention"], (row["heads"], -1)) for place, row in rows}
 
 
-def _looks(attention: pa.Table, split: str, numbers: list[int]) -> dict[tuple[int, int], np.ndarray]:
-    """The weights [heads, words] of each seed and text."""
-    rows = _rows(attention, split, numbers).to_pylist()
-    return {(row["seed"], row["instance"]): np.reshape(row["attention"], (row["heads"], -1)) for row in rows}
+def rival(title: str, seed: int, own: np.ndarray, other: np.ndarray, probability: float) -> Row:
+    """An adversarial model beside its base model, by the weights [heads, words] of both: means over heads."""
+    mine, theirs = own.mean(0), other.mean(0)
+    jsd = short(float(attention_divergence(mine, theirs)))
+    return {"title": title, "seed": seed, "jsd": jsd, "probability": short(probability), "scores": weights(theirs)}
 
 
-def _rows(table: pa.Table, split: str, numbers: list[int]) -> pa.Table:
-    wanted = pc.is_in(table["instance"], pa.array(numbers, table["instance"].type))
-    return table.filter(pc.and_(wanted, pc.equal(table["split"].cast(pa.string()), split)))
-
-
-def _numbers(scores: list[float | None] | None) -> Any:
-    """Scores as an array, NaN where one is missing; None if there are none."""
-    return None if scores is None else np.array(scores, dtype=np.float64)
-
-
-def _weights(weights: Iterable[float]) -> list[float | None]:
+def weights(values: np.ndarray) -> list[float | None]:
     """Most words of an adversary have next to no weight, and need no digits."""
-    return [round(float(weight), 4) or 0 if np.isfinite(weight) else None for weight in weights]
+    return [round(value, 4) or 0 if np.isfinite(value) else None for value in map(float, values)]
 
 
-def _mean(values: np.ndarray) -> float | None:
-    """The mean of those that are defined, if any are."""
-    known = values[np.isfinite(values)]
-    return _short(known.mean()) if len(known) else None
-
-
-def _short(value: float) -> float | None:
-    """Three significant digits are enough for a colour and keep the page small."""
+def short(value: float) -> float | None:
+    """Three significant digits are enough for a colour and keep files small."""
     return float(f"{value:.3g}") if np.isfinite(value) else None
+
+
+def shorts(values: np.ndarray) -> list[float | None]:
+    """The same of all values."""
+    if np.isfinite(values).all():
+        return [float("%.3g" % value) for value in values.tolist()]  # noqa: UP031 - twice as fast
+    return [short(value) for value in values.tolist()]

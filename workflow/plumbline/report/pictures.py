@@ -1,12 +1,11 @@
-"""Figures as the page holds them: where each belongs, what it says, and its SVG text made small."""
+"""Figures as the report holds them: where each belongs, what it says, and its SVG text made small."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
-
-from markupsafe import Markup
 
 
 class Kind(NamedTuple):
@@ -16,7 +15,9 @@ class Kind(NamedTuple):
     caption: str
 
 
-# In the order in which the page shows them.
+# Where the captions lie that Snakemake's own report reads.
+CAPTIONS = "workflow/captions"
+# In the order in which pages show them.
 KINDS = {
     "scorecard": Kind(
         "scorecard",
@@ -161,14 +162,33 @@ KINDS = {
 }
 
 
+# How words of their names are written.
+SPELT = {"tau": "τ", "jsd": "JSD", "tvd": "TVD", "attefa": "AtteFa", "roar": "ROAR"}
+
+
+def spelt(kind: str) -> str:
+    """The name of a kind in words."""
+    words = " ".join(SPELT.get(word, word) for word in kind.split("-"))
+    return words if words[0] in "τ" else words[0].upper() + words[1:]
+
+
+def captions(project: Path) -> dict[Path, str]:
+    """The captions for Snakemake's own report, each in its file."""
+    return {project / CAPTIONS / f"{kind}.rst": f"{of.caption}\n" for kind, of in KINDS.items()}
+
+
 def order(kind: str) -> tuple[int, str]:
     """The place of a kind of figure among others; those that are not known here come last."""
     return list(KINDS).index(kind) if kind in KINDS else len(KINDS), kind
 
 
+# So many pixels are wider than half a page.
+WIDE = 620
+
+
 @dataclass(frozen=True)
 class Picture:
-    """A figure as the page shows it; what it is about is empty where it is about the whole study."""
+    """A figure as a page shows it; what it is about is empty where it is about all of the study."""
 
     kind: str
     experiment: str
@@ -181,25 +201,34 @@ class Picture:
     encoder: str
     attention: str
 
+    @property
+    def wide(self) -> bool:
+        """Whether it takes the whole width of a page."""
+        return self.width > WIDE
+
+    @property
+    def title(self) -> str:
+        """What it is about, in words."""
+        return ", ".join(filter(None, [spelt(self.kind), self.dataset, self.model]))
+
 
 def picture(path: str, svg: str, parts: Mapping[str, Mapping[str, str]] | None = None) -> Picture:
-    """A figure by its path below the folder of figures; `parts` has the encoder and attention of models that have them.
-
-    A model without an encoder counts as one. As an image the figure's ids cannot clash with another's.
-    """
+    """A figure by its path below the folder of figures; `parts` has the encoder and attention of each model, if it has
+    them. A model without an encoder counts as one."""
     name, *where = path.split("/")
     kind = KINDS.get(name, Kind("other", name.replace("-", " ")))
     # The size is known before the image is drawn, so that the page does not jump. A point is 4/3 pixels; a screen is
     # read from further away than paper, so that figures are a quarter larger.
     size = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', svg)
     width, height = (round(float(points) * 4 / 3 * 1.25) for points in (size.groups() if size else ("480", "360")))
-    dataset, model = where if len(where) == 2 else ("", "")
+    of_model = len(where) == 1 and where[0] in (parts or {})
+    dataset, model = ["", *where] if of_model else [*where, "", ""][:2]
     of = (parts or {}).get(model, {})
     return Picture(
         name,
         kind.experiment,
         kind.caption,
-        source(svg),
+        file_of(path),
         width,
         height,
         dataset,
@@ -209,13 +238,13 @@ def picture(path: str, svg: str, parts: Mapping[str, Mapping[str, str]] | None =
     )
 
 
-def source(svg: str) -> Markup:
-    """An address that holds the figure itself. None of its characters means anything to HTML, so it is not escaped."""
-    return Markup("data:image/svg+xml," + quote(slim(svg).replace('"', "'"), safe=" '(),-./:;=@_"))
+def file_of(path: str) -> str:
+    """The address of a figure's file from a page."""
+    return f"figures/{quote(path)}.svg"
 
 
 def slim(svg: str) -> str:
-    """The same figure in fewer letters, as Matplotlib writes many: a page may hold hundreds of figures.
+    """The same figure in fewer letters, as Matplotlib writes many: a report may hold hundreds of figures.
 
     Places are cut to a hundredth of a point, and a letter's place is an attribute of its own.
     """

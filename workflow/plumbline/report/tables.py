@@ -1,4 +1,4 @@
-"""The page's tables: what each cell says, what it is sorted by, and nothing about markup."""
+"""The report's tables: what each cell says, what it is sorted by, and nothing about markup."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,17 +8,35 @@ import numpy as np
 import pandas as pd
 
 DASH = "–"
+# A table with more rows can be searched, and filtered by those of these columns in which several rows share a word.
+LONG = 8
+FILTERED = (
+    "study",
+    "about",
+    "quirk",
+    "dataset",
+    "model",
+    "measure",
+    "criterion",
+    "metric",
+    "strategy",
+    "verdict",
+    "rule",
+)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell. `sort` takes the place of the text in sorting; `at ± half` is a place on a small axis from 0 to 1."""
+    """One cell. `sort` takes the place of the text in sorting; `at ± half` is a place on a small axis from 0 to 1.
+    `title` says more to who asks; `tint` is how strongly the cell is coloured, from 0 to 1."""
 
     text: str
     sort: float | str | None = None
     mark: Literal["", "good", "bad", "faint"] = ""
     at: float | None = None
     half: float = 0.0
+    title: str = ""
+    tint: float | None = None
 
 
 @dataclass(frozen=True)
@@ -30,6 +48,20 @@ class Table:
     rows: list[list[Cell]] = field(default_factory=list)
     numbers: frozenset[int] = frozenset()
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def long(self) -> bool:
+        """Whether it needs filters."""
+        return len(self.rows) > LONG
+
+    @property
+    def filters(self) -> list[int]:
+        """The columns to choose rows by."""
+        return [
+            i
+            for i, title in enumerate(self.columns)
+            if self.long and title in FILTERED and 1 < len({row[i].text for row in self.rows}) < len(self.rows)
+        ]
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:

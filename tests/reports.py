@@ -1,0 +1,325 @@
+"""A small handmade study for the tests of the report: its tables, its figures, and names that would be markup."""
+
+from html.parser import HTMLParser
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from plumbline.protocols.counterfactual import BINS
+from plumbline.report.content import Content
+from plumbline.report.pages import pages_of
+from plumbline.report.pictures import KINDS
+from plumbline.store import ARTEFACTS
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script>",
+    "<!--",
+    "\"'&amp;",
+    "<img src=x onerror=alert(1)>",
+    "שלום",
+    "👩‍🔬",
+    "a\u2028b",
+]
+CLASSES = ["negative", "<b>positive</b>"]
+MEASURES = ["attention", "gradient"]
+WHOLE = ["attefa-violins", "mean-differences", "rule-graph", "scorecard", "meta-evaluation", "faithfulness"]
+OF_MODELS = ["correlation-matrices"]
+OF_DATASETS = ["attribution-by-region", "rationale-curves"]
+BY_CELL = [kind for kind in KINDS if kind not in {*WHOLE, *OF_MODELS, *OF_DATASETS}]
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="300pt" height="200pt"><circle id="a" r="4"/></svg>'
+CELL = {"dataset": "sst", "variant": "plain", "model": "bilstm-tanh"}
+CURVE = {"dataset": "sst", "model": "bilstm", "strategy": "recursive", "unit": "relative", "measure": "attention"}
+LEVELS = (10, 50, 100)
+
+
+class Elements(HTMLParser):
+    """All elements of a page, with their attributes, the text of each script and all other text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text = ""
+        self._in_script = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._in_script = tag == "script"
+        if self._in_script:
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_script = self._in_script and tag != "script"
+
+    def handle_data(self, data: str) -> None:
+        if self._in_script:
+            self.scripts[-1] += data
+        else:
+            self.text += data
+
+
+def table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
+    schema = ARTEFACTS[name].schema
+    return pa.Table.from_pylist([{field.name: row.get(field.name) for field in schema} for row in rows], schema)
+
+
+def summary() -> dict[str, Any]:
+    split = {"instances": 6, "instances_per_class": dict.fromkeys(CLASSES, 3), "mean_length": 8.0}
+    split |= {"shortest": 8, "longest": 8, "unknown_share": 0.125}
+    dropped = {"length filter": {"test": 2}, "limit": {"test": 0}}
+    return {"dataset": "sst", "classes": CLASSES, "splits": {"test": split, "train": split}, "dropped": dropped}
+
+
+def agreement_frame() -> pd.DataFrame:
+    rows = [
+        CELL
+        | {"seed": seed, "measure_a": "attention", "measure_b": "gradient", "statistic": "kendall", "tokens": "text"}
+        | {"predicted_class": label, "n": 3, "dropped": 1, "mean": 0.2 + 0.2 * seed, "std": 0.1}
+        | {"significant_fraction": 0.5, "status": "ok"}
+        for seed in range(2)
+        for label in ("0", "1", "all")
+    ]
+    return table("agreement", rows).to_pandas()
+
+
+def permutation_frame() -> pd.DataFrame:
+    """Two seeds; the second has three texts of four in the first bin, the first seed one of four."""
+    rows = [
+        CELL | {"seed": seed, "predicted_class": label, "max_attention_bin": bin_, "n": n, "median_change_mean": mean}
+        for label in ("0", "all")
+        for seed, one in enumerate((1, 3))
+        for bin_, n, mean in (("all", 4, 0.3 + 0.2 * seed), (BINS[0], one, 0.1 + 0.4 * seed), (BINS[3], 4 - one, 0.9))
+    ]
+    return table("permutation", rows).to_pandas()
+
+
+def adversarial_frame() -> pd.DataFrame:
+    rows = [
+        CELL
+        | {"seed": seed, "predicted_class": label, "max_attention_bin": bin_, "n": 4, "epsilon": epsilon}
+        | {"feasible_fraction": 0.5 + 5 * epsilon, "jsd_mean": 0.3 + 0.1 * seed}
+        for label in ("0", "all")
+        for seed in range(2)
+        for bin_ in ("all", BINS[0])
+        for epsilon in (0.05, 0.01)
+    ]
+    return table("adversarial_attention", rows).to_pandas()
+
+
+def adversary_frame() -> pd.DataFrame:
+    """AtteFa's adversary from three seeds, of which the last diverged where dev chooses, and one by strength."""
+    line = CELL | {"adversary": "attefa", "objective": "attefa", "base_seed": 0, "epochs": 9, "status": "ok"}
+    rows = [
+        line
+        | {"seed": seed, "selected_on": split, "epoch": 4 + seed, "f1": 0.7 + 0.1 * seed, "tvd": 0.05 + 0.1 * seed}
+        | {"jsd": 0.4 + 0.2 * seed, "attefa": 0.2 + 0.4 * seed}
+        for split in ("dev", "test")
+        for seed in range(2)
+    ]
+    lost = {"epoch": None, "f1": None, "tvd": None, "jsd": None, "attefa": None, "status": "undefined"}
+    rows.append(rows[0] | lost | {"seed": 2, "reason": "training diverged"})
+    swept = {"adversary": "<sweep>", "objective": "wiegreffe-pinter", "strength": 0.001, "selected_on": "train"}
+    rows += [rows[0] | swept, rows[0] | swept | lost | {"strength": 0.1}]
+    return table("adversary", rows).to_pandas()
+
+
+def seed_variance_frame() -> pd.DataFrame:
+    rows = [
+        CELL
+        | {"base_seed": 10, "seed": seed, "max_attention_bin": bin_, "n": 4}
+        | {"tvd_mean": 0.1 * seed, "jsd_mean": 0.2 * seed + (bin_ != "all")}
+        for seed in (1, 2)
+        for bin_ in ("all", BINS[0])
+    ]
+    return table("seed_variance", rows).to_pandas()
+
+
+def faithfulness_frame() -> pd.DataFrame:
+    line = CURVE | {"metric": "macro_f1", "n_seeds": 5, "n_levels": 11, "status": "ok", "floor": 0.36}
+    line |= {"faithfulness": 0.3, "ci_low": 0.2, "ci_high": 0.34, "floor_ci_low": 0.35, "floor_ci_high": 0.38}
+    line |= {"unclipped": 0.3, "unclipped_ci_low": 0.2, "unclipped_ci_high": 0.34}
+    below = {"faithfulness": -1.0, "ci_low": -1.0, "ci_high": -0.9, "unclipped": -1.4, "unclipped_ci_low": -1.9}
+    lost = dict.fromkeys(["faithfulness", "ci_low", "ci_high", "unclipped", "unclipped_ci_low", "unclipped_ci_high"])
+    lost |= {"measure": "random-<b>", "status": "undefined", "reason": "no <seed> has a floor", "n_seeds": 0}
+    single = {"ci_low": None, "ci_high": None, "n_seeds": 1, "strategy": "roar"}
+    rows = [line, line | below | {"measure": "gradient"}, line | lost, line | single]
+    return table("faithfulness", rows).to_pandas()
+
+
+def roar_frame(leakage: bool = True) -> pd.DataFrame:
+    """Two seeds; the masks of attention tell most at 50 %, by .2 and .3 above chance."""
+    rows = [
+        CURVE
+        | {"measure": measure, "level": level, "trained_on": seen, "variant": "v", "seed": seed, "metric": metric}
+        | {"value": 0.5 + (0.2 + 0.1 * seed) * (level == 50 and measure == "attention"), "status": "ok"}
+        for measure in ("attention", "random")
+        for level in (0, *LEVELS)
+        for seen in (("words", "positions") if leakage else ("words",))
+        for seed in range(2)
+        for metric in ("macro_f1", "accuracy")
+    ]
+    return table("roar", rows).to_pandas()
+
+
+def timings_frame() -> pd.DataFrame:
+    """Attention has two levels, the first in two blocks of seeds; only the first level was explained."""
+    keys = {"dataset": "sst", "model": "bilstm", "measure": "attention", "device": "cpu"}
+    work = [
+        ("retrain", "roar/relative/attention/10", "0-1", 10.0),
+        ("retrain", "roar/relative/attention/10", "2-3", 20.0),
+    ]
+    work += [("retrain", "recursive/relative/attention/20", "0-3", 50.0), ("train", "plain", "0-3", 999.0)]
+    work += [("attribute_masked", "unmasked", "0-3", 4.0)]
+    rows = [keys | {"rule": rule, "variant": v, "seeds": seeds, "seconds": s} for rule, v, seeds, s in work]
+    rows += [rows[0] | {"measure": "random", "seconds": 7.0}, rows[0] | {"seconds": None, "event": "out of memory"}]
+    return table("timings", rows).to_pandas()
+
+
+def truth_frame() -> pd.DataFrame:
+    """Two variants of one manipulation."""
+    keys = {"dataset": "birds", "manipulation": "blur", "model": "m", "measure": "gradient", "status": "ok", "seed": 0}
+    rows = [
+        keys
+        | {"variant": variant, "truth": truth, "class": class_, "attributed_fraction": share, "region_fraction": 0.25}
+        | {"found": 0.5, "auc": 0.75, "accuracy": 0.99, "chance_bound": share - 0.4, "undefined": 1}
+        for variant, share in (("blur-0", 0.4), ("blur-1", 0.6))
+        for truth in (True, False)
+        for class_ in ("all", "1")
+    ]
+    return table("ground_truth", rows).to_pandas()
+
+
+def rationales_frame() -> pd.DataFrame:
+    rates = {"target_rate": 0.1, "selection_rate": 0.09, "accuracy": 0.98}
+    found = {"precision": 0.8, "optimum_precision": 0.9, "recall": 0.7, "optimum_recall": 1.0}
+    return pd.DataFrame([{"dataset": "beer", "variant": "articles", "model": "rl", **rates, **found}])
+
+
+def erasure_frame() -> pd.DataFrame:
+    """Two seeds of two measures; comprehensiveness at two ratios and as a whole."""
+    told = [("comprehensiveness", 10.0, 0.1), ("comprehensiveness", 50.0, 0.3), ("comprehensiveness", None, 0.2)]
+    told += [("sufficiency", None, -0.05)]
+    rows = [
+        CELL
+        | {"seed": seed, "measure": measure, "metric": metric, "ratio": ratio, "n": 5, "dropped": 1, "std": 0.1}
+        | {"mean": value + 0.02 * seed, "status": "ok"}
+        for seed in range(2)
+        for measure in MEASURES
+        for metric, ratio, value in told
+    ]
+    return table("erasure", rows).to_pandas()
+
+
+def scorecard_frame() -> pd.DataFrame:
+    """Three measures by one criterion that knows all, one where lower is better, and one about attention alone."""
+    line = CELL | {"direction": "higher", "n_seeds": 3, "interval": "seeds", "status": "ok"}
+    lost = {"n_seeds": 0, "interval": None, "status": "missing", "reason": "it is about <attention> alone"}
+    rows = []
+    for place, measure in enumerate((*MEASURES, "random")):
+        value = {"value": 0.1 * place, "ci_low": 0.1 * place - 0.05, "ci_high": 0.1 * place + 0.05}
+        rows += [line | value | {"measure": measure, "criterion": "agreement"}]
+        rows += [line | value | {"measure": measure, "criterion": "sufficiency", "direction": "lower", "n_seeds": 1}]
+        rows += [line | (value if not place else lost) | {"measure": measure, "criterion": "permutation"}]
+    return table("scorecard", rows).to_pandas()
+
+
+def meta_frame() -> pd.DataFrame:
+    pairs = {"criterion_a": "agreement", "criterion_b": "sufficiency", "matched": "variant", "n_cells": 4}
+    known = pairs | {"tau": -0.5, "ci_low": -0.8, "ci_high": 0.1, "status": "ok"}
+    lost = {"criterion_b": "permutation", "n_cells": 0, "status": "missing", "reason": "no <cell> has 3 measures"}
+    return table("meta_evaluation", [known, pairs | lost]).to_pandas()
+
+
+def reproduction_frame() -> pd.DataFrame:
+    line = {"study": "J&W", "table": "T2", "dataset": "sst", "model": "bilstm-tanh", "measure_a": "attention"}
+    line |= {"measure_b": "gradient", "predicted_class": "1", "metric": "kendall_tau", "published": 0.40, "n_seeds": 2}
+    rows = [
+        line | {"ours": 0.3, "ours_spread": 0.1, "tolerance": 0.11, "within": True, "note": "<i>fine</i>"},
+        line | {"ours": 0.9, "ours_spread": 0.1, "tolerance": 0.11, "within": False},
+        line | {"metric": "vocab_size", "model": None, "published": 13686.0, "predicted_class": None},
+    ]
+    return table("reproduction", rows).to_pandas()
+
+
+def quirks_frame() -> pd.DataFrame:
+    """A quirk with two numbers, of which one has been made with it alone, and a quirk that the run has nothing of."""
+    line = {"quirk": "<u>padding</u>", "study": "AtteFa", "where": "Table 3", "what": "It counts.", "with": "a"}
+    line |= {"without": "b", "dataset": "sst", "metric": "TVD", "published": 0.5, "status": "ok"}
+    line |= {"as_published": 0.51, "as_published_spread": 0.02}
+    lost = {"quirk": "swapped", "metric": None, "status": "missing", "reason": "The study has <neither>."}
+    return table("quirks", [line | {"corrected": 0.75}, line, line | lost]).to_pandas()
+
+
+def performance_frame() -> pd.DataFrame:
+    """Nine models of a dataset, one of them with a hostile name, and one of another: there is much to filter."""
+    models = ("bilstm-tanh", "bag-of-words", *map("model-{}".format, range(6)), HOSTILE[4])
+    rows = [
+        CELL
+        | {"dataset": dataset, "model": model, "seed": seed, "split": split, "metric": "f1", "status": "ok"}
+        | {"value": 0.8 + 0.02 * seed - 0.1 * place}
+        for dataset, found in (("sst", models), ("imdb", models[:1]))
+        for place, model in enumerate(found)
+        for seed in range(2)
+        for split in ("train", "test")
+    ]
+    return table("performance", rows).to_pandas()
+
+
+def study() -> dict[str, Any]:
+    told: dict[str, Any] = {"name": "A <study> & more", "datasets": {"sst": {"kind": ""}}, "plugins": []}
+    told |= {"seeds": ["0-1"], "explain": ["test"], "sample": 60, "protocols": {"agreement": {}}}
+    told["models"] = {"bilstm-tanh": {"kind": "", "training": {"epochs": 6}, "measures": None, "datasets": None}}
+    told["models"]["bag-of-words"] = {"kind": ""}
+    return told | {"measures": {measure: {"kind": ""} for measure in MEASURES}}
+
+
+def tables() -> dict[str, pd.DataFrame]:
+    """One table of each kind that the report knows, and one of a user's."""
+    own = pd.DataFrame({"measure": ["<b>lime</b>"], "share": [0.25], "n": [3], "empty": [None]})
+    return {
+        "performance": performance_frame(),
+        "reproduction": reproduction_frame(),
+        "quirks": quirks_frame(),
+        "timings": timings_frame(),
+        "agreement": agreement_frame(),
+        "permutation": permutation_frame(),
+        "adversarial_attention": adversarial_frame(),
+        "adversary": adversary_frame(),
+        "seed_variance": seed_variance_frame(),
+        "roar": roar_frame(),
+        "faithfulness": faithfulness_frame(),
+        "ground_truth": truth_frame(),
+        "rationales": rationales_frame(),
+        "erasure": erasure_frame(),
+        "scorecard": scorecard_frame(),
+        "meta_evaluation": meta_frame(),
+        "my_own": own,
+    }
+
+
+def figures() -> dict[str, str]:
+    """A figure of each kind, of those about a cell one for each model."""
+    models = ("bilstm-tanh", "bag-of-words")
+    found = dict.fromkeys([*WHOLE, *(f"{kind}/sst" for kind in OF_DATASETS)], SVG)
+    found |= {f"{kind}/{model}": SVG for kind in OF_MODELS for model in models}
+    return found | {f"{kind}/sst/{model}": SVG for kind in BY_CELL for model in models}
+
+
+def content() -> Content:
+    return Content(
+        study=study(),
+        cells=[CELL | {"seeds": "0-1", "measures": MEASURES}],
+        excluded=[{"dataset": "", "model": "bag-of-words", "measure": "attention", "reason": "no <attention> there"}],
+        summaries=[summary()],
+        tables=tables(),
+        figures=figures(),
+        parts={"bilstm-tanh": {"encoder": "bilstm", "attention": "tanh"}, "bag-of-words": {}},
+        versions={"python": "3.11"},
+    )
+
+
+def page_names(of: Content) -> list[str]:
+    return [page.name for page in pages_of(of.tables)]

@@ -1,0 +1,27 @@
+"""All that the report is made of."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Content:
+    """`tables` are by their kind; `figures` maps paths such as `tau-matrix/movie/cnn-tanh` to SVG text; `parts` has the
+    encoder and attention of each model, if it has them; `variants` are the records of manipulated datasets."""
+
+    study: dict[str, Any]
+    cells: list[dict[str, Any]]
+    excluded: list[dict[str, Any]]
+    summaries: list[dict[str, Any]]
+    tables: dict[str, pd.DataFrame]
+    figures: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
+    variants: list[dict[str, Any]] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def classes(self) -> dict[str, list[str]]:
+        """The names of each dataset's classes."""
+        return {summary["dataset"]: summary["classes"] for summary in self.summaries}

@@ -1,0 +1,48 @@
+"""Erasure in the report: the area over the curve for each measure, and the curve itself."""
+
+import pandas as pd
+
+from plumbline.report.tables import Cell, Table, named, numeric, plain, spread
+
+# The metrics of the table, which way is better, and whether they have a curve.
+METRICS = {
+    "comprehensiveness": "comprehensiveness ↑",
+    "sufficiency": "sufficiency ↓",
+    "soft_comprehensiveness": "soft comprehensiveness ↑",
+    "soft_sufficiency": "soft sufficiency ↑",
+}
+KEYS = ["dataset", "variant", "model", "measure"]
+
+
+def erasure_table(erasure: pd.DataFrame) -> Table:
+    """A line for each measure of a dataset and model."""
+    frame = plain(erasure)
+    whole = frame[frame["ratio"].isna()]
+    metrics = [metric for metric in METRICS if metric in set(whole["metric"])]
+    rows = []
+    for key, group in whole.groupby(KEYS):
+        dataset, variant, model, measure = map(str, key)
+        means = [spread(group[group["metric"] == metric]["mean"]) for metric in metrics]
+        texts = [numeric(group[count].max(), 0) for count in ("n", "dropped")]
+        rows.append([Cell(named(dataset, variant)), Cell(model), Cell(measure), *means, *texts])
+    caption = (
+        "The area over the perturbation curve of the hard metrics, and the soft ones: mean over texts, ± standard "
+        "deviation over seeds. ↑: higher is better, ↓: lower is. Compare with random, which is what erasing any words "
+        "does. “left out” counts texts of which the soft metrics, or all, tell nothing."
+    )
+    columns = ["dataset", "model", "measure", *(METRICS[metric] for metric in metrics), "texts", "left out"]
+    return Table(caption, columns, rows, frozenset(range(3, len(columns))))
+
+
+def curve_table(erasure: pd.DataFrame) -> Table:
+    """The hard metrics at each ratio."""
+    frame = plain(erasure).dropna(subset="ratio")
+    ratios = sorted(frame["ratio"].unique())
+    rows = []
+    for key, group in frame.groupby([*KEYS, "metric"]):
+        dataset, variant, model, measure, metric = map(str, key)
+        means = [spread(group[group["ratio"] == ratio]["mean"]) for ratio in ratios]
+        rows.append([Cell(named(dataset, variant)), Cell(model), Cell(measure), Cell(metric), *means])
+    caption = "The same at each share of the words that are erased, or that alone are kept."
+    columns = ["dataset", "model", "measure", "metric", *(f"{ratio:g} %" for ratio in ratios)]
+    return Table(caption, columns, rows, frozenset(range(4, len(columns))))

@@ -1,0 +1,82 @@
+"""What the study found, a sentence for each page of the report."""
+
+from collections.abc import Callable, Mapping
+
+import pandas as pd
+
+from plumbline.report.published import verdict
+from plumbline.report.tables import number, plain
+from plumbline.tables.agreement import fewest_tokens, overall_taus
+
+# Of more measures the first are told.
+MOST = 4
+
+
+def findings(tables: Mapping[str, pd.DataFrame]) -> dict[str, str]:
+    """By the page, what the tables of these kinds say in a sentence; pages of which they say nothing have none."""
+    told = {page: say(plain(tables[kind])) for page, (kind, say) in SENTENCES.items() if kind in tables}
+    return {page: sentence for page, sentence in told.items() if sentence}
+
+
+def by_measure(values: pd.Series, measures: pd.Series) -> str:
+    """The mean value of each measure, the highest first, in words."""
+    means = values.groupby(measures).mean().dropna().sort_values(ascending=False, kind="stable")
+    told = [f"{measure} {number(mean)}" for measure, mean in means.head(MOST).items()]
+    more = len(means) - MOST
+    return ", ".join(told) + (f" and {more} more" if more > 0 else "")
+
+
+def _attention(agreement: pd.DataFrame) -> str:
+    taus = fewest_tokens(overall_taus(agreement))
+    taus = taus[(taus["measure_a"] == "attention") | (taus["measure_b"] == "attention")]
+    others = taus["measure_a"].where(taus["measure_a"] != "attention", taus["measure_b"])
+    return f"Mean τ with attention: {by_measure(taus['mean'], others)}." if len(taus) else ""
+
+
+def _disagreement(agreement: pd.DataFrame) -> str:
+    taus = fewest_tokens(overall_taus(agreement)).groupby(["measure_a", "measure_b"])["mean"].mean().dropna()
+    if taus.empty:
+        return ""
+    pairs = "the one pair" if len(taus) == 1 else f"{len(taus)} pairs"
+    return f"Mean τ over {pairs} of measures: {number(taus.mean())}."
+
+
+def _adversaries(adversary: pd.DataFrame) -> str:
+    scores = adversary["attefa"].dropna()
+    ends = dict.fromkeys([number(scores.min()), number(scores.max())])
+    return f"AtteFa {' to '.join(ends)}, 1 being the most faithful." if len(scores) else ""
+
+
+def _masking(faithfulness: pd.DataFrame) -> str:
+    told = by_measure(faithfulness["faithfulness"], faithfulness["measure"])
+    return f"Mean faithfulness: {told}." if told else ""
+
+
+def _truth(ground_truth: pd.DataFrame) -> str:
+    rows = ground_truth[ground_truth["truth"] & (ground_truth["class"] == "all") & (ground_truth["status"] == "ok")]
+    told = by_measure(rows["attributed_fraction"], rows["measure"])
+    return f"Share of importance on what decides: {told}." if told else ""
+
+
+def _erasure(erasure: pd.DataFrame) -> str:
+    rows = erasure[(erasure["metric"] == "comprehensiveness") & erasure["ratio"].isna() & (erasure["status"] == "ok")]
+    told = by_measure(rows["mean"], rows["measure"])
+    return f"Mean comprehensiveness: {told}." if told else ""
+
+
+def _scorecard(meta_evaluation: pd.DataFrame) -> str:
+    taus = meta_evaluation["tau"].dropna()
+    pairs = "one pair" if len(taus) == 1 else f"{len(taus)} pairs"
+    return f"Mean τ between the rankings of {pairs} of criteria: {number(taus.mean())}." if len(taus) else ""
+
+
+SENTENCES: dict[str, tuple[str, Callable[[pd.DataFrame], str]]] = {
+    "scorecard": ("meta_evaluation", _scorecard),
+    "attention": ("agreement", _attention),
+    "disagreement": ("agreement", _disagreement),
+    "adversaries": ("adversary", _adversaries),
+    "masking": ("faithfulness", _masking),
+    "truth": ("ground_truth", _truth),
+    "erasure": ("erasure", _erasure),
+    "reproduction": ("reproduction", verdict),
+}

@@ -1,0 +1,90 @@
+"""The scorecard in the report: every measure by every criterion, and how alike criteria rank measures."""
+
+from string import ascii_lowercase
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from plumbline.report.roar import bracketed, placed
+from plumbline.report.tables import DASH, Cell, Table, named, numeric, plain
+
+ARROWS = {"higher": "↑", "lower": "↓"}
+BLOCK = ["dataset", "variant", "model"]
+
+
+def scorecard_table(scorecard: pd.DataFrame) -> Table:
+    """A line for each measure of a dataset and model, a column for each criterion."""
+    frame = plain(scorecard)
+    criteria = dict(zip(frame["criterion"], frame["direction"], strict=True))
+    reasons = list(dict.fromkeys(frame[frame["status"] != "ok"]["reason"].dropna()))
+    frame["place"] = _places(frame)
+    rows = []
+    for key, group in frame.groupby([*BLOCK, "measure"], sort=False):
+        dataset, variant, model, measure = map(str, key)
+        told = {line["criterion"]: line for line in group.to_dict("records")}
+        cells = [_cell(told[name], reasons) if name in told else Cell(DASH, None, "faint") for name in criteria]
+        rows.append([Cell(named(dataset, variant)), Cell(model), Cell(measure), *cells])
+    caption = (
+        "Mean over seeds with its 95\u00a0% interval, over seeds if there are three or more, else over texts; hold the "
+        "pointer over a number to see which. ↑: higher is better, ↓: lower is. The stronger the ground, the better the "
+        "measure stands among those of the same dataset and model. Letters say why there is no number."
+    )
+    columns = ["dataset", "model", "measure", *(f"{name} {ARROWS[better]}" for name, better in criteria.items())]
+    return Table(caption, columns, rows, frozenset(range(3, len(columns))), reasons)
+
+
+def _places(frame: pd.DataFrame) -> pd.Series:
+    """How well each row stands among the measures of its criterion, dataset and model: 1 is the best, 0 the worst."""
+    better = frame["value"].where(frame["direction"] == "higher", -frame["value"])
+    groups = better.groupby([frame[key] for key in ("criterion", *BLOCK)])
+    count = groups.transform("count")
+    return ((groups.rank() - 1) / (count - 1)).where(count > 1)
+
+
+def _cell(line: dict[Any, Any], reasons: list[str]) -> Cell:
+    if line["status"] != "ok":
+        return _missing(line["reason"], reasons)
+    told = bracketed(line["value"], line["ci_low"], line["ci_high"])
+    over = "" if pd.isna(line["interval"]) else f", interval over {line['interval']}"
+    seeds = f"{line['n_seeds']} seed" + ("" if line["n_seeds"] == 1 else "s")
+    tint = float(line["place"]) if np.isfinite(line["place"]) else None
+    return Cell(told.text, told.sort, title=seeds + over, tint=tint)
+
+
+def _missing(reason: str, reasons: list[str]) -> Cell:
+    """A dash with the letter of the note that says why."""
+    return Cell(f"{DASH} {letter(reasons.index(reason))}", None, "faint", title=reason)
+
+
+def letter(i: int) -> str:
+    """a, b … z, then aa, ab …"""
+    first, last = divmod(i, len(ascii_lowercase))
+    return (letter(first - 1) if first else "") + ascii_lowercase[last]
+
+
+def meta_table(meta_evaluation: pd.DataFrame) -> Table:
+    """A line for every two criteria, those that could not be compared last."""
+    frame = plain(meta_evaluation)
+    reasons = list(dict.fromkeys(frame[frame["status"] != "ok"]["reason"].dropna()))
+    rows = []
+    for line in frame.sort_values("status", key=lambda status: status != "ok", kind="stable").to_dict("records"):
+        known = line["status"] == "ok"
+        where = {"variant": "the same texts", "dataset": "plain and manipulated"}.get(line["matched"], DASH)
+        rows.append(
+            [
+                Cell(str(line["criterion_a"])),
+                Cell(str(line["criterion_b"])),
+                placed(line["tau"], line["ci_low"], line["ci_high"]) if known else _missing(line["reason"], reasons),
+                numeric(line["n_cells"], 0),
+                Cell(where if known else DASH),
+            ]
+        )
+    caption = (
+        "How alike every two criteria rank the measures, the better first: Kendall τ, mean over datasets and models, "
+        "with its 95\u00a0% interval, on an axis from −1 to 1. Near 1 they would choose the same measures. Compared "
+        "are models on the same texts or, where two criteria never judge the same, on the plain and the manipulated "
+        "dataset. Letters say why there is no number."
+    )
+    columns = ["criterion", "other criterion", "τ", "datasets and models", "compared on"]
+    return Table(caption, columns, rows, frozenset((2, 3)), reasons)
