@@ -17,6 +17,7 @@ include: "rules/attribute.smk"
 include: "rules/score.smk"
 include: "rules/tables.smk"
 include: "rules/report.smk"
+include: "rules/explorer.smk"
 
 
 if {"diabetes", "anemia"} & set(kinds("dataset").values()):
@@ -55,11 +56,15 @@ if judged_by():
 
 
 onstart:
-    stop_what_was_left()
+    begin()
+
+
+onsuccess:
+    end(log, failed=False)
 
 
 onerror:
-    tell_failures(log)
+    end(log, failed=True)
 
 
 localrules:
@@ -71,7 +76,8 @@ localrules:
 rule all:
     default_target: True
     input:
-        "results/report/index.html",
+        report_pages(),
+        "results/report/explorer",
         tables_of_study(),
         figures_of_study(),
 

@@ -22,7 +22,7 @@ rule adversary_figures:
         reproduction="results/tables/reproduction.parquet",
         seeds=f"results/tables/{PROTOCOLS['seed_variance']}.parquet" if "seed_variance" in PROTOCOLS else [],
     output:
-        files_of(adversary_plots()),
+        drawn(adversary_plots()),
     log:
         "results/logs/adversary_figures.log",
     conda:

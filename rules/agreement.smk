@@ -4,7 +4,7 @@ rule agreement_figures:
         table=f"results/tables/{AGREEMENT}.parquet",
         summaries=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
     output:
-        agreement_figures(),
+        drawn(agreement_plots()),
         latex=f"results/tables/{AGREEMENT}-matrices.tex",
     log:
         "results/logs/agreement_figures.log",

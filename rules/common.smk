@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -11,21 +12,26 @@ LIBRARY = Path(workflow.basedir, "workflow")
 sys.path.insert(0, str(LIBRARY))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")])))
 
+from plumbline.config.brought import CAPTUM, IMPORTED, located, method_file, with_files_located
 from plumbline.config.masking import PLAIN, UNMASKED, baseline, measure_options
 from plumbline.config.runs import Cell, list_runs
-from plumbline.config.study import located, parse_seeds, resolve, with_plugins_located
+from plumbline.config.study import parse_seeds, resolve
 from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vectors_of
 from plumbline.damage import ASIDE, set_aside_noted
 from plumbline.errors import PlumblineError
 from plumbline.failures import failures, tell
 from plumbline.leftovers import comment, stop_leftovers
+from plumbline.live import Live
 from plumbline.planning.absent import absent_files
+from plumbline.progress import forget, job_key, job_name
 from plumbline.provenance import code_hash, text_hash
 from plumbline.registry import PAIRED, PICTURES
+from plumbline.report.pictures import CAPTIONS, KINDS as KINDS_OF_FIGURES
+from plumbline.report.pages import pages_of
 
 # Where a study's own files may lie: as they are named, beside its config file, or in the project.
 PLACES = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
-config.update(with_plugins_located(config, PLACES))
+config.update(with_files_located(config, PLACES))
 
 PLANNING = "PLUMBLINE_PLAN" in os.environ
 
@@ -63,12 +69,39 @@ def stop_what_was_left():
         print(f"plumbline: {told}", file=sys.stderr)
 
 
-def tell_failures(logs):
-    """At the end of a run in which jobs failed: which, and why. The run's log may be several files."""
+# The running jobs, on the terminal if there is one.
+RESULTS = Path("results")
+LIVE = Live(RESULTS, lambda: dict(map(named_job, list(workflow.scheduler.running))))
+
+
+@cache
+def named_job(job):
+    """A job's key and name, as it gives them itself."""
+    return job_key(job.output), job_name(job.rule.name, job.wildcards)
+
+
+def begin():
+    """Before the first job: nothing of an earlier run is left, and from now on running jobs are shown."""
+    stop_what_was_left()
+    forget(RESULTS)
+    LIVE.start()
+
+
+def end(logs, failed):
+    """After the last job: what ran and what failed. The run's log may be several files."""
+    from plumbline.summary import ran, summary  # Only here: it would slow the start of every job.
+
+    LIVE.stop()
+    if workflow.touch:
+        return
     files = [logs] if isinstance(logs, str) else logs
     told = "".join(Path(file).read_text(encoding="utf-8", errors="replace") for file in files)
-    if failed := failures(told, Path.cwd()):
-        print(f"\n{tell(failed)}\n", file=sys.stderr)
+    dag = workflow.dag
+    done = sum(not dag.needrun(job) for job in dag.jobs)
+    lines = [summary(told, done, [one.reason for one in RUNS.excluded], RESULTS)]
+    if failed:
+        lines = [*ran(told, done), *([tell(found)] if (found := failures(told, Path.cwd())) else [])]
+    print("", *lines, "", sep="\n", file=sys.stderr)
 
 
 def one_of(names):
@@ -147,6 +180,12 @@ def model_options(wildcards):
     return found
 
 
+def checkpoint_files(wildcards):
+    """The files of the checkpoint that a model starts from, where it is a folder."""
+    folder = Path(model_options(wildcards).get("checkpoint") or os.devnull)
+    return sorted(str(path) for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
+
+
 def reads(model):
     """What a model reads: words, word pieces of its own, or pixels."""
     return RESOLVED.declarations["model", model].reads
@@ -210,6 +249,23 @@ def seeds(wildcards):
     return parse_seeds(wildcards.seeds)
 
 
+def own_method(measure):
+    """The study's own file with the method of a measure of Captum's kind, if there is one."""
+    captum = RESOLVED.declarations["measure", measure].name == CAPTUM
+    return method_file(RESOLVED.options["measure", measure]["method"]) if captum else None
+
+
+def imported(measures):
+    """The files of importances that a job reads, which were computed elsewhere."""
+
+    def of(wildcards):
+        names = [measure.format(**wildcards) for measure in measures]
+        own = [name for name in names if RESOLVED.declarations["measure", name].name == IMPORTED]
+        return [RESOLVED.options["measure", name]["path"] for name in own]
+
+    return of
+
+
 def code(script, *kinds, measures=()):
     """The hash of all code that a script can reach, with that of the registered objects it uses."""
 
@@ -217,6 +273,7 @@ def code(script, *kinds, measures=()):
         names = [*((kind, getattr(wildcards, kind)) for kind in kinds)]
         names += [("measure", measure.format(**wildcards)) for measure in measures]
         used = [RESOLVED.declarations[name].path for name in names]
+        used += [file for kind, name in names if kind == "measure" and (file := own_method(name))]
         return code_hash(LIBRARY / "scripts" / f"{script}.py", *used)
 
     return of
@@ -490,21 +547,13 @@ def curve_cells():
 
 
 def shown_masked():
-    """The points whose texts the report shows: of each dataset and model the first block, and of levels and strategies
-    the relative and the recursive ones where there are any."""
-    found = []
-    for cell in RUNS.curves:
-        if cell.seeds != STUDY.blocks(cell.model)[0]:
-            continue
-        unit = "relative" if "relative" in STUDY.roar else "absolute"
-        strategies = STUDY.roar[unit].strategies
-        strategy = "recursive" if "recursive" in strategies else strategies[0]
-        found += [
-            {**vars(point), "dataset": cell.dataset, "model": cell.model, "seeds": cell.seeds}
-            for point in RUNS.curves[cell]
-            if (point.unit, point.strategy) == (unit, strategy) and not point.positions and point.variant != PLAIN
-        ]
-    return found
+    """The points whose texts the report shows: of each dataset and model those of the first block."""
+    return [
+        {**vars(point), "dataset": cell.dataset, "model": cell.model, "seeds": cell.seeds}
+        for cell, points in RUNS.curves.items()
+        for point in points
+        if cell.seeds == STUDY.blocks(cell.model)[0] and not point.positions and point.variant != PLAIN
+    ]
 
 
 def scores(wildcards):
@@ -544,15 +593,27 @@ def looking():
     return sorted({*read, *(rival for cell in RUNS.cells for rival in rivals(cell))})
 
 
-def shown_cells():
-    """The cells whose texts the report shows; pictures have figures."""
-    return [cell for cell in RUNS.cells if reads(cell.model) != "pixels"]
+def explored_cells():
+    """The cells whose instances the report shows; of variants that do not stay those that figures show too."""
+    drawn = {(cell.dataset, cell.variant) for cell in drawn_cells()}
+    passing = [] if STUDY.compute.keep_variants else MANIPULATED
+    return [cell for cell in RUNS.cells if cell.variant not in passing or (cell.dataset, cell.variant) in drawn]
 
 
-def shown_texts():
-    """The variants of datasets whose texts the report shows."""
-    masked = {(point["dataset"], PLAIN) for point in shown_masked()}
-    return sorted({(cell.dataset, cell.variant) for cell in shown_cells()} | masked)
+def explored():
+    """The variants of datasets whose instances the report shows, in the order of the study."""
+    found = {(cell.dataset, cell.variant) for cell in explored_cells()}
+    return sorted(found, key=lambda pair: (list(STUDY.datasets).index(pair[0]), pair[1] != PLAIN, pair[1]))
+
+
+def explored_pieces():
+    """The same, each with a model that cuts it into word pieces of its own."""
+    return [cut for cut in in_pieces() if cut[:2] in explored()]
+
+
+def known_as(dataset, variant):
+    """The folder, below that of all data, with the record of a variant."""
+    return f"{dataset}/{variant}" if variant in MANIPULATED else dataset
 
 
 def manifests():
@@ -600,11 +661,32 @@ def scorecard_plots():
     ]
 
 
+def names_compared():
+    """The registered names and changed options behind the study's own, by which published numbers find ours."""
+    return dict(
+        datasets=kinds("dataset"),
+        # Published numbers are about models that read no other.
+        models={model: kind for model, kind in kinds("model").items() if model not in RESOLVED.derived},
+        measures=kinds("measure"),
+        dataset_options={dataset: RESOLVED.options["dataset", dataset] for dataset in STUDY.datasets},
+        model_options={model: changed_options("model", model) for model in STUDY.models},
+        measure_options={measure: changed_options("measure", measure) for measure in STUDY.measures},
+        masking_target=next((entry.target for entry in STUDY.roar.values()), "gold"),
+    )
+
+
 def tables_of_study():
     names = ["performance", *(["adversary"] if ADVERSARIES else []), *(ROAR_TABLES if ROAR else [])]
-    names += ["timings", "reproduction", *STUDY.protocols, *(["trace"] if traced() else [])]
+    names += ["timings", "reproduction", "quirks", *STUDY.protocols, *(["trace"] if traced() else [])]
     names += ["scorecard", "meta_evaluation"] if judged_by() else []
     return [f"results/tables/{name}.{suffix}" for name in names for suffix in ("parquet", "csv")]
+
+
+def report_pages():
+    """The pages of the report, the overview first."""
+    kinds_of_tables = {*PROTOCOLS, *(["adversary"] if ADVERSARIES else []), *(ROAR_TABLES if ROAR else [])}
+    kinds_of_tables |= {"scorecard", "meta_evaluation"} if judged_by() else set()
+    return [f"results/report/{page.name}.html" for page in pages_of(kinds_of_tables, "attention" in STUDY.measures)]
 
 
 # The figures of a protocol that each dataset and model has, by their kind, which is also their folder.
@@ -720,6 +802,26 @@ def drawn_cells():
     """All cells whose texts or pictures are drawn."""
     pairs = sorted({(cell.dataset, cell.model) for cell in RUNS.scored[TRUTH]}) if TRUTH else []
     return [cell for pair in pairs for cell in shown_truth(*pair)]
+
+
+def drawn(plots):
+    """The files of figures as a rule's outputs; those of several datasets and models also go into Snakemake's own
+    report, under their experiment."""
+    return [
+        reported(path) if path.endswith(".svg") and "dataset" not in plot else path
+        for plot in plots
+        for path in files_of([plot])
+    ]
+
+
+def reported(path):
+    """A figure in Snakemake's own report, with its caption."""
+    kind, *about = Path(path).relative_to("results/figures").with_suffix("").parts
+    caption = Path(workflow.basedir, CAPTIONS, f"{kind}.rst")
+    labels = {"figure": kind.replace("-", " "), "about": ", ".join(about) or "whole study"}
+    return report(
+        path, caption=str(caption), category="Figures", subcategory=KINDS_OF_FIGURES[kind].experiment, labels=labels
+    )
 
 
 def files_of(plots):

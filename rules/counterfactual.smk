@@ -14,7 +14,7 @@ for kind in COUNTERFACTUAL:
                 else []
             ),
         output:
-            files_of(plots(kind)),
+            drawn(plots(kind)),
         log:
             f"results/logs/{kind}_figures.log",
         conda:

@@ -6,6 +6,7 @@ use rule train as retrain with:
         summary=summary_of,
         embedding=vectors,
         pieces=pieces,
+        files=checkpoint_files,
         predictions=[],
         attention=[],
         importances=importances_below,
@@ -105,7 +106,7 @@ rule synthetic_roar_figure:
     input:
         table="results/tables/synthetic_roar.parquet",
     output:
-        expand("results/figures/synthetic-roar.{format}", format=FORMATS),
+        drawn([dict(stem="synthetic-roar")]),
     log:
         "results/logs/synthetic_roar_figure.log",
     conda:
@@ -123,7 +124,7 @@ rule roar_figures:
         sparsity="results/tables/sparsity.parquet",
         reproduction="results/tables/reproduction.parquet",
     output:
-        files_of(roar_plots()),
+        drawn(roar_plots()),
     log:
         "results/logs/roar_figures.log",
     conda:

@@ -43,7 +43,7 @@ rule scorecard_figures:
         scorecard="results/tables/scorecard.parquet",
         meta_evaluation="results/tables/meta_evaluation.parquet",
     output:
-        files_of(scorecard_plots()),
+        drawn(scorecard_plots()),
     log:
         "results/logs/scorecard_figures.log",
     conda:

@@ -54,16 +54,7 @@ rule reproduction:
     conda:
         ENVIRONMENT
     params:
-        names=dict(
-            datasets=kinds("dataset"),
-            # Published numbers are about models that read no other.
-            models={model: kind for model, kind in kinds("model").items() if model not in RESOLVED.derived},
-            measures=kinds("measure"),
-            dataset_options={dataset: RESOLVED.options["dataset", dataset] for dataset in STUDY.datasets},
-            model_options={model: changed_options("model", model) for model in STUDY.models},
-            measure_options={measure: changed_options("measure", measure) for measure in STUDY.measures},
-            masking_target=next((entry.target for entry in STUDY.roar.values()), "gold"),
-        ),
+        names=names_compared(),
         select_on={
             dataset: {model: RESOLVED.trainings[dataset, model].select_on for model in STUDY.models}
             for dataset in STUDY.datasets
@@ -73,12 +64,34 @@ rule reproduction:
         "../workflow/scripts/reproduction.py"
 
 
+rule quirks:
+    input:
+        reproduction="results/tables/reproduction.parquet",
+        performance="results/tables/performance.parquet",
+        agreement=f"results/tables/{AGREEMENT}.parquet" if AGREEMENT else [],
+        sparsity="results/tables/sparsity.parquet" if ROAR else [],
+    output:
+        parquet="results/tables/quirks.parquet",
+        csv="results/tables/quirks.csv",
+        latex="results/tables/quirks.tex",
+    log:
+        "results/logs/quirks.log",
+    conda:
+        ENVIRONMENT
+    params:
+        names=names_compared(),
+        code=code("quirks"),
+    script:
+        "../workflow/scripts/quirks.py"
+
+
 rule timings:
     input:
         manifests(),
     output:
         parquet="results/tables/timings.parquet",
         csv="results/tables/timings.csv",
+        latex="results/tables/timings.tex",
     log:
         "results/logs/timings.log",
     conda:

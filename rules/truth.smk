@@ -41,6 +41,7 @@ rule traces:
     output:
         parquet="results/tables/trace.parquet",
         csv="results/tables/trace.csv",
+        latex="results/tables/trace.tex",
     log:
         "results/logs/traces.log",
     conda:
@@ -64,7 +65,7 @@ rule truth_figures:
         predictions=cells("results/models/{cell}/predictions.parquet", drawn_cells()),
         importances=[path for cell in drawn_cells() for path in importances(cell)],
     output:
-        files_of(truth_plots()),
+        drawn(truth_plots()),
     log:
         "results/logs/truth_figures.log",
     conda:

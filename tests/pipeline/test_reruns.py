@@ -6,10 +6,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from .conftest import planned_jobs, run_snakemake
+from .conftest import JUDGED, planned_jobs, run_snakemake
 
 pytestmark = pytest.mark.pipeline
-AFTER_SCORES = {"summarise", "agreement_figures", "reproduction", "adversary_figures", "timings", "report"}
+AFTER_SCORES = {"summarise", "agreement_figures", "reproduction", "quirks", "adversary_figures", *JUDGED}
+AFTER_SCORES |= {"timings", "report", "explorer"}
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -47,14 +48,14 @@ def test_edited_figure_reruns_figures_and_report_only(copy):
     with (copy / "workflow/plumbline/figures/style.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
     figures = {"agreement_figures", "permutation_figures", "adversarial_attention_figures", "seed_variance_figures"}
-    figures.add("adversary_figures")
-    assert planned_jobs(copy) == {*figures, "rule_graph", "report"}
+    figures |= {"adversary_figures", "scorecard_figures"}
+    assert planned_jobs(copy) == {*figures, "rule_graph", "report", "explorer"}
 
 
 def test_edited_experiment_reruns_its_own_branch_only(copy):
     with (copy / "workflow/plumbline/protocols/permutation.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
-    assert planned_jobs(copy) == {"score_models", "summarise", "permutation_figures", "timings", "report"}
+    assert planned_jobs(copy) == {"score_models", "summarise", "permutation_figures", *JUDGED, "timings", "report"}
     done = run_snakemake(copy, "all", "-n", "--cores", "2").stdout
     assert "protocol=permutation" in done and "protocol=agreement" not in done
 

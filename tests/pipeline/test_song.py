@@ -11,13 +11,13 @@ from scipy.stats import kendalltau
 
 from plumbline.data.instances import sample
 
-from .conftest import copy_project, planned_jobs, run_snakemake, write_config
+from .conftest import JUDGED, copy_project, planned_jobs, run_snakemake, write_config
 
 pytestmark = pytest.mark.studies
 SEEDS, SAMPLE = (0, 1), 12
 KEY = ["seed", "split", "instance"]
 PARTS = {"text": ["scores"], "texts": ["scores", "pair"], "all": ["scores", "pair", "specials"]}
-AFTER = {"score", "summarise", "agreement_figures", "reproduction", "timings", "report"}
+AFTER = {"score", "summarise", "agreement_figures", "reproduction", "quirks", *JUDGED, "timings", "report", "explorer"}
 CONFIG = {
     "name": "small song",
     "plugins": ["rephrased.py"],
@@ -172,8 +172,9 @@ def test_what_a_person_opens_is_there(song):
         for suffix in ("svg", "pdf", "png"):
             assert (song / f"results/figures/correlation-matrices/{model}.{suffix}").stat().st_size > 5000
     assert "deep-shap-published" in (song / "results/tables/agreement-matrices.tex").read_text()
-    page = (song / "results/report/index.html").read_text()
-    assert "small song" in page and "all tokens" in page and "of-words" in page
+    assert "small song" in (song / "results/report/index.html").read_text()
+    page = (song / "results/report/disagreement.html").read_text()
+    assert "all tokens" in page and "correlation-matrices" in page
 
 
 def test_nothing_is_left_to_do(study):

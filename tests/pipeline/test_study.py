@@ -15,6 +15,7 @@ from plumbline.conformance import whole_batch
 from plumbline.data.instances import Instances
 from plumbline.models.block import trained_models
 from plumbline.registry import Registry
+from plumbline.report.pictures import KINDS
 from plumbline.store import ARTEFACTS, read_json, read_table
 
 from .conftest import run_snakemake
@@ -26,10 +27,11 @@ LIBRARY = Path(__file__).parents[2] / "workflow"
 def test_every_promised_file_is_there(finished):
     results = finished / "results"
     tables = ("performance", "agreement", "permutation", "adversarial_attention", "reproduction", "timings")
-    tables += ("adversary", "seed_variance")
+    tables += ("adversary", "seed_variance", "erasure", "scorecard", "meta_evaluation", "quirks")
     for table in tables:
         assert read_table(results / "tables" / f"{table}.parquet", table).schema.equals(ARTEFACTS[table].schema)
-        assert (results / "tables" / f"{table}.csv").stat().st_size > 0
+        for suffix in ("csv", "tex"):
+            assert (results / "tables" / f"{table}.{suffix}").stat().st_size > 0
     for figure in (
         "tau-histogram/mock-2/average-tanh",
         "tau-matrix/mock-2/bag-of-words",
@@ -41,11 +43,25 @@ def test_every_promised_file_is_there(finished):
         "attefa-violins",
         "jsd-tvd-plane/mock-2/average-tanh",
         "seed-variance/echo/average-tanh",
+        "scorecard",
+        "scorecard/mock-2/average-tanh",
+        "meta-evaluation",
         "rule-graph",
     ):
         for suffix in ("svg", "pdf", "png"):
             assert (results / "figures" / f"{figure}.{suffix}").stat().st_size > 1000
     assert "tiny study" in (results / "report" / "index.html").read_text()
+
+
+def test_snakemakes_own_report_has_the_figures_of_the_whole_study(finished, tmp_path):
+    done = run_snakemake(finished, "--report", str(tmp_path / "report.html"))
+    assert done.returncode == 0, done.stdout
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for kind in ("scorecard", "meta-evaluation", "attefa-violins", "correlation-matrices/average-tanh"):
+        assert f"results/figures/{kind}.svg" in page
+    assert KINDS["attefa-violins"].experiment in page
+    # A caption, up to what its markup changes.
+    assert "How alike every two criteria rank the measures" in page
 
 
 def test_users_dataset_measure_and_protocol_went_through(finished):
@@ -71,7 +87,7 @@ def test_lack_of_memory_is_survived_and_told(finished):
     worked = timings[timings["event"].isna()].set_index("measure")
     assert set(worked.loc["position", "token_budget"]) == {64.0}
     assert set(worked.loc["leave-one-out", "token_budget"]) == {16384.0}
-    assert "token budget halved to 64" in (finished / "results/report/index.html").read_text()
+    assert "token budget halved to 64" in (finished / "results/report/timings.html").read_text()
 
 
 def test_excluded_pairs_are_told(finished):

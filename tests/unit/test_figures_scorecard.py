@@ -13,7 +13,7 @@ def card(**models: float) -> pd.DataFrame:
     """Two criteria that agree, one of them the lower the better, and one about attention alone."""
     rows = []
     for model, factor in models.items():
-        usual = {"dataset": "sst", "variant": "plain", "model": model, "status": "ok"}
+        usual = {"dataset": "sst", "variant": "plain", "model": model, "status": "ok", "ci_low": None, "ci_high": None}
         for measure, value in MEASURES.items():
             rows += [
                 {**usual, "criterion": "ROAR", "direction": "higher", "measure": measure, "value": factor * value},
@@ -62,10 +62,19 @@ def test_plain_and_manipulated_texts_have_columns_of_their_own():
     assert labels == ["ROAR ↑", "sufficiency ↓", "AtteFa ↑", "sufficiency, manipulated ↓", "ground truth ↓"]
 
 
+def test_intervals_stand_below_the_values_of_one_dataset_and_model():
+    rows = card(net=1.0)
+    rows.loc[rows["criterion"] == "ROAR", ["ci_low", "ci_high"]] = [-0.5, 0.5]
+    assert written(scorecard(rows, "sst, net"))[:3] == ["0.10", "[−0.50, 0.50]", "−0.10"]
+    # Over several models it is places that are shown.
+    assert "[−0.50, 0.50]" not in written(scorecard(pd.concat([rows, rows.assign(model="other")]), "a study"))
+
+
 def test_several_models_show_the_mean_place():
     # The second model turns both criteria round.
     figure = scorecard(card(net=1.0, other=-1.0), "a study")
-    assert written(figure)[:2] == ["0.50", "0.50"] and written(figure)[3:5] == ["0.50", "0.50"]
+    # What is about attention alone has no places, and so its value.
+    assert written(figure)[:3] == ["0.50", "0.50", "0.70"] and written(figure)[3:5] == ["0.50", "0.50"]
 
 
 def test_a_table_as_it_is_read_and_one_without_numbers():
@@ -112,9 +121,11 @@ def test_few_and_many_measures_fit(count):
                 "direction": "higher",
                 "measure": f"m{i}",
                 "value": i,
+                "ci_low": i - 0.1,
+                "ci_high": i + 0.1,
                 "status": "ok",
             }
             for i in range(count)
         ]
     )
-    assert len(written(scorecard(rows, "many"))) == count
+    assert len(written(scorecard(rows, "many"))) == 2 * count

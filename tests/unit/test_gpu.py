@@ -34,11 +34,20 @@ REGISTRY = Registry()
 INSTANCES = example_instances(40)
 # Of tokens: several texts, or one picture.
 BUDGET = 256
+# What a config must set.
+SET = {"captum": {"method": "IntegratedGradients"}}
+
+
+def options_of(measure):
+    return {name: option.default for name, option in measure.options.items()} | SET.get(measure.name, {})
+
+
 PAIRS = [
     (measure.name, model.name)
     for measure in REGISTRY.all("measure")
     for model in REGISTRY.all("model")
-    if needed(measure, {name: option.default for name, option in measure.options.items()}) <= set(model.provides)
+    if {*measure.required} <= {*SET.get(measure.name, ())}
+    and needed(measure, options_of(measure)) <= set(model.provides)
     # resnet34 differs from resnet-small in size alone.
     and (model.reads != "pixels" or (measure.pixels and model.name != "resnet34"))
 ]
@@ -47,7 +56,7 @@ PAIRS = [
 @pytest.mark.parametrize(("measure", "model"), PAIRS)
 def test_importances_are_the_same_on_both_devices(measure, model):
     declaration = REGISTRY.get("measure", measure)
-    options = {name: option.default for name, option in declaration.options.items()}
+    options = options_of(declaration)
     net = REGISTRY.get("model", model)
     instances = examples_for(net, 4 if net.reads == "pixels" else 40, [*declaration.splits, "test"])
     scores = []

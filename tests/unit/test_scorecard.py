@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
+from plumbline.store import read_table, write_table
 from plumbline.tables.scorecard import CRITERIA, meta_rows, rankings, scorecard_rows, tau, values_of
 
 KINDS = {"attention": "attention", "gradient": "gradient", "lime": "lime", "random": "random", "loo": "leave-one-out"}
@@ -113,6 +114,12 @@ def test_the_scorecard_says_what_is_missing_and_how_sure_it_is():
     assert rows.loc["sufficiency", "attention"]["direction"] == "lower"
 
 
+def test_an_interval_stays_within_what_a_correlation_can_be():
+    close = agreement().assign(mean=0.99, std=0.5)
+    rows = card({"agreement": close[close["measure_b"] != "random"]})
+    assert (rows["ci_high"] == 1.0).all() and (rows["ci_low"] < 0.99).all()
+
+
 def test_tau_is_that_of_scipy():
     random = np.random.default_rng(0)
     for _ in range(20):
@@ -194,6 +201,17 @@ def test_too_few_measures_in_common_are_a_reason():
     (row,) = meta_rows(card(tables), "random").to_dict("records")
     assert row["status"] == "missing" and "3 measures" in row["reason"]
     assert "random" not in rankings(card(tables), "random")["comprehensiveness"]["sst", "plain", "net"].measures
+
+
+@pytest.mark.parametrize("means", [{}, {"attention": [0.1], "gradient": [0.2]}])
+def test_one_criterion_or_none_makes_empty_tables_that_can_be_stored(tmp_path, means):
+    tables = {"faithfulness": faithfulness(means)} if means else {"erasure": erasure({"attention": [0.1]}).head(0)}
+    told = card(tables)
+    rows = meta_rows(told, "random")
+    assert rows.empty
+    for name, table in (("scorecard", told), ("meta_evaluation", rows)):
+        write_table(tmp_path / name, name, {column: table[column] for column in table})
+        assert len(read_table(tmp_path / name, name)) == len(table)
 
 
 def test_criteria_have_names_of_their_own():

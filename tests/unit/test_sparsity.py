@@ -65,6 +65,6 @@ def test_the_table_has_the_dev_split_of_each_seed(tmp_path):
     paths = SimpleNamespace(parquet=tmp_path / "t.parquet", csv=tmp_path / "t.csv")
     write_everywhere(paths, "sparsity", table)
     rows = read_table(paths.parquet, "sparsity").to_pandas()
-    assert len(rows) == 2 * 2 * 20 and set(rows["measure"]) == {"gradient", "attention"}
+    assert len(rows) == 2 * 2 * 30 and set(rows["measure"]) == {"gradient", "attention"}
     first = rows[(rows["unit"] == "absolute") & (rows["top"] == 1) & (rows["measure"] == "gradient")]
     assert first["share"].tolist() == pytest.approx([0.625, 1.0]) and first["n"].tolist() == [2, 1]

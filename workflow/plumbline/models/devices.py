@@ -7,11 +7,22 @@ import torch
 
 from plumbline.gpus import claim
 
+# What jobs that share a GPU may take of its memory together; their contexts need the rest.
+SHARED = 0.9
+
 
 def choose_device(slots_per_gpu: int = 1) -> torch.device:
-    """A GPU, locked for this process until it ends, or the CPU where there is none."""
+    """A GPU, locked for this process until it ends, or the CPU where there is none.
+
+    One of several jobs on a GPU has its part of the memory and no more: what it would take beyond that, for instance as
+    workspace of convolutions, it lacks itself, and not the job beside it.
+    """
     claim(slots_per_gpu)
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    if slots_per_gpu > 1:
+        torch.cuda.set_per_process_memory_fraction(SHARED / slots_per_gpu)
+    return torch.device("cuda")
 
 
 @contextmanager

@@ -102,6 +102,21 @@ LATEX_LAYOUT: dict[str, dict[str, Any]] = {
         "values": "accuracy",
         "decimals": 3,
     },
+    "timings": {
+        "keep": {},
+        "index": ["rule"],
+        "columns": ["device"],
+        "values": "seconds",
+        "decimals": 1,
+    },
+    # As it stands, without what is said of each quirk.
+    "quirks": {
+        "keep": {"status": "ok"},
+        "show": [
+            *("quirk", "table", "dataset", "model", "measure_a", "measure_b", "metric"),
+            *("published", "as_published", "corrected"),
+        ],
+    },
     "seed_variance": {
         "keep": {},
         "index": ["dataset", "model"],
@@ -126,12 +141,12 @@ def write_everywhere(output: Any, name: str, frame: pd.DataFrame) -> None:
 def latex(name: str, frame: pd.DataFrame) -> str:
     """A table as a paper prints it, with booktabs rules; means ± spread over seeds where a layout is known."""
     layout = LATEX_LAYOUT.get(name)
+    for column, value in (layout or {"keep": {}})["keep"].items():
+        frame = frame[frame[column].isin(value if isinstance(value, list) else [value])]
     if frame.empty:
         return f"% The table {name} has no rows.\n"
-    if layout is None:
-        return _styled(frame.dropna(axis=1, how="all"))
-    for column, value in layout["keep"].items():
-        frame = frame[frame[column].isin(value if isinstance(value, list) else [value])]
+    if layout is None or "show" in layout:
+        return _styled(frame[(layout or {}).get("show", list(frame))].dropna(axis=1, how="all"))
     # Not all lines have all that spans them, such as a strength.
     keys = [*layout["index"], *layout["columns"]]
     frame = frame.assign(**{key: frame[key].astype(object).map(_short) for key in keys})

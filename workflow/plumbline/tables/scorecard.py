@@ -13,6 +13,7 @@ import pandas as pd
 
 from plumbline.config.masking import PLAIN
 from plumbline.protocols.bootstrap import FEWEST, mean_interval
+from plumbline.store import ARTEFACTS
 from plumbline.tables.agreement import fewest_tokens, overall_taus
 
 KEYS = ["dataset", "variant", "model", "measure"]
@@ -28,7 +29,7 @@ Keys = tuple[str, str, str, str]
 
 class Criterion(NamedTuple):
     """A column of the scorecard: what it is called, the table it is read from, which values are better, how to read
-    it, which variants of datasets it judges, and the kind of measure that it is about, if one alone."""
+    it, which variants of datasets it judges, the kind of measure that it is about, if one alone, and its bounds."""
 
     name: str
     table: str
@@ -36,6 +37,7 @@ class Criterion(NamedTuple):
     read: Callable[[pd.DataFrame, str], pd.DataFrame]
     variants: str = PLAIN
     only: str = ""
+    bounds: tuple[float, float] = (-np.inf, np.inf)
 
     def judges(self, variant: str) -> bool:
         """Whether it has to do with a variant."""
@@ -106,7 +108,7 @@ def _erasure(metric: str) -> Callable[[pd.DataFrame, str], pd.DataFrame]:
 
 
 CRITERIA = [
-    Criterion("agreement", "agreement", "higher", _agreement),
+    Criterion("agreement", "agreement", "higher", _agreement, bounds=(-1, 1)),
     Criterion("permutation", "permutation", "higher", _of_attention("median_change_mean"), only="attention"),
     Criterion(
         "adversarial attention",
@@ -167,8 +169,8 @@ def scorecard_rows(
             if found is None:
                 rows.append(row | _missing(criterion, cell, there, kinds))
             else:
-                rows.append(row | _estimate(found) | {"status": "ok", "reason": None})
-    return pd.DataFrame(rows)
+                rows.append(row | _estimate(found, criterion.bounds) | {"status": "ok", "reason": None})
+    return pd.DataFrame(rows, columns=ARTEFACTS["scorecard"].schema.names)
 
 
 def _missing(criterion: Criterion, cell: Keys, there: set[tuple[str, ...]], kinds: Mapping[str, str]) -> dict[str, Any]:
@@ -185,7 +187,7 @@ def _missing(criterion: Criterion, cell: Keys, there: set[tuple[str, ...]], kind
     }
 
 
-def _estimate(rows: pd.DataFrame) -> dict[str, Any]:
+def _estimate(rows: pd.DataFrame, bounds: tuple[float, float]) -> dict[str, Any]:
     """The mean over seeds with an interval: over seeds if there are enough, else over texts if their spread is told."""
     told = rows["value"].to_numpy(dtype=np.float64)
     low, high, over = float("nan"), float("nan"), None
@@ -194,7 +196,7 @@ def _estimate(rows: pd.DataFrame) -> dict[str, Any]:
     elif rows[["n", "std"]].notna().all(axis=None):
         # Seeds read the same texts, so that more of them make no more texts.
         reach = 1.96 * float(np.sqrt((rows["std"].astype(float) ** 2).mean() / rows["n"].astype(float).min()))
-        (low, high), over = (told.mean() - reach, told.mean() + reach), "texts"
+        (low, high), over = np.clip([told.mean() - reach, told.mean() + reach], *bounds).tolist(), "texts"
     return {
         "n_seeds": len(told),
         "per_seed": told.tolist(),
@@ -270,7 +272,7 @@ def meta_rows(card: pd.DataFrame, random: str, resamples: int = RESAMPLES) -> pd
             if not np.isnan(told[0]):
                 taus.append(told)
         rows.append({"criterion_a": first, "criterion_b": second, "matched": matched} | _agreed(taus, generator))
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=ARTEFACTS["meta_evaluation"].schema.names)
 
 
 def _matched(

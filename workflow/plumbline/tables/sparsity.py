@@ -12,21 +12,22 @@ from plumbline.data.instances import ragged
 
 WORDS = np.arange(1, 11)
 PERCENT = np.arange(10, 101, 10)
-TOPS = [("absolute", int(top)) for top in WORDS] + [("relative", int(top)) for top in PERCENT]
+UNITS = {"absolute": WORDS, "relative": PERCENT, "relative-published": PERCENT}
+TOPS = [(unit, int(top)) for unit, tops in UNITS.items() for top in tops]
 
 
 def shares(importances: np.ndarray) -> np.ndarray:
     """The share of a text's importance that its most important words have, for each of TOPS.
 
-    The sign of an importance does not count. Q percent of n words are ⌊Q n / 100⌋ of them, possibly none. The code of
-    the study took one more. NaN where all importances are 0, one is not finite, or there are none.
+    The sign of an importance does not count. Q percent of n words are ⌊Q n / 100⌋ of them, possibly none; as published,
+    one more. NaN where all importances are 0, one is not finite, or there are none.
     """
     ordered = np.sort(np.abs(importances.astype(np.float64)))[::-1]
     n = len(ordered)
     running = np.concatenate([[0.0], np.cumsum(ordered)])
     if not np.isfinite(running[-1]) or running[-1] == 0:
         return np.full(len(TOPS), np.nan)
-    words = np.concatenate([WORDS, PERCENT * n // 100])
+    words = np.concatenate([WORDS, PERCENT * n // 100, PERCENT * n // 100 + 1])
     return running[np.minimum(words, n)] / running[-1]
 
 
