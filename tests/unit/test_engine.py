@@ -1,15 +1,8 @@
 """The parts of the training engine, on the CPU; test_gpu.py compares its two ways on a GPU."""
 
-import contextlib
-import fcntl
 import itertools
-import os
-import pty
-import re
-import struct
 import subprocess
 import sys
-import termios
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -488,17 +481,6 @@ train_together(lambda: example_model(model), split_rows(splits, 2, training, "cp
 """
 
 
-def test_progress_is_shown_in_a_terminal_and_logs_stay_quiet():
-    reader, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
-    shown = subprocess.Popen([sys.executable, "-c", PROGRAM], stderr=terminal, stdout=terminal)
-    os.close(terminal)
-    told = b""
-    with contextlib.suppress(OSError):  # Linux tells the end of a terminal so.
-        while part := os.read(reader, 4096):
-            told += part
-    assert shown.wait() == 0
-    last = told.decode().strip().split("\r")[-1]
-    assert re.search(r"seed 0, epoch 2 of 2: 100%.*128/128 \[.*<.*row/s, train loss=0\.\d+, dev roc_auc=", last), last
+def test_training_by_itself_is_quiet():
     quiet = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")

@@ -26,7 +26,7 @@ from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.learner import Learner, parameter_groups
 from plumbline.models.trainer import split_rows, train_block
-from plumbline.models.transformer import SongTransformer, TransformerClassifier
+from plumbline.models.transformer import SongTransformer, TransformerClassifier, values_and_outputs
 from plumbline.registry import Registry
 from plumbline.store import write_tensors
 
@@ -243,6 +243,26 @@ def test_a_step_reads_no_number_back(folder, attention):
     logits = model(collate(texts, None, "meta", seconds)).logits
     logits.sum().backward()
     assert logits.shape == (len(texts), 3) and model.embedding.weight.grad.is_meta
+
+
+@pytest.mark.parametrize("checkpoint", ["tiny_bert", "tiny_distilbert"])
+def test_weights_after_attention_untransposed_by_hand(folder):
+    """A layer's self-attention, from its own weights: concat_h(A_h (V W)_h) + b."""
+    model = SongTransformer(None, 2, checkpoint=folder, after_attention="untransposed").eval()
+    right = SongTransformer(None, 2, checkpoint=folder).eval()
+    right.load_state_dict(model.state_dict())
+    texts, _ = rows_of(folder)
+    batch, kept = collate(texts, None), {}
+    values, mixed = values_and_outputs(model.encoder.base_model)[0]
+    values.register_forward_hook(lambda module, inputs, output: kept.update(states=inputs[0]))
+    mixed.register_forward_hook(lambda module, inputs, output: kept.update(told=output))
+    weights = model.layers(batch)[:, 0]
+    b, heads, t, _ = weights.shape
+    turned = (kept["states"] @ values.weight.T + values.bias) @ mixed.weight
+    parted = turned.reshape(b, t, heads, -1).transpose(1, 2)
+    expected = (weights @ parted).transpose(1, 2).reshape(b, t, -1) + mixed.bias
+    torch.testing.assert_close(kept["told"], expected)
+    assert not torch.allclose(model(batch).logits, right(batch).logits, atol=1e-3)
 
 
 def test_attention_that_cannot_be_made_uniform_is_refused(tmp_path):

@@ -37,6 +37,20 @@ def uniform_attention(
     return (kept @ value).transpose(1, 2).contiguous(), weights
 
 
+def values_and_outputs(body: Any) -> list[tuple[nn.Linear, nn.Linear]]:
+    """The linear maps of each layer's self-attention that make its values, and that its heads' outputs go through."""
+    own = [part for part in body.modules() if hasattr(part, "v_lin") and hasattr(part, "out_lin")]
+    berts = [part for part in body.modules() if hasattr(part, "self") and hasattr(part, "output")]
+    return [(part.v_lin, part.out_lin) for part in own] or [(part.self.value, part.output.dense) for part in berts]
+
+
+def untranspose(values: nn.Linear, mixed: nn.Linear) -> None:
+    """Multiply a layer's values V by its output weights W as they lie, before heads are parted: each head then mixes
+    its part of VW in the place of V, and after the heads, in the place of W transposed, only the bias is added."""
+    values.register_forward_hook(lambda module, inputs, output: output @ mixed.weight)
+    mixed.register_forward_hook(lambda module, inputs, output: inputs[0] + module.bias)
+
+
 def classifies(config: Any) -> bool:
     """Whether a checkpoint has an output of its own that classifies."""
     return any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
@@ -281,7 +295,8 @@ class SongTransformer(TransformerClassifier):
     hand.
 
     `dropout` is that of the layers, of their attention too, and `output_dropout` that before the last linear map; the
-    vectors keep the checkpoint's.
+    vectors keep the checkpoint's. With `after_attention: untransposed` every layer misuses its weights as the published
+    code does.
     """
 
     def __init__(
@@ -293,9 +308,13 @@ class SongTransformer(TransformerClassifier):
         attention: Literal["softmax", "uniform"] = "softmax",
         dropout: float = 0.2,
         output_dropout: float = 0.1,
+        after_attention: Literal["correct", "untransposed"] = "correct",
     ) -> None:
         super().__init__(embedding, classes, checkpoint=checkpoint, attention=attention)
         body = self.encoder.base_model
+        if after_attention == "untransposed":
+            for values, mixed in values_and_outputs(body):
+                untranspose(values, mixed)
         kept = {*body.embeddings.modules()}
         layers = {*body.modules()} - kept
         for part in self.encoder.modules():

@@ -185,7 +185,7 @@ def _measures(told: pd.DataFrame) -> pd.DataFrame:
 
 
 def _models(told: pd.DataFrame, names: Names) -> pd.DataFrame:
-    faulty = [name for name, of in names.model_options.items() if of.get("after_attention") == "untransposed"]
+    faulty = [name for name, of in names.model_options.items() if song.FAULT.items() <= of.items()]
     rows = told[(told["study"] == SONG) & told["kind"].astype(object).isin(["distilbert", "distilbert-uniform"])]
     rows = rows[rows["metric"] != "train_minutes"]
     wrong = rows["model"].isin(faulty)

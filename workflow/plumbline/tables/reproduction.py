@@ -37,7 +37,7 @@ def _rows(study: Study, ran: Ran) -> Iterator[dict[str, Any]]:
                         {name: options[name] for name in wanted.keys() & options if options[name] != wanted[name]},
                     )
                     ours = _unless(ours, "a measure", _measure_options(study, line, ours, ran.names))
-                    ours = _unless(ours, "a model", ran.names.model_options.get(model, {}) if model else {})
+                    ours = _unless(ours, "a model", _model_options(study, model, ran.names))
                     yield _row(study, line, dataset, model, ours, ran)
 
 
@@ -53,6 +53,14 @@ def _measure_options(study: Study, line: pd.Series, ours: Ours, names: Names) ->
         other |= {key: value for key, value in options.items() if key not in wanted}
         other |= {key: f"not {value}" for key, value in wanted.items() if options.get(key) != value}
     return other
+
+
+def _model_options(study: Study, model: str | None, names: Names) -> dict[str, Any]:
+    """The options of a model that the config changed to something else than published."""
+    if model is None:
+        return {}
+    wanted = study.models.get(names.models[model], {})
+    return {key: value for key, value in names.model_options.get(model, {}).items() if wanted.get(key) != value}
 
 
 def _unless(ours: Ours, what: str, changed: Mapping[str, Any]) -> Ours:

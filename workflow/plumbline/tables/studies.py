@@ -100,6 +100,8 @@ class Study:
     data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # The options with which a measure explains a model as published, by model and measure, where they are not its own.
     measures: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    # The options with which a model is the published one, by its kind, where they are not its own.
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def sampled(summary: Mapping[str, Any]) -> str:
