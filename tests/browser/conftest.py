@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.reports import content, page_names
 
 from plumbline.report.build import write_site
+from tests.reports import content, page_names
 
 
 @dataclass

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.explored import SIDE, everything, large, write_explorer
-from tests.reports import HOSTILE
 
 from plumbline.report.blocks import Wanted
+from tests.explored import SIDE, everything, large, write_explorer
+from tests.reports import HOSTILE
 
 pytestmark = pytest.mark.browser
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from tests.browser.conftest import Tab
-from tests.reports import BY_CELL, HOSTILE, OF_MODELS, agreement_frame, content
 
 from plumbline.report.build import write_site
 from plumbline.report.pages import PAGES
+from tests.browser.conftest import Tab
+from tests.reports import BY_CELL, HOSTILE, OF_MODELS, agreement_frame, content
 
 pytestmark = pytest.mark.browser
 

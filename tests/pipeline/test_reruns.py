@@ -11,6 +11,8 @@ from .conftest import JUDGED, planned_jobs, run_snakemake
 pytestmark = pytest.mark.pipeline
 AFTER_SCORES = {"summarise", "agreement_figures", "reproduction", "quirks", "adversary_figures", *JUDGED}
 AFTER_SCORES |= {"timings", "report", "explorer"}
+# What reads importances; erasure asks the models too.
+AFTER_IMPORTANCES = {"score", "score_models", *AFTER_SCORES}
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -64,7 +66,7 @@ def test_changed_option_of_one_measure_reruns_its_branch_only(copy, reconfigure)
     reconfigure(
         copy, lambda c: c.update(measures={**dict.fromkeys(c["measures"]), "leave-one-out": {"output": "predicted"}})
     )
-    assert planned_jobs(copy) == {"attribute:leave-one-out", "score", *AFTER_SCORES}
+    assert planned_jobs(copy) == {"attribute:leave-one-out", *AFTER_IMPORTANCES}
 
 
 def test_cheap_measures_share_a_job_and_its_start(copy):
@@ -82,13 +84,13 @@ def test_cheap_measures_share_a_job_and_its_start(copy):
 def test_changed_option_of_a_cheap_measure_reruns_the_cheap_ones_only(copy, reconfigure):
     measures = {"gradient": {"sign": "signed"}}
     reconfigure(copy, lambda c: c.update(measures={**dict.fromkeys(c["measures"]), **measures}))
-    assert planned_jobs(copy) == {"attribute_together", "score", *AFTER_SCORES}
+    assert planned_jobs(copy) == {"attribute_together", *AFTER_IMPORTANCES}
 
 
 def test_edited_measure_reruns_its_branch_only(copy):
     with (copy / "workflow/plumbline/attribution/leave_one_out.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
-    assert planned_jobs(copy) == {"attribute:leave-one-out", "score", *AFTER_SCORES}
+    assert planned_jobs(copy) == {"attribute:leave-one-out", *AFTER_IMPORTANCES}
 
 
 def test_users_edited_plugin_reruns_what_uses_it(copy):
@@ -119,10 +121,10 @@ def test_changed_adversary_reruns_what_reads_it_only(copy, reconfigure):
 def test_new_measure_and_new_seeds_leave_the_old_alone(copy, reconfigure):
     reconfigure(copy, lambda c: c["measures"].append("random"))
     # Random importances are cheap, and so computed with the other cheap ones.
-    assert planned_jobs(copy) == {"attribute_together", "score", *AFTER_SCORES}
+    assert planned_jobs(copy) == {"attribute_together", *AFTER_IMPORTANCES}
     costly = {"other": {"kind": "leave-one-out", "output": "gold"}}
     reconfigure(copy, lambda c: c.update(measures={**dict.fromkeys(c["measures"][:-1]), **costly}))
-    assert planned_jobs(copy) == {"attribute:other", "score", *AFTER_SCORES}
+    assert planned_jobs(copy) == {"attribute:other", *AFTER_IMPORTANCES}
     reconfigure(copy, lambda c: (c["measures"].pop("other"), c["seeds"].append("7")))
     done = run_snakemake(copy, "all", "-n", "--cores", "2").stdout
     assert "seeds=7" in done and "seeds=0-1" not in done

@@ -26,7 +26,7 @@ def commands(block: str) -> list[str]:
     return [line for line in block.splitlines() if line.startswith(("plumbline ", "snakemake ", "python "))]
 
 
-@pytest.mark.pipeline
+@pytest.mark.studies
 def test_the_tutorial_ends_in_a_scorecard_with_the_new_method(tmp_path: Path) -> None:
     project, said, began = copy_project(tmp_path / "project"), [], time.perf_counter()
     for block in blocks():

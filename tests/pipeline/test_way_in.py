@@ -10,7 +10,7 @@ import torch
 
 from .conftest import copy_project, planned_jobs, run_snakemake, write_config
 
-pytestmark = pytest.mark.pipeline
+pytestmark = pytest.mark.studies
 OWN = """
 from captum.attr import Saliency
 

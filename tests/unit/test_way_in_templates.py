@@ -97,7 +97,7 @@ def test_nothing_is_overwritten(tmp_path, capsys):
     assert capsys.readouterr().err == f"plumbline: '{own}' is a file; name a folder.\n"
 
 
-@pytest.mark.pipeline
+@pytest.mark.studies
 def test_a_study_of_templates_alone_runs(tmp_path):
     """Every kind at once, through the whole workflow."""
     plugins = [str(write(kind, tmp_path, "whole")) for kind in KINDS]
