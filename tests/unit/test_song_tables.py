@@ -257,6 +257,17 @@ def test_numbers_of_the_faulty_model_and_of_another_are_not_judged():
     assert FAULTY in only(uniform, "test_accuracy")["note"]
 
 
+def test_a_model_with_the_published_fault_is_judged():
+    scores = {"test": [0.84, 0.85, 0.83], "dev": [0.83, 0.83, 0.84]}
+    fault = {"model_options": {"net": {"after_attention": "untransposed"}}}
+    rows = table(agreed({("rollout", "lime"): 0.1359}, "all"), "sst-2", "distilbert", scores, **fault)
+    rows = rows[rows["model"].notna()]
+    assert rows["within"].notna().all() and not rows["note"].str.contains("other than published").any()
+    other = {"model_options": {"net": {**fault["model_options"]["net"], "dropout": 0.5}}}
+    rows = table(None, "sst-2", "distilbert", scores, **other)
+    assert "dropout 0.5" in only(rows, "test_accuracy")["note"] and only(rows, "test_accuracy")["within"] is None
+
+
 def test_accuracies_are_judged_by_three_standard_deviations_or_three_points():
     scores = {"test": [0.80, 0.81, 0.82], "dev": [0.79, 0.80, 0.81]}
     rows = table(None, "sst-2", "bilstm-song", scores)

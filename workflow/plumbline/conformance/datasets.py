@@ -1,0 +1,86 @@
+"""Datasets: what they state, and what is read of the publishers' files."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plumbline.config.recipes import Preparation, Training
+from plumbline.conformance.declarations import TASKS, _defaults, _documented, _recipe
+from plumbline.conformance.notes import Tried, Untried, _named
+from plumbline.data.corpus import Corpus
+from plumbline.data.pictures import PictureCorpus, prepare_pictures
+from plumbline.data.prepare import prepare
+from plumbline.data.sources import missing_files
+from plumbline.errors import nearest
+from plumbline.registry import Declaration, holds, load
+
+
+def check_dataset(declaration: Declaration, raw: Path | None = None) -> Iterator[str]:
+    """A dataset states where its files come from and under which licence; with their folder, it is read too."""
+    yield from _documented(declaration, "source", "licence")
+    if declaration.task not in TASKS:
+        yield f"its task is '{declaration.task}'; {nearest(declaration.task, TASKS)}"
+        return
+    wrong = [*_recipe(Preparation, declaration, "preparation"), *_recipe(Training, declaration, "training")]
+    wrong += _recipe(Training, declaration, "pieces_training")
+    yield from wrong
+    if not callable(load(declaration.pointer)):
+        yield "it cannot be called."
+    elif raw is not None and not wrong:
+        yield from _check_reading(declaration, raw)
+
+
+def _check_reading(declaration: Declaration, raw: Path) -> Iterator[str]:
+    """What is read can be prepared, and is the same when it is read again."""
+    options = _defaults(declaration)
+    files = {key: path.format(**options) for key, path in declaration.files.items() if holds(key, options)}
+    lacking = missing_files(declaration.name, files, raw, declaration.source)
+    if lacking:
+        yield Untried(f"it was not read: {lacking}")
+        return
+    recipe = Preparation(**declaration.preparation)
+    read = partial(load(declaration.pointer), raw, recipe.seed, **options)
+    corpus = read()
+    if not isinstance(corpus, Corpus | PictureCorpus):
+        yield f"it returns {_named(corpus)}; end with `return Corpus(examples, classes)`."
+        return
+    wrong = list(_check_examples(corpus))
+    if wrong:
+        yield from wrong
+        return
+    if isinstance(corpus, PictureCorpus):
+        prepare_pictures(corpus, recipe, declaration.name, declaration.counts, declaration.task)
+        count, what = len(corpus.pictures), "pictures"
+    else:
+        prepare(corpus, recipe, declaration.name, declaration.counts, declaration.task)
+        count, what = len(corpus.examples), "texts"
+    if not _same_corpus(corpus, read()):
+        yield "it reads something else when it is read again; draw at random by its `seed` alone."
+    yield Tried(f"{count} {what}")
+
+
+def _check_examples(corpus: Corpus | PictureCorpus) -> Iterator[str]:
+    """Labels are numbers and texts are lists of words. One fault is enough."""
+    examples: Sequence[Any] = corpus.pictures if isinstance(corpus, PictureCorpus) else corpus.examples
+    for place, example in enumerate(examples):
+        if not isinstance(example.label, Integral):
+            yield f"the label of text {place} is {example.label!r}; give the number of its class, from 0."
+            return
+        texts = {name: getattr(example, name, None) for name in ("tokens", "pair")}
+        for name, words in texts.items():
+            if words is not None and not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
+                yield f"the `{name}` of text {place} are {_named(words)}; give a list of words, each a str."
+                return
+
+
+def _same_corpus(one: Corpus | PictureCorpus, other: Corpus | PictureCorpus) -> bool:
+    if isinstance(one, Corpus) or isinstance(other, Corpus):
+        return one == other
+    pairs = zip(one.pictures, other.pictures, strict=False)
+    return len(one.pictures) == len(other.pictures) and all(
+        (a.split, a.label) == (b.split, b.label) and np.array_equal(a.pixels, b.pixels) for a, b in pairs
+    )

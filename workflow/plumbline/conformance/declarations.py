@@ -1,0 +1,71 @@
+"""What a declaration states. Of a metric nothing else is checked."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from plumbline.config.study import sentence
+from plumbline.errors import nearest
+from plumbline.registry import FACTS, PAIRED, PICTURES, Declaration, load
+
+TASKS = ("classification", *PAIRED, PICTURES)
+READS = {"model": ("words", "pieces", "pixels"), "manipulation": ("words", "pixels")}
+
+
+def _defaults(declaration: Declaration) -> dict[str, Any]:
+    return {name: option.default for name, option in declaration.options.items()}
+
+
+def _stated(declaration: Declaration) -> Iterator[str]:
+    """A declaration states things of the right types, and its options have defaults of theirs."""
+    for fact, usual in FACTS[declaration.kind].items():
+        stated = declaration.facts[fact]
+        if usual is not None and not isinstance(stated, type(usual)):
+            example = f", such as [{stated!r}]" if isinstance(usual, list) and isinstance(stated, str) else ""
+            yield f"its declaration states {fact}={stated!r}; it must be a {type(usual).__name__}{example}."
+    reads = READS.get(declaration.kind)
+    if reads and declaration.reads not in reads:
+        yield f"its declaration states reads={declaration.reads!r}; {nearest(str(declaration.reads), reads)}"
+    if not _is_range(declaration.facts.get("range")):
+        yield f"its declaration states range={declaration.range!r}; it must be [least, greatest]; None is no bound."
+    for name, option in declaration.options.items():
+        try:
+            TypeAdapter(option.type).validate_python(option.default)
+        except ValidationError:
+            yield f"its option '{name}: {option.annotation}' has the default {option.default!r}; change one of the two."
+
+
+def _is_range(stated: Any) -> bool:
+    """Whether it is a least and a greatest number, or nothing; None is no bound."""
+    if stated is None:
+        return True
+    if not isinstance(stated, list) or len(stated) != 2:
+        return False
+    ends = [end for end in stated if end is not None]
+    return all(isinstance(end, int | float) for end in ends) and ends == sorted(set(ends))
+
+
+def _recipe(recipe: type[BaseModel], declaration: Declaration, fact: str) -> Iterator[str]:
+    """A recipe that is part of a declaration has known keys and possible values."""
+    try:
+        recipe(**getattr(declaration, fact))
+    except ValidationError as error:
+        yield f"in its declaration {sentence(error, fact, recipe)}"
+
+
+def _documented(declaration: Declaration, *facts: str) -> Iterator[str]:
+    if not declaration.summary:
+        yield "it has no docstring; say in one sentence what it is."
+    for fact in facts:
+        if not getattr(declaration, fact):
+            yield f"its declaration does not state `{fact}`."
+
+
+def check_metric(declaration: Declaration) -> Iterator[str]:
+    """A metric states which direction is better, its range and the equation it implements."""
+    yield from _documented(declaration, "direction", "range", "unit", "equation")
+    if declaration.direction not in ("higher", "lower"):
+        yield f"its direction is '{declaration.direction}'; it must be 'higher' or 'lower'."
+    if not callable(load(declaration.pointer)):
+        yield "it cannot be called."

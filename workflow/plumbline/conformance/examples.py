@@ -1,0 +1,189 @@
+"""Small random texts, pictures, models and cells, on which objects are tried."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from plumbline import store
+from plumbline.conformance.declarations import _defaults
+from plumbline.data.instances import Instances
+from plumbline.data.pixels import pack
+from plumbline.data.vocabulary import EOS, SOS, SPECIALS
+from plumbline.models.batch import Batch, collate
+from plumbline.models.block import build
+from plumbline.models.evaluator import Evaluator
+from plumbline.protocols.explained import Explained
+from plumbline.registry import Declaration, Registry
+
+WORDS, DIMENSIONS, CLASSES, ANSWERS, SIDE = 40, 8, 2, 5, 16
+TOLERANCE = 1e-6
+# Tokens in one pass, for all examples at once.
+ENOUGH = 10_000
+
+
+def example_instances(
+    count: int = 12, seed: int = 0, paired: bool = False, splits: Sequence[str] = ("test",)
+) -> Instances:
+    """Texts of two to thirteen random words, as a dataset would give them; with questions, if asked for, to which the
+    answer must be the label or one other class."""
+    random = np.random.default_rng(seed)
+    words = [random.integers(len(SPECIALS), WORDS, size=2 + i % 12) for i in range(count)]
+    ids = [np.concatenate([[SOS], text, [EOS]]).astype(np.int32) for text in words]
+    maskable = [np.concatenate([[False], np.ones(len(text), dtype=bool), [False]]) for text in words]
+    instance = np.arange(count, dtype=np.int32)
+    split = np.array(splits)[instance * len(splits) // count]
+    label = np.arange(count, dtype=np.int32) % CLASSES
+    if not paired:
+        return Instances(split, instance, label, ids, maskable)
+    questions = [random.integers(len(SPECIALS), WORDS, size=2 + i % 5).astype(np.int32) for i in range(count)]
+    answers = [np.array([i % CLASSES, (i + 1 + i % 2) % ANSWERS], dtype=np.int32) for i in range(count)]
+    pair_words = [np.ones(len(question), dtype=bool) for question in questions]
+    return Instances(split, instance, label, ids, maskable, questions, answers, pair_words)
+
+
+def example_pictures(count: int = 12, seed: int = 0, splits: Sequence[str] = ("test",)) -> Instances:
+    """Pictures of SIDE x SIDE random pixels, as a dataset would give them."""
+    texts = example_instances(count, seed, splits=splits)
+    pixels = np.random.default_rng(seed).integers(256, size=(count, SIDE, SIDE, 3), dtype=np.uint8)
+    return replace(texts, ids=list(pack(pixels)), maskable=list(np.ones((count, SIDE**2), dtype=bool)))
+
+
+def examples_for(declaration: Declaration, count: int = 12, splits: Sequence[str] = ("test",)) -> Instances:
+    """What a model reads: pictures, pairs of texts if it cannot do without second ones, or texts."""
+    if declaration.reads == "pixels":
+        return example_pictures(count, splits=splits)
+    return example_instances(count, paired=needs_pairs(declaration), splits=splits)
+
+
+def example_model(declaration: Declaration, seed: int = 0, paired: bool = False) -> Any:
+    """The declared model with random weights; one for questions has ANSWERS classes. Those that start from a checkpoint
+    start from the same one, and `seed` draws their output."""
+    options, classes = _example_options(declaration), ANSWERS if paired else CLASSES
+    torch.manual_seed(seed)
+    if declaration.reads == "pieces":
+        return build(declaration.pointer, options, None, classes)
+    if declaration.reads == "pixels":
+        return _settled(build(declaration.pointer, options, None, classes))
+    embedding = torch.randn(WORDS, DIMENSIONS)
+    embedding[0] = 0
+    pair = torch.randn(WORDS, DIMENSIONS) if paired else None
+    return build(declaration.pointer, options, embedding, classes, pair)
+
+
+def _settled(model: Any) -> Any:
+    """A model of pictures that has met some, so that the means and variances by which it normalises are theirs; in
+    double precision, because a deep one makes much of the last digits of noise."""
+    model.double()
+    norms = [part for part in model.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)]
+    usual = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 1.0
+    with torch.no_grad():
+        model(whole_batch(example_pictures()))
+    for norm, momentum in zip(norms, usual, strict=True):
+        norm.momentum = momentum
+    return model
+
+
+def _example_options(declaration: Declaration) -> dict[str, Any]:
+    """The options of an example model: as declared, but for the checkpoint and the side of pictures."""
+    options = _defaults(declaration)
+    if declaration.reads == "pixels" and "side" in options:
+        return {**options, "side": SIDE}
+    return {**options, "checkpoint": _example_checkpoint().name} if declaration.reads == "pieces" else options
+
+
+@cache
+def _example_checkpoint() -> "TemporaryDirectory[str]":
+    """A folder with a checkpoint, which is there as long as the process is."""
+    folder = TemporaryDirectory()
+    torch.manual_seed(0)
+    save_example_checkpoint(folder.name)
+    return folder
+
+
+def save_example_checkpoint(folder: str | Path) -> None:
+    """A small RoBERTa with random weights and no dropout, for models that start from a checkpoint."""
+    from transformers import RobertaConfig, RobertaModel
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    config = RobertaConfig(
+        vocab_size=WORDS,
+        hidden_size=2 * DIMENSIONS,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=4 * DIMENSIONS,
+        max_position_embeddings=64,
+        type_vocab_size=1,
+        initializer_range=0.3,
+        hidden_dropout_prob=0,
+        attention_probs_dropout_prob=0,
+    )
+    RobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
+
+
+def reads_one_text(declaration: Declaration) -> bool:
+    """Whether a model can do without second texts."""
+    return "classification" in declaration.tasks
+
+
+def needs_pairs(declaration: Declaration) -> bool:
+    """Whether a model reads nothing but texts with second ones."""
+    return not reads_one_text(declaration) and declaration.reads != "pixels"
+
+
+def whole_batch(instances: Instances) -> Batch:
+    """All instances in one batch."""
+    beside = instances.pair, instances.answers, instances.pair_maskable
+    return collate(instances.ids, instances.maskable, "cpu", *beside)
+
+
+def example_explained(folder: Path, model: str = "average-tanh") -> Explained:
+    """A small cell with three measures, two seeds and random importances."""
+    instances = example_instances(24)
+    random = np.random.default_rng(2)
+    seeds = [0, 1]
+    keys = {
+        "seed": np.repeat(seeds, len(instances)),
+        "split": np.tile(instances.split, len(seeds)),
+        "instance": np.tile(instances.instance, len(seeds)),
+    }
+    rows = len(keys["seed"])
+    share = random.random(rows)
+    probabilities = [np.array([p, 1 - p], dtype=np.float32) for p in share]
+    labels = np.tile(instances.label, len(seeds))
+    predictions = folder / "predictions.parquet"
+    store.write_table(predictions, "predictions", {**keys, "label": labels, "probabilities": probabilities})
+    words = [int(free.sum()) for free in instances.maskable] * len(seeds)
+    importances = {}
+    for measure in ("attention", "gradient", "selection"):
+        importances[measure] = folder / f"{measure}.parquet"
+        scores = [random.random(n).astype(np.float32) for n in words]
+        target = pa.nulls(rows, pa.int32())
+        store.write_table(importances[measure], "attributions", {**keys, "target": target, "scores": scores})
+    texts = folder / "instances.parquet"
+    store.write_table(texts, "instances", _instances_table(instances))
+    models = partial(_example_evaluators, seeds, model)
+    return Explained(predictions, importances, seeds, ["test"], texts, models)
+
+
+def _instances_table(instances: Instances) -> dict[str, Any]:
+    columns = {name: getattr(instances, name) for name in ("split", "instance", "label", "ids", "maskable")}
+    tokens = [[f"w{id_}" for id_ in ids] for ids in instances.ids]
+    optional = dict.fromkeys(("tokens_b", "ids_b", "maskable_b", "answers", "evidence"), [None] * len(instances))
+    return columns | {"tokens": tokens} | optional
+
+
+def _example_evaluators(seeds: list[int], model: str) -> Iterator[Evaluator]:
+    """A model for each seed."""
+    declaration = Registry().get("model", model)
+    for seed in seeds:
+        yield Evaluator(example_model(declaration, seed).requires_grad_(False), seed, ENOUGH)
