@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from plumbline.config.recipes import Preparation, Training
-from plumbline.conformance.declarations import TASKS, _defaults, _documented, _recipe
-from plumbline.conformance.notes import Tried, Untried, _named
+from plumbline.conformance.declarations import TASKS, default_options, check_documentation, check_recipe
+from plumbline.conformance.notes import Tried, Untried, kind_of
 from plumbline.data.corpus import Corpus
 from plumbline.data.pictures import PictureCorpus, prepare_pictures
 from plumbline.data.prepare import prepare
@@ -21,12 +21,12 @@ from plumbline.registry import Declaration, holds, load
 
 def check_dataset(declaration: Declaration, raw: Path | None = None) -> Iterator[str]:
     """A dataset states where its files come from and under which licence; with their folder, it is read too."""
-    yield from _documented(declaration, "source", "licence")
+    yield from check_documentation(declaration, "source", "licence")
     if declaration.task not in TASKS:
         yield f"its task is '{declaration.task}'; {nearest(declaration.task, TASKS)}"
         return
-    wrong = [*_recipe(Preparation, declaration, "preparation"), *_recipe(Training, declaration, "training")]
-    wrong += _recipe(Training, declaration, "pieces_training")
+    wrong = [*check_recipe(Preparation, declaration, "preparation"), *check_recipe(Training, declaration, "training")]
+    wrong += check_recipe(Training, declaration, "pieces_training")
     yield from wrong
     if not callable(load(declaration.pointer)):
         yield "it cannot be called."
@@ -36,7 +36,7 @@ def check_dataset(declaration: Declaration, raw: Path | None = None) -> Iterator
 
 def _check_reading(declaration: Declaration, raw: Path) -> Iterator[str]:
     """What is read can be prepared, and is the same when it is read again."""
-    options = _defaults(declaration)
+    options = default_options(declaration)
     files = {key: path.format(**options) for key, path in declaration.files.items() if holds(key, options)}
     lacking = missing_files(declaration.name, files, raw, declaration.source)
     if lacking:
@@ -46,7 +46,7 @@ def _check_reading(declaration: Declaration, raw: Path) -> Iterator[str]:
     read = partial(load(declaration.pointer), raw, recipe.seed, **options)
     corpus = read()
     if not isinstance(corpus, Corpus | PictureCorpus):
-        yield f"it returns {_named(corpus)}; end with `return Corpus(examples, classes)`."
+        yield f"it returns {kind_of(corpus)}; end with `return Corpus(examples, classes)`."
         return
     wrong = list(_check_examples(corpus))
     if wrong:
@@ -73,7 +73,7 @@ def _check_examples(corpus: Corpus | PictureCorpus) -> Iterator[str]:
         texts = {name: getattr(example, name, None) for name in ("tokens", "pair")}
         for name, words in texts.items():
             if words is not None and not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
-                yield f"the `{name}` of text {place} are {_named(words)}; give a list of words, each a str."
+                yield f"the `{name}` of text {place} are {kind_of(words)}; give a list of words, each a str."
                 return
 
 

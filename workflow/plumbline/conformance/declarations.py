@@ -13,11 +13,11 @@ TASKS = ("classification", *PAIRED, PICTURES)
 READS = {"model": ("words", "pieces", "pixels"), "manipulation": ("words", "pixels")}
 
 
-def _defaults(declaration: Declaration) -> dict[str, Any]:
+def default_options(declaration: Declaration) -> dict[str, Any]:
     return {name: option.default for name, option in declaration.options.items()}
 
 
-def _stated(declaration: Declaration) -> Iterator[str]:
+def check_facts(declaration: Declaration) -> Iterator[str]:
     """A declaration states things of the right types, and its options have defaults of theirs."""
     for fact, usual in FACTS[declaration.kind].items():
         stated = declaration.facts[fact]
@@ -46,7 +46,7 @@ def _is_range(stated: Any) -> bool:
     return all(isinstance(end, int | float) for end in ends) and ends == sorted(set(ends))
 
 
-def _recipe(recipe: type[BaseModel], declaration: Declaration, fact: str) -> Iterator[str]:
+def check_recipe(recipe: type[BaseModel], declaration: Declaration, fact: str) -> Iterator[str]:
     """A recipe that is part of a declaration has known keys and possible values."""
     try:
         recipe(**getattr(declaration, fact))
@@ -54,7 +54,7 @@ def _recipe(recipe: type[BaseModel], declaration: Declaration, fact: str) -> Ite
         yield f"in its declaration {sentence(error, fact, recipe)}"
 
 
-def _documented(declaration: Declaration, *facts: str) -> Iterator[str]:
+def check_documentation(declaration: Declaration, *facts: str) -> Iterator[str]:
     if not declaration.summary:
         yield "it has no docstring; say in one sentence what it is."
     for fact in facts:
@@ -64,7 +64,7 @@ def _documented(declaration: Declaration, *facts: str) -> Iterator[str]:
 
 def check_metric(declaration: Declaration) -> Iterator[str]:
     """A metric states which direction is better, its range and the equation it implements."""
-    yield from _documented(declaration, "direction", "range", "unit", "equation")
+    yield from check_documentation(declaration, "direction", "range", "unit", "equation")
     if declaration.direction not in ("higher", "lower"):
         yield f"its direction is '{declaration.direction}'; it must be 'higher' or 'lower'."
     if not callable(load(declaration.pointer)):

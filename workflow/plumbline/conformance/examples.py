@@ -12,7 +12,7 @@ import pyarrow as pa
 import torch
 
 from plumbline import store
-from plumbline.conformance.declarations import _defaults
+from plumbline.conformance.declarations import default_options
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import pack
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS
@@ -65,7 +65,7 @@ def examples_for(declaration: Declaration, count: int = 12, splits: Sequence[str
 def example_model(declaration: Declaration, seed: int = 0, paired: bool = False) -> Any:
     """The declared model with random weights; one for questions has ANSWERS classes. Those that start from a checkpoint
     start from the same one, and `seed` draws their output."""
-    options, classes = _example_options(declaration), ANSWERS if paired else CLASSES
+    options, classes = example_options(declaration), ANSWERS if paired else CLASSES
     torch.manual_seed(seed)
     if declaration.reads == "pieces":
         return build(declaration.pointer, options, None, classes)
@@ -92,9 +92,9 @@ def _settled(model: Any) -> Any:
     return model
 
 
-def _example_options(declaration: Declaration) -> dict[str, Any]:
+def example_options(declaration: Declaration) -> dict[str, Any]:
     """The options of an example model: as declared, but for the checkpoint and the side of pictures."""
-    options = _defaults(declaration)
+    options = default_options(declaration)
     if declaration.reads == "pixels" and "side" in options:
         return {**options, "side": SIDE}
     return {**options, "checkpoint": _example_checkpoint().name} if declaration.reads == "pieces" else options

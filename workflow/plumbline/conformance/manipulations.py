@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.conformance.declarations import _defaults, _documented
+from plumbline.conformance.declarations import default_options, check_documentation
 from plumbline.conformance.examples import CLASSES, SIDE
-from plumbline.conformance.notes import _named
+from plumbline.conformance.notes import kind_of
 from plumbline.data.manipulation import Change, PictureManipulation, Words
 from plumbline.registry import Declaration, load
 
 
 def check_manipulation(declaration: Declaration) -> Iterator[str]:
     """A manipulation says of each word or pixel what group it is in, and changes nothing outside of its groups."""
-    yield from _documented(declaration, "groups", "equation")
+    yield from check_documentation(declaration, "groups", "equation")
     if declaration.visibility and declaration.visibility not in declaration.options:
         yield f"its visibility is '{declaration.visibility}', which is none of its options."
     check = _check_of_pictures if declaration.reads == "pixels" else _check_of_texts
     # The same may be wrong of many texts.
-    yield from dict.fromkeys(check(declaration, load(declaration.pointer), _defaults(declaration)))
+    yield from dict.fromkeys(check(declaration, load(declaration.pointer), default_options(declaration)))
 
 
 def _check_of_texts(declaration: Declaration, function: Any, options: dict[str, Any]) -> Iterator[str]:
@@ -29,7 +29,7 @@ def _check_of_texts(declaration: Declaration, function: Any, options: dict[str, 
         given, copy = (Words([*first], second and [*second]) for _ in range(2))
         change, again = (function(text, label, np.random.default_rng(0), **options) for text in (given, copy))
         if not isinstance(change, Change):
-            yield f"it returns {_named(change)}; end with `return Change(words, groups)`."
+            yield f"it returns {kind_of(change)}; end with `return Change(words, groups)`."
             return
         if given != Words(first, second):
             yield "it writes into the words that it is given; make new lists."
@@ -61,7 +61,7 @@ def _check_of_pictures(declaration: Declaration, function: Any, options: dict[st
     for size in (SIDE, 3 * SIDE):
         made = function(size, **options)
         if not isinstance(made, PictureManipulation):
-            yield f"it returns {_named(made)}; end with `return PictureManipulation(region, change)`."
+            yield f"it returns {kind_of(made)}; end with `return PictureManipulation(region, change)`."
             return
         if made.region.shape != (size, size) or made.region.dtype != bool or not made.region.any():
             yield f"its region came as {made.region.dtype} {made.region.shape}, or empty, for pictures of side {size}."

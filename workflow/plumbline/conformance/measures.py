@@ -10,9 +10,9 @@ import torch
 from tqdm import tqdm
 
 from plumbline.attribution.importances import Importances
-from plumbline.conformance.declarations import _defaults, _documented
-from plumbline.conformance.examples import ENOUGH, TOLERANCE, _example_options, example_model, examples_for, needs_pairs
-from plumbline.conformance.notes import Tried, Untried, _named, failure
+from plumbline.conformance.declarations import default_options, check_documentation
+from plumbline.conformance.examples import ENOUGH, TOLERANCE, example_options, example_model, examples_for, needs_pairs
+from plumbline.conformance.notes import Tried, Untried, kind_of, failure
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
@@ -32,8 +32,8 @@ ORDER = "its scores depend on the order of the texts; put those of text i at pla
 
 def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]:
     """A measure gives one finite number per word, the same for any budget and order, on every model it fits."""
-    yield from _documented(declaration, "direction", "equation")
-    options = _defaults(declaration)
+    yield from check_documentation(declaration, "direction", "equation")
+    options = default_options(declaration)
     unset = [name for name in declaration.required if not options[name]]
     if unset:
         yield Untried(f"it was not tried, because only a config can set its option '{unset[0]}'")
@@ -47,7 +47,7 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
     # Models that differ in their checkpoint alone are the same here, and those of pictures that differ in size.
     alike: dict[str, list[Declaration]] = {}
     for model in models:
-        made = "" if model.reads == "pixels" else f" {_example_options(model)}"
+        made = "" if model.reads == "pixels" else f" {example_options(model)}"
         alike.setdefault(f"{model.pointer}{made}", []).append(model)
     few = _with_few_steps(options)
     for same in tqdm(alike.values(), f"measure {declaration.name}", unit="model", leave=False, disable=None):
@@ -146,7 +146,7 @@ def _check_inputs(
 def _check_told(found: Any, instances: Instances) -> Iterator[str]:
     """One finite number for each word; of each word of second texts, and each special token, if it tells of them."""
     if not isinstance(found, Importances):
-        yield f"it returns {_named(found)}; end with `return Importances(scores)`."
+        yield f"it returns {kind_of(found)}; end with `return Importances(scores)`."
         return
     count = range(len(instances))
     words = [int(free.sum()) for free in instances.maskable]
@@ -175,7 +175,7 @@ def _check_rows(rows: Sequence[Any], counts: list[int], what: str) -> Iterator[s
     for i, (found, count) in enumerate(zip(rows, counts, strict=True)):
         if not isinstance(found, np.ndarray):
             yield (
-                f"its scores of text {i} are {_named(found)}; give a NumPy array, as `.detach().cpu().numpy()` of a "
+                f"its scores of text {i} are {kind_of(found)}; give a NumPy array, as `.detach().cpu().numpy()` of a "
                 "tensor does."
             )
         elif found.dtype.kind not in "fiub":

@@ -6,18 +6,18 @@ from typing import Any
 import torch
 
 from plumbline.config.recipes import Training
-from plumbline.conformance.declarations import TASKS, _documented, _recipe
+from plumbline.conformance.declarations import TASKS, check_documentation, check_recipe
 from plumbline.conformance.examples import (
     ANSWERS,
     CLASSES,
     TOLERANCE,
-    _example_options,
+    example_options,
     example_instances,
     example_model,
     example_pictures,
     whole_batch,
 )
-from plumbline.conformance.notes import Tried, _named
+from plumbline.conformance.notes import Tried, kind_of
 from plumbline.conformance.parts import check_parts
 from plumbline.data.instances import Instances
 from plumbline.errors import nearest
@@ -28,7 +28,7 @@ from plumbline.registry import PAIRED, PICTURES, Declaration, Registry
 
 def check_model(declaration: Declaration, registry: Registry) -> Iterator[str]:
     """A model gives finite logits that do not depend on padding, and keeps what it says it provides."""
-    yield from _documented(declaration, "provides")
+    yield from check_documentation(declaration, "provides")
     for task in declaration.tasks:
         if task not in TASKS:
             yield f"one of its tasks is '{task}'; {nearest(task, TASKS)}"
@@ -36,7 +36,7 @@ def check_model(declaration: Declaration, registry: Registry) -> Iterator[str]:
     for part in declaration.provides:
         if part not in wanted:
             yield f"it provides '{part}', which no measure or protocol needs; {nearest(part, wanted)}"
-    yield from _recipe(Training, declaration, "training")
+    yield from check_recipe(Training, declaration, "training")
     tried = []
     if {"classification", PICTURES} & set(declaration.tasks):
         yield from _check_model(declaration, False)
@@ -62,7 +62,7 @@ def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:
     with torch.no_grad():
         together = model(batch)
     if not isinstance(getattr(together, "logits", None), torch.Tensor):
-        yield f"its forward returns {_named(together)}; end with `return Output(logits)`."
+        yield f"its forward returns {kind_of(together)}; end with `return Output(logits)`."
         return
     expected = len(instances), ANSWERS if paired else CLASSES
     if together.logits.shape != expected:
@@ -105,7 +105,7 @@ def _check_stored(declaration: Declaration, model: Any, batch: Batch, logits: to
     state = model.state_dict()
     vectors = state["embedding.weight"], logits.shape[1], state.get("pair_embedding.weight")
     torch.manual_seed(1)
-    twin = build(declaration.pointer, _example_options(declaration), *vectors).to(logits.dtype).eval()
+    twin = build(declaration.pointer, example_options(declaration), *vectors).to(logits.dtype).eval()
     try:
         twin.load_state_dict(state)
     except RuntimeError as error:

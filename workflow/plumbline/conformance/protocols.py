@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from plumbline import store
 from plumbline.config.study import TABLES
-from plumbline.conformance.declarations import _defaults, _documented
+from plumbline.conformance.declarations import default_options, check_documentation
 from plumbline.conformance.examples import example_explained, reads_one_text
-from plumbline.conformance.notes import Tried, _named
+from plumbline.conformance.notes import Tried, kind_of
 from plumbline.errors import PlumblineError
 from plumbline.protocols.explained import scores_of
 from plumbline.registry import Declaration, Registry, load
@@ -23,10 +23,10 @@ OWN_TABLES = dict(store.ARTEFACTS)
 
 def check_protocol(declaration: Declaration) -> Iterator[str]:
     """A protocol turns importances into valid rows of scores, deterministically, and scores into its table."""
-    yield from _documented(declaration, "equation")
+    yield from check_documentation(declaration, "equation")
     if declaration.name in TABLES:
         yield f"every study has a table '{declaration.name}'; choose another name."
-    protocol = load(declaration.pointer)(**_defaults(declaration))
+    protocol = load(declaration.pointer)(**default_options(declaration))
     lacking = [part for part in ("table", "score", "summarise") if not hasattr(protocol, part)]
     if lacking:
         yield from (f"it has no `{part}`." for part in lacking)
@@ -57,7 +57,7 @@ def _check_summary(protocol: Any, scores: pa.Table, folder: Path) -> Iterator[st
     """A summary is a table of pandas with the columns that are declared, but for those that name the cell."""
     summary = protocol.summarise(scores)
     if not isinstance(summary, pd.DataFrame):
-        yield f"its summarise returns {_named(summary)}, not a DataFrame of pandas."
+        yield f"its summarise returns {kind_of(summary)}, not a DataFrame of pandas."
         return
     expected = set(store.ARTEFACTS[protocol.table].schema.names) - set(store.CELL)
     if set(summary.columns) != expected:

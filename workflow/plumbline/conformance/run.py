@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from plumbline.conformance.datasets import check_dataset
-from plumbline.conformance.declarations import _stated, check_metric
+from plumbline.conformance.declarations import check_facts, check_metric
 from plumbline.conformance.manipulations import check_manipulation
 from plumbline.conformance.measures import check_measure
 from plumbline.conformance.models import check_model
@@ -26,7 +26,7 @@ def examine(kind: Kind, name: str, registry: Registry, raw: Path | None = None) 
         "measure": lambda: check_measure(declaration, registry),
         "protocol": lambda: check_protocol(declaration),
     }
-    told = list(_stated(declaration))
+    told = list(check_facts(declaration))
     if told:
         return told
     try:
