@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.config.recipes import Preparation, Training
-from plumbline.conformance.declarations import TASKS, default_options, check_documentation, check_recipe
+from plumbline.conformance.declarations import TASKS, check_documentation, check_recipe, default_options
 from plumbline.conformance.notes import Tried, Untried, kind_of
 from plumbline.data.corpus import Corpus
 from plumbline.data.pictures import PictureCorpus, prepare_pictures

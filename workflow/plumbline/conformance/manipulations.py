@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.conformance.declarations import default_options, check_documentation
+from plumbline.conformance.declarations import check_documentation, default_options
 from plumbline.conformance.examples import CLASSES, SIDE
 from plumbline.conformance.notes import kind_of
 from plumbline.data.manipulation import Change, PictureManipulation, Words

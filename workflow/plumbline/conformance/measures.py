@@ -10,9 +10,9 @@ import torch
 from tqdm import tqdm
 
 from plumbline.attribution.importances import Importances
-from plumbline.conformance.declarations import default_options, check_documentation
-from plumbline.conformance.examples import ENOUGH, TOLERANCE, example_options, example_model, examples_for, needs_pairs
-from plumbline.conformance.notes import Tried, Untried, kind_of, failure
+from plumbline.conformance.declarations import check_documentation, default_options
+from plumbline.conformance.examples import ENOUGH, TOLERANCE, example_model, example_options, examples_for, needs_pairs
+from plumbline.conformance.notes import Tried, Untried, failure, kind_of
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator

@@ -11,9 +11,9 @@ from plumbline.conformance.examples import (
     ANSWERS,
     CLASSES,
     TOLERANCE,
-    example_options,
     example_instances,
     example_model,
+    example_options,
     example_pictures,
     whole_batch,
 )

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from plumbline import store
 from plumbline.config.study import TABLES
-from plumbline.conformance.declarations import default_options, check_documentation
+from plumbline.conformance.declarations import check_documentation, default_options
 from plumbline.conformance.examples import example_explained, reads_one_text
 from plumbline.conformance.notes import Tried, kind_of
 from plumbline.errors import PlumblineError
