@@ -88,6 +88,21 @@ def test_long_tables_are_filtered_and_links_keep_the_filters(site: Path, tab: Op
     assert not opened.shown("#models + .controls"), "short tables need no filters"
 
 
+def test_rows_without_a_word_are_shown_until_one_is_chosen(tmp_path: Path, tab: Open) -> None:
+    """Not all jobs are about a dataset or a measure."""
+    given = content()
+    jobs = given.tables["timings"]
+    blank = jobs.head(1).assign(rule="synthetic_roar", dataset=None, model=None, measure=None)
+    other = jobs.assign(dataset="imdb", model="cnn")
+    many = pd.concat([blank, *([jobs, other] * 5)], ignore_index=True)
+    write_site(tmp_path, replace(given, tables={**given.tables, "timings": many}), ["index", "timings"])
+    opened = tab(address(tmp_path, "timings"))
+
+    words = opened.page.locator("select").evaluate_all("all => all.map((one) => one.value)")
+    assert words and set(words) == {"*"}
+    assert f"{len(many)} of {len(many)} rows." in opened.page.inner_text("main")
+
+
 def test_names_are_text_wherever_they_stand(site: Path, tab: Open) -> None:
     opened = tab(address(site, "index"))
     opened.choose("model", HOSTILE[4], "#performance")

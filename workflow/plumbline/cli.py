@@ -41,9 +41,13 @@ def show_runs(config: Path) -> None:
 
 def show_registered(kind: str, plugins: list[Path]) -> None:
     """Print the registered names of a kind, each with its one-line description."""
-    for declaration in Registry(plugins).all(kind):  # type: ignore[arg-type]
+    found = [*Registry(plugins).all(kind)]  # type: ignore[arg-type]
+    wide = max(len(declaration.name) for declaration in found)
+    for declaration in found:
         equation = declaration.facts.get("equation")
-        print(f"{declaration.name:22} {declaration.summary}{f'  [{equation}]' if equation else ''}")
+        print(f"{declaration.name:{wide}}  {declaration.summary}{f'  [{equation}]' if equation else ''}")
+    if kind == "protocol":
+        print("\nROAR and adversarial models have keys of their own in a config, `roar` and `adversaries`.")
 
 
 def show_plans(given: argparse.Namespace) -> None:
@@ -138,7 +142,7 @@ def main(arguments: list[str] | None = None) -> int:
     runs = commands.add_parser("runs", help="list all valid runs of a study, and why others are left out")
     runs.add_argument("config", type=Path, nargs="?", default=Path("config.yaml"), help="by default config.yaml")
     listing = commands.add_parser("list", help="list what is registered")
-    listing.add_argument("kind", choices=[f"{kind}s" for kind in KINDS])
+    listing.add_argument("kind", type=lambda word: f"{word.removesuffix('s')}s", choices=[f"{kind}s" for kind in KINDS])
     listing.add_argument("--plugin", type=Path, action="append", default=[])
     checking = commands.add_parser("check", help="say what is wrong with your own measures, datasets, models, ...")
     checking.add_argument("file", type=Path, nargs="+", help="Python files that declare them")

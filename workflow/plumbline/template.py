@@ -47,7 +47,7 @@ def _taken(kind: Kind, name: str, module: str, texts: Iterable[str]) -> str | No
         return "plumbline has one of that name"
     if keyword.iskeyword(module) or find_spec(module):
         return f"'{module}' means something else in Python"
-    if any(re.search(rf"\b{module}\b", text) for text in texts):
+    if module != f"my_{kind}" and any(re.search(rf"\b{module}\b", text) for text in texts):
         return f"'{module}' is a word of the template"
     return None
 

@@ -201,8 +201,8 @@ def _check_checkpoint(where: str, name: str) -> None:
         raise PlumblineError(f"{where} names none; write a folder, an installed package or a name of the hub.")
     folder = Path(find_checkpoint(name))
     if not folder.is_dir():
-        first = folder.parts[0]
-        if folder.is_absolute() or first in (".", "..", "~") or len(folder.parts) > 2 or Path(first).is_dir():
+        place = name.startswith((".", "~", "/")) or folder.is_absolute()
+        if place or len(folder.parts) > 2 or Path(folder.parts[0]).is_dir():
             raise PlumblineError(f"{where}: there is no folder '{name}'.")
         return
     if not (folder / CONFIG).is_file():

@@ -104,7 +104,7 @@ def _groups(rows: pd.DataFrame) -> list[str]:
 def _bars(panel: Axes, rows: pd.DataFrame, measures: list[str]) -> None:
     for place, measure in enumerate(measures):
         shares = rows.loc[rows["measure"] == measure, ATTRIBUTED]
-        spread = shares.std(ddof=1) if len(shares) > 1 else None
+        spread = shares.std(ddof=0) if len(shares) > 1 else None
         look: dict[str, Any] = {"ecolor": style.INK, "error_kw": {"elinewidth": 0.8}, "height": 0.72, "zorder": 2}
         panel.barh(place, shares.mean(), xerr=spread, color=style.measure_colour(measure), **look)
     panel.axvline(rows[REGION].mean(), **{**CHANCE, "color": style.INK, "linewidth": 1}, zorder=3)

@@ -165,18 +165,29 @@ def measures_table(registry: Registry, study: dict[str, Any]) -> Table:
     # Those of this study first.
     rows.sort(key=lambda row: (row[1].text == DASH, row[0].text))
     columns = ["measure", "in this study", "what it is", "equation", "range", "more important is", "needs of a model"]
-    return Table("Importance measures.", columns, rows)
+    caption = "All importance measures, those of this study first: what each computes, and which way its scores go."
+    return Table(caption, columns, rows)
 
 
 def metrics_table(registry: Registry) -> Table:
     """Every registered metric."""
     rows = [[Cell(metric.name), *_facts(metric), Cell(metric.unit)] for metric in registry.all("metric")]
-    return Table("Metrics.", ["metric", "what it is", "equation", "range", "better is", "unit"], rows)
+    caption = "All metrics that tables and figures have, and which of their values are better."
+    return Table(caption, ["metric", "what it is", "equation", "range", "better is", "unit"], rows)
+
+
+def _span(bounds: list[float | None] | None) -> str:
+    """What a range is, in words."""
+    low, high = bounds or (None, None)
+    if low is None:
+        told = "unbounded" if high is None else f"at most {high}"
+    else:
+        told = f"{low} or more" if high is None else f"{low} to {high}"
+    return told.replace("-", "−")
 
 
 def _facts(declaration: Declaration) -> list[Cell]:
-    bounds = declaration.range
-    span = f"{bounds[0]} to {bounds[1]}".replace("-", "−") if bounds else "unbounded"
+    span = _span(declaration.range)
     return [
         Cell(declaration.summary.replace("`", "")),
         Cell(declaration.equation),

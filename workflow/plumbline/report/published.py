@@ -134,7 +134,8 @@ def _row(line: dict[Any, Any], classes: list[str], notes: list[str]) -> dict[str
         "class": Cell(DASH if class_ is None else class_name(classes, class_)),
         "published": with_spread(known["published"], known["published_spread"], decimals, ends),
         "later run": numeric(known["published_later"], decimals),
-        "ours": with_spread(known["ours"], known["ours_spread"], decimals),
+        # Of one seed there is no spread.
+        "ours": with_spread(known["ours"], known["ours_spread"] if known["n_seeds"] != 1 else None, decimals),
         # One digit more than the numbers have, so that it can be told from a tolerance that it misses by little.
         "difference": Cell(number(difference, decimals + 1 if decimals else 0), difference, at=at),
         "tolerance": numeric(known["tolerance"], decimals),

@@ -12,7 +12,7 @@
     const titles = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
     const columns = table.dataset.filters.split(" ").filter(Boolean).map(Number);
     const search = make("input", { type: "search", placeholder: "any words", on: { input: change } });
-    const choices = columns.map((column) => choice(titles[column], [[ANY, "all"], ...new Set([...texts.values()].map((text) => text[column]))], change));
+    const choices = columns.map((column) => choice(titles[column], [[ANY, "all"], ...new Set([...texts.values()].map((text) => text[column]).filter(Boolean))], change));
     const fields = [{ select: search }, ...choices];
     const count = make("p", { class: "count", role: "status" });
     const region = table.parentElement;
