@@ -103,7 +103,8 @@ def test_meta_evaluation_writes_each_pair_once_with_its_interval():
         ]
     )
     figure = meta_evaluation(rows, "do they agree?")
-    assert written(figure) == ["0.50", "[−0.25, 1.00]", "−1.00*", "[−1.00, −0.50]"]
+    # What has no number is said to have none.
+    assert written(figure) == ["–", "0.50", "[−0.25, 1.00]", "−1.00*", "[−1.00, −0.50]"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["b", "c"]
     alone = meta_evaluation(rows[rows["status"] == "missing"], "do they agree?")
     assert alone.texts[0].get_text() == "do they agree?: no two criteria rank the same measures"

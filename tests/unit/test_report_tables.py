@@ -263,7 +263,9 @@ def test_partial_data_are_marked_and_told() -> None:
 def test_files_are_read_by_what_they_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_table("results/tables/mine.parquet", "agreement", dict(agreement_frame()))
-    assert list(read_tables(["results/tables/mine.parquet"])) == ["agreement"]
+    write_table("results/tables/other.parquet", "agreement", dict(agreement_frame().assign(mean=0.7)))
+    read = read_tables(["results/tables/mine.parquet", "results/tables/other.parquet"])
+    assert list(read) == ["agreement"] and (read["agreement"]["mean"] != 0.7).all(), "of two the first"
     figure = tmp_path / "results/figures/tau-matrix/sst/v1.5.svg"
     figure.parent.mkdir(parents=True)
     figure.write_text(SVG)

@@ -108,6 +108,11 @@ def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
         figure = style.new_figure(side + 2.6, side + 1.9)
         panel = figure.subplots()
         ground = np.full((len(names), len(names), 4), 1.0)
+        for row in rows[
+            (rows["status"] != "ok") & rows["criterion_a"].isin(names) & rows["criterion_b"].isin(names)
+        ].to_dict("records"):
+            low, high = sorted((names.index(row["criterion_a"]), names.index(row["criterion_b"])))
+            write_cell(panel, high, low, "–", 0, 7, style.FAINT)
         for row in told.to_dict("records"):
             low, high = sorted((names.index(row["criterion_a"]), names.index(row["criterion_b"])))
             ground[high, low] = colours((row["tau"] + 1) / 2)

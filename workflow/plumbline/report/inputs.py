@@ -13,8 +13,11 @@ AXIS = 'id="matplotlib.axis_'
 
 
 def read_tables(paths: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """The study's tables by their kind, as each file states it; a user's protocol may have brought kinds of its own."""
-    return {kind: table.to_pandas() for kind, table in map(read_stamped, paths)}
+    """The study's tables by their kind, as each file states it; a user's protocol may have brought kinds of its own.
+
+    Of several of a kind, such as two entries of one protocol, the first is shown, as in the figures.
+    """
+    return {kind: table.to_pandas() for kind, table in reversed([*map(read_stamped, paths)])}
 
 
 def read_figures(paths: Sequence[str]) -> dict[str, str]:
