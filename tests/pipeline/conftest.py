@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from filelock import FileLock
 
 PROJECT = Path(__file__).parents[2]
 PARTS = ["Snakefile", "rules", "workflow", "profiles", "envs"]
@@ -98,12 +99,34 @@ def planned_jobs(folder: Path, *arguments: str, targets: Sequence[str] = ("all",
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory) -> Path:
-    """The tiny study after one whole run, asked for as on a machine with GPUs."""
-    folder = copy_project(tmp_path_factory.mktemp("finished") / "study")
-    done = run_snakemake(folder, "all", "--cores", "8", "--resources", "gpu=2")
+def once(tmp_path_factory, worker_id) -> Callable[[str, Callable[[Path], object]], Path]:
+    """A folder that the first worker to ask for it makes, and that all workers of a test run share."""
+    root = tmp_path_factory.getbasetemp()
+    root = root if worker_id == "master" else root.parent
+
+    def folder_of(name: str, make: Callable[[Path], object]) -> Path:
+        folder, made = root / name, root / f"{name}.made"
+        with FileLock(root / f"{name}.lock"):
+            if not made.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                make(folder)
+                made.touch()
+        return folder
+
+    return folder_of
+
+
+def whole_run(folder: Path, config: dict, *arguments: str) -> None:
+    """Run a study in a copy of the project."""
+    write_config(copy_project(folder), config)
+    done = run_snakemake(folder, "all", *(arguments or ("--cores", "2")))
     assert done.returncode == 0, done.stdout
-    return folder
+
+
+@pytest.fixture(scope="session")
+def finished(once) -> Path:
+    """The tiny study after one whole run, asked for as on a machine with GPUs."""
+    return once("finished", lambda folder: whole_run(folder, CONFIG, "--cores", "8", "--resources", "gpu=2"))
 
 
 @pytest.fixture
