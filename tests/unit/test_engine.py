@@ -134,12 +134,12 @@ def test_a_loss_may_read_another_models_outputs_and_attention():
         told = base(collate(INSTANCES.ids, INSTANCES.maskable))
     attention = [told.attention[i, : len(ids), None].numpy() for i, ids in enumerate(INSTANCES.ids)]
     rows = Rows(INSTANCES, "cpu", {"base_probabilities": told.logits.softmax(-1).numpy(), "base_attention": attention})
-    training = Training(epochs=12, first_eligible_epoch=1, learning_rate=0.02, weight_decay=0, select_by="loss")
+    training = Training(epochs=30, first_eligible_epoch=1, learning_rate=0.02, weight_decay=0, select_by="loss")
     adversary = example_model(REGISTRY.get("model", "bilstm-tanh"), 4)
     splits = dict.fromkeys(("train", "dev", "test"), rows)
     learner = Learner(adversary, 0, splits, training, Budget(400), AtteFa())
     losses = []
-    for epoch in range(1, 13):
+    for epoch in range(1, 31):
         for number in range(len(learner.begin_epoch())):
             learner.step(number)
         learner.end_epoch(epoch)

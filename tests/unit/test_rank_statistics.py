@@ -71,14 +71,15 @@ def assert_matches(correlation: Correlation, oracle: Callable[..., tuple[float, 
     np.testing.assert_allclose(p_value[:, 0, 1], expected[:, 1], rtol=0, atol=TOLERANCE)
 
 
-def test_kendall_tau_equals_scipy_on_ten_thousand_pairs() -> None:
+def test_kendall_tau_equals_scipy_on_thousands_of_pairs() -> None:
     rng = np.random.default_rng(0)
     n_pairs = 0
-    for n in range(2, 401):
+    # Every short length, and some of each way that longer ones are computed.
+    for n in (*range(2, 61), *range(61, 401, 17)):
         scores = vector_pairs(n, rng)
         assert_matches(kendall_tau, stats.kendalltau, scores)
         n_pairs += len(scores)
-    assert n_pairs >= 10_000
+    assert n_pairs >= 2_000
 
 
 def test_exact_p_values_equal_scipy_relatively() -> None:

@@ -513,17 +513,22 @@ def accuracy(predictions, split="test"):
     return (predicted == np.array(predictions["label"])[here]).mean()
 
 
+def trained(folder, seeds, epochs):
+    training = RECIPE.model_copy(update={"learning_rate": 0.005, "epochs": epochs})
+    splits = splits_of(folder)
+    return train_block(DECLARATION.pointer, {"checkpoint": folder}, {}, True, splits, 2, training, seeds, 4096)
+
+
 @BERTS
 def test_it_learns_a_planted_word_by_the_recipe(folder, checkpoint):
-    training = RECIPE.model_copy(update={"learning_rate": 0.005, "epochs": 12})
-    splits = splits_of(folder)
-    block = [
-        train_block(DECLARATION.pointer, {"checkpoint": folder}, {}, True, splits, 2, training, seeds, 4096)
-        for seeds in ([3, 0], [0])
-    ]
-    assert accuracy(block[1][2]) >= 0.95
-    for name, tensor in block[1][0].items():
-        assert torch.equal(tensor, block[0][0][name]), "a seed does not depend on those beside it"
+    assert accuracy(trained(folder, [0], 12)[2]) >= 0.95
+
+
+@BERTS
+def test_a_seed_does_not_depend_on_those_beside_it(folder, checkpoint):
+    beside = trained(folder, [3, 0], 2)[0]
+    for name, tensor in trained(folder, [0], 2)[0].items():
+        assert torch.equal(tensor, beside[name])
 
 
 @pytest.mark.parametrize("name", ["distilbert", "distilbert-uniform"])
