@@ -7,6 +7,7 @@ not. Comments, white space and docstrings are not part of it, and neither is wha
 
 import ast
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -16,18 +17,38 @@ from plumbline.registry import PACKAGE
 SHOWN = PACKAGE / "progress.py"
 
 
-class _WithoutDocstrings(ast.NodeTransformer):
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        super().generic_visit(node)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                node.body = node.body[1:] or [ast.Pass()]
-        return node
+# What has a docstring, and fields of nodes that say nothing more than the rest: how a name is used follows from where it
+# stands, and comments on types are comments.
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+SILENT = {"ctx", "kind", "type_comment", "type_ignores"}
+
+
+def _is_docstring(node: object) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _read_tree(node: object, write: Callable[[str], object], imported: set[str]) -> None:
+    """Write a syntax tree without docstrings and places, and note what it imports. One pass, as every job's parse waits
+    for it."""
+    if isinstance(node, list):
+        write("[")
+        for item in node:
+            _read_tree(item, write, imported)
+        write("]")
+    elif isinstance(node, ast.AST):
+        if isinstance(node, ast.Import):
+            imported.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            imported.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+        write(f"({type(node).__name__}")
+        for field in node._fields:
+            if field not in SILENT:
+                value = getattr(node, field, None)
+                documented = field == "body" and isinstance(node, DOCUMENTED) and value and _is_docstring(value[0])
+                _read_tree(value[1:] if documented else value, write, imported)
+        write(")")
+    else:
+        write(repr(node))
 
 
 def module_file(module: str) -> Path | None:
@@ -41,20 +62,15 @@ def module_file(module: str) -> Path | None:
 @cache
 def _read(path: Path) -> tuple[str, frozenset[Path]]:
     """A file's hash and the plumbline files that it imports, at any depth of its code."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    written: list[str] = []
     imported: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    _read_tree(ast.parse(path.read_text(encoding="utf-8")), written.append, imported)
     files = {file for module in imported if (file := module_file(module))}
     if not path.is_relative_to(PACKAGE.parent):
         # What a plug-in imports from beside it.
         beside = {path.parent.joinpath(*module.split(".")).with_suffix(".py") for module in imported}
         files |= {file.resolve() for file in beside if file.is_file()}
-    digest = hashlib.sha256(ast.dump(_WithoutDocstrings().visit(tree)).encode()).hexdigest()
-    return digest, frozenset(files)
+    return hashlib.sha256(" ".join(written).encode()).hexdigest(), frozenset(files)
 
 
 def reachable(*roots: Path) -> set[Path]:
