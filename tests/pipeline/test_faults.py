@@ -14,7 +14,7 @@ import pytest
 from plumbline.cli import main
 from plumbline.store import read_stamped
 
-from .conftest import CONFIG, copy_project, run_snakemake, write_config
+from .conftest import CONFIG, copy_project, run_snakemake, whole_run, write_config
 
 pytestmark = pytest.mark.studies
 
@@ -42,12 +42,9 @@ def small_study(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory) -> Path:
-    folder = small_study(tmp_path_factory.mktemp("undisturbed") / "study")
-    done = run_snakemake(folder, *ALL)
-    assert done.returncode == 0, done.stdout
-    return folder
+@pytest.fixture(scope="session")
+def undisturbed(once) -> Path:
+    return once("undisturbed", lambda folder: whole_run(folder, SMALL))
 
 
 @pytest.fixture

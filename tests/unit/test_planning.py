@@ -1,14 +1,11 @@
 """Planning: the scheduler by hand, estimates against what was measured, and plans of whole studies."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.pipeline.conftest import copy, finished, fresh, reconfigure, run_snakemake, use_sst  # noqa: F401
 
 from plumbline.cli import main
 from plumbline.config.study import resolve
@@ -424,47 +421,3 @@ def test_a_machine_without_cores_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["plan", "--cores", "0"])
     assert "'0' is not a whole number of 1 or more" in capsys.readouterr().err
-
-
-def plan_of(folder: Path, *arguments: str) -> tuple[str, list[dict]]:
-    """What the command prints and writes in a study's folder."""
-    command = [sys.executable, "-m", "plumbline.cli", "plan", "--gpus", "0", "--cores", "2", "--json", "plan.json"]
-    done = subprocess.run(
-        [*command, *arguments], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout, json.loads((folder / "plan.json").read_text())
-
-
-@pytest.mark.pipeline
-def test_a_plan_counts_the_jobs_that_a_run_has(fresh):  # noqa: F811
-    done = run_snakemake(fresh, "all", "--dry-run", "--cores", "2")
-    counted = int(next(line.split()[1] for line in done.stdout.splitlines() if line.startswith("total")))
-    shown, (plan,) = plan_of(fresh)
-    assert plan["jobs"] == counted - 1  # Without the target.
-    assert plan["wall_seconds"] >= plan["chain_seconds"] > 0
-    assert "tiny study" in shown and "on 2 cores" in shown
-
-
-@pytest.mark.pipeline
-def test_a_finished_study_has_nothing_left_and_all_of_it_is_measured(copy):  # noqa: F811
-    shown, (plan,) = plan_of(copy)
-    assert plan["jobs"] == 0 and "Nothing is left to do." in shown
-    _, (whole,) = plan_of(copy, "--all")
-    heavy = [rule for rule in whole["rules"] if rule["rule"] in ("train", "attribute", "score_models", "attend")]
-    assert heavy and all(set(rule["basis"]) <= {"measured", "scaled"} for rule in heavy)
-    ran = of_results(copy / "results")
-    trained = sum(one.seconds for one in ran if one.work == "train")
-    (rule,) = [rule for rule in whole["rules"] if rule["rule"] == "train"]
-    assert rule["seconds"] - rule["startup_seconds"] == pytest.approx(trained, rel=1e-6)
-
-
-@pytest.mark.pipeline
-def test_a_study_is_planned_before_its_data_are_there(fresh, reconfigure, monkeypatch):  # noqa: F811
-    monkeypatch.setenv("PLUMBLINE_OFFLINE", "1")
-    monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
-    reconfigure(fresh, use_sst)
-    assert run_snakemake(fresh, "all", "--dry-run", "--cores", "2").returncode != 0
-    shown, (plan,) = plan_of(fresh)
-    assert plan["not_counted"] == ["bring"] and plan["jobs"] > 20
-    assert "Not counted: bring." in shown

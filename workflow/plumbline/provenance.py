@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from plumbline.registry import PACKAGE
 
@@ -17,8 +18,8 @@ from plumbline.registry import PACKAGE
 SHOWN = PACKAGE / "progress.py"
 
 
-# What has a docstring, and fields of nodes that say nothing more than the rest: how a name is used follows from where it
-# stands, and comments on types are comments.
+# What has a docstring, and fields of nodes that say nothing more than the rest: how a name is used follows from where
+# it stands, and comments on types are comments.
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 SILENT = {"ctx", "kind", "type_comment", "type_ignores"}
 
@@ -43,7 +44,7 @@ def _read_tree(node: object, write: Callable[[str], object], imported: set[str])
         write(f"({type(node).__name__}")
         for field in node._fields:
             if field not in SILENT:
-                value = getattr(node, field, None)
+                value: Any = getattr(node, field, None)
                 documented = field == "body" and isinstance(node, DOCUMENTED) and value and _is_docstring(value[0])
                 _read_tree(value[1:] if documented else value, write, imported)
         write(")")

@@ -1,0 +1,55 @@
+"""Plans of whole studies, against what a run has."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline.planning.measured import of_results
+
+from .conftest import run_snakemake, use_sst
+
+pytestmark = pytest.mark.pipeline
+
+
+def plan_of(folder: Path, *arguments: str) -> tuple[str, list[dict]]:
+    """What the command prints and writes in a study's folder."""
+    command = [sys.executable, "-m", "plumbline.cli", "plan", "--gpus", "0", "--cores", "2", "--json", "plan.json"]
+    done = subprocess.run(
+        [*command, *arguments], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout, json.loads((folder / "plan.json").read_text())
+
+
+def test_a_plan_counts_the_jobs_that_a_run_has(fresh):
+    done = run_snakemake(fresh, "all", "--dry-run", "--cores", "2")
+    counted = int(next(line.split()[1] for line in done.stdout.splitlines() if line.startswith("total")))
+    shown, (plan,) = plan_of(fresh)
+    assert plan["jobs"] == counted - 1  # Without the target.
+    assert plan["wall_seconds"] >= plan["chain_seconds"] > 0
+    assert "tiny study" in shown and "on 2 cores" in shown
+
+
+def test_a_finished_study_has_nothing_left_and_all_of_it_is_measured(copy):
+    shown, (plan,) = plan_of(copy)
+    assert plan["jobs"] == 0 and "Nothing is left to do." in shown
+    _, (whole,) = plan_of(copy, "--all")
+    heavy = [rule for rule in whole["rules"] if rule["rule"] in ("train", "attribute", "score_models", "attend")]
+    assert heavy and all(set(rule["basis"]) <= {"measured", "scaled"} for rule in heavy)
+    ran = of_results(copy / "results")
+    trained = sum(one.seconds for one in ran if one.work == "train")
+    (rule,) = [rule for rule in whole["rules"] if rule["rule"] == "train"]
+    assert rule["seconds"] - rule["startup_seconds"] == pytest.approx(trained, rel=1e-6)
+
+
+def test_a_study_is_planned_before_its_data_are_there(fresh, reconfigure, monkeypatch):
+    monkeypatch.setenv("PLUMBLINE_OFFLINE", "1")
+    monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
+    reconfigure(fresh, use_sst)
+    assert run_snakemake(fresh, "all", "--dry-run", "--cores", "2").returncode != 0
+    shown, (plan,) = plan_of(fresh)
+    assert plan["not_counted"] == ["bring"] and plan["jobs"] > 20
+    assert "Not counted: bring." in shown
