@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -726,6 +727,14 @@ def read_stamped(path: str | Path) -> tuple[str, pa.Table]:
     """Read a table of any kind, with the kind it says it is; for tables that a user's protocol declared."""
     table = _read_parquet(path, None)
     return (table.schema.metadata or {}).get(b"plumbline.artefact", b"?").decode(), table
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write named NumPy arrays as tensors, without torch."""
+    from safetensors.numpy import save_file
+
+    with replacing(Path(path)) as temporary:
+        save_file({name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}, temporary)
 
 
 def write_tensors(path: str | Path, tensors: "Mapping[str, torch.Tensor]") -> None:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from plumbline.figures.adversarial_texts import SECONDS, WEIGHTS, WORDS, adversarial_texts, choose_texts, gather
+from plumbline.figures.adversarial_texts import WEIGHTS, WORDS, adversarial_texts, choose_texts, gather
 from plumbline.figures.adversary import VARIANCES, seed_variance
+from plumbline.figures.conventions import SECONDS
 from plumbline.figures.counterfactual import CHANGES, DIVERGENCES, jsd_histogram, jsd_violins, permutation_violins
 from plumbline.figures.style import save
 from plumbline.job import job

@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import pyarrow.compute as pc
-import torch
 
 from plumbline.config.recipes import Embedding
 from plumbline.data.embeddings import embed, second_vectors
 from plumbline.job import job
-from plumbline.store import read_json, read_table, write_json, write_tensors
+from plumbline.store import read_json, read_table, write_arrays, write_json
 
 with job(snakemake):
     words = read_table(snakemake.input.vocabulary, "vocabulary")["word"].to_pylist()
@@ -17,8 +16,8 @@ with job(snakemake):
     training = [tokens[1:-1] for name in ("tokens", "tokens_b") for tokens in train[name].to_pylist() if tokens]
     recipe = Embedding(**snakemake.params.embedding)
     vectors, summary = embed(words, training, recipe, Path(snakemake.params.raw))
-    tensors = {"embedding": torch.from_numpy(vectors)}
+    arrays = {"embedding": vectors}
     if read_json(snakemake.input.summary)["paired"]:
-        tensors["pair"] = torch.from_numpy(second_vectors(vectors, recipe))
-    write_tensors(snakemake.output.embedding, tensors)
+        arrays["pair"] = second_vectors(vectors, recipe)
+    write_arrays(snakemake.output.embedding, arrays)
     write_json(snakemake.output.summary, summary)

@@ -1,6 +1,6 @@
 """Build the data of the explorer."""
 
-from plumbline.figures.adversarial_texts import SECONDS
+from plumbline.figures.conventions import SECONDS
 from plumbline.job import job
 from plumbline.registry import PICTURES
 from plumbline.report.blocks import Shown, Wanted, find_blocks

@@ -17,6 +17,7 @@ from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 
 from plumbline.figures import style
+from plumbline.figures.conventions import ADVERSARY
 
 TEXT = ["seed", "split", "instance", "epsilon"]
 # The columns of the table `adversaries` that are drawn, and those of `instances`; in the order of the tables.
@@ -25,9 +26,6 @@ WEIGHTS = [
     *("attention", "adversary", "probabilities", "adversary_probabilities"),
 ]
 WORDS = ["split", "instance", "tokens", "maskable", "tokens_b"]
-SECONDS = {"question answering": "question", "inference": "hypothesis", "paraphrase": "second question"}
-
-ADVERSARY = "#B3432B"
 # Lengths of texts that can be read at a glance; at most so many words are drawn of any.
 READABLE = range(5, 31)
 MOST_WORDS = 32

@@ -5,7 +5,7 @@ or `adversaries`, all seeds together.
 """
 
 from collections.abc import Sequence
-from math import ceil, log
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +22,12 @@ from plumbline.figures import style
 from plumbline.figures.classes import Group, groups_of, head
 from plumbline.figures.intervals import interval
 from plumbline.protocols.counterfactual import BINS, bin_of
+from plumbline.tables.adversary import LARGEST_JSD
 
 # The columns that these figures read, in the order of the tables.
 CHANGES = ["seed", "split", "instance", "predicted_class", "max_attention", "median_change"]
 DIVERGENCES = ["seed", "split", "instance", "predicted_class", "length", "epsilon", "max_attention", "feasible", "jsd"]
 
-LARGEST_JSD = log(2)
 JSD_BINS = np.linspace(0, 0.7, 41)
 JSD_TICKS = {0: "0", 0.2: ".2", 0.4: ".4", 0.6: ".6", LARGEST_JSD: "ln 2"}
 # Where an axis of changes may end: the first that holds all.

@@ -19,6 +19,7 @@ from matplotlib.patches import Patch
 
 from plumbline.data.manipulation import shapley_band
 from plumbline.figures import style
+from plumbline.figures.conventions import SURE
 from plumbline.figures.counterfactual import mark
 from plumbline.figures.roar import MARKERS, RANDOM, finish, new_figure
 from plumbline.protocols.bootstrap import FEWEST, mean_interval
@@ -29,8 +30,6 @@ FOUND_IN = ["dataset", "manipulation", "model"]
 ATTRIBUTED, REGION = "attributed_fraction", "region_fraction"
 NOTHING = "No model here has a known truth."
 NOT_ACCURATE = 0.95
-# A model surely uses what was manipulated if one that does not would less likely be right so often.
-SURE = 0.001
 # The class whose instances are manipulated, where only one is.
 MANIPULATED = "1"
 HIGHER = "Higher: more of the importance lies where the truth is."

@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plumbline.figures import style
+from plumbline.figures.conventions import brightest
 
-# Inches of a picture's side; and the percentile that is shown as brightest, since single pixels outshine all others.
+# Inches of a picture's side.
 SIDE = 0.86
-BRIGHTEST = 99.0
 REGION_COLOUR = "#00A3A3"
 
 
@@ -47,12 +47,6 @@ def saliency(rows: Sequence[Explained], title: str) -> Figure:
         told = f"{title}\nbelow each map the share of\nimportance inside the outline"
         figure.suptitle(told, x=0.01, ha="left", fontsize=8)
     return figure
-
-
-def brightest(scores: np.ndarray) -> float:
-    """The strength of a map that is shown as brightest."""
-    strength = np.abs(scores)
-    return float(np.percentile(strength, BRIGHTEST) or strength.max() or 1.0)
 
 
 def _heated(picture: np.ndarray, scores: np.ndarray | None) -> np.ndarray:

@@ -3,15 +3,33 @@
 from collections.abc import Callable
 
 import numpy as np
-from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from plumbline.registry import metric
+
+
+def midranks(values: np.ndarray) -> np.ndarray:
+    """The rank of each of the values [N], from 1; equal values share the mean of their ranks."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[place]
+
+
+def _f1_of(predicted: np.ndarray, labels: np.ndarray, class_: int) -> float:
+    """2 TP / (2 TP + FP + FN) of a class; 0 where nothing is of it."""
+    hits = np.sum((predicted == class_) & (labels == class_))
+    of_class = np.sum(predicted == class_) + np.sum(labels == class_)
+    return float(2 * hits / of_class) if of_class else 0.0
+
+
+def _area(scores: np.ndarray, positive: np.ndarray) -> float:
+    """P(score of a positive > score of a negative), ties counted half: Mann and Whitney's U over the pairs."""
+    n, wins = positive.sum(), midranks(scores)[positive].sum()
+    return float((wins - n * (n + 1) / 2) / (n * (len(scores) - n)))
 
 
 @metric("accuracy", direction="higher", range=[0, 1], unit="share", equation="(1/N) Σ [argmax p_i = y_i]")
 def accuracy(probabilities: np.ndarray, labels: np.ndarray) -> float:
     """Share of instances whose most probable class is the label."""
-    return float(accuracy_score(labels, probabilities.argmax(1)))
+    return float(np.mean(probabilities.argmax(1) == labels))
 
 
 @metric(
@@ -19,14 +37,16 @@ def accuracy(probabilities: np.ndarray, labels: np.ndarray) -> float:
 )
 def f1(probabilities: np.ndarray, labels: np.ndarray) -> float:
     """F1 of the positive class for two classes (Jain & Wallace, Table 1), macro F1 for more."""
-    binary = probabilities.shape[1] == 2
-    return float(f1_score(labels, probabilities.argmax(1), average="binary" if binary else "macro", zero_division=0))
+    if probabilities.shape[1] == 2:
+        return _f1_of(probabilities.argmax(1), labels, 1)
+    return macro_f1(probabilities, labels)
 
 
 @metric("macro_f1", direction="higher", range=[0, 1], unit="score", equation="(1/C) Σ_c F1_c")
 def macro_f1(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Mean over classes of the class's F1."""
-    return float(f1_score(labels, probabilities.argmax(1), average="macro", zero_division=0))
+    """Mean of the F1 of each class that is predicted or a label of some instance."""
+    predicted = probabilities.argmax(1)
+    return float(np.mean([_f1_of(predicted, labels, class_) for class_ in np.union1d(predicted, labels)]))
 
 
 @metric(
@@ -41,9 +61,8 @@ def roc_auc(probabilities: np.ndarray, labels: np.ndarray) -> float:
     classes = probabilities.shape[1]
     if len(np.unique(labels)) < classes or not np.isfinite(probabilities).all():
         return float("nan")
-    if classes == 2:
-        return float(roc_auc_score(labels, probabilities[:, 1]))
-    return float(roc_auc_score(labels, probabilities.astype(np.float64), multi_class="ovr", labels=range(classes)))
+    against = [1] if classes == 2 else range(classes)
+    return float(np.mean([_area(probabilities[:, class_], labels == class_) for class_ in against]))
 
 
 PERFORMANCE: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {

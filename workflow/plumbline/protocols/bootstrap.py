@@ -2,7 +2,6 @@
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import bootstrap
 
 # The interval of two values would be from one to the other, which holds the mean in half of all cases.
 FEWEST = 3
@@ -23,6 +22,8 @@ def mean_interval(
         return float("nan"), float("nan")
     if np.ptp(sample) < SMALLEST_SPREAD:
         return float(sample.min()), float(sample.max())
+    from scipy.stats import bootstrap  # Only here: it takes longer to import than most tables take to make.
+
     found = bootstrap(
         (sample,),
         np.mean,

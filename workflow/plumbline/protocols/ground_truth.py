@@ -6,11 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from scipy.stats import rankdata
 
 from plumbline.data.instances import ragged
 from plumbline.data.manipulation import chance_of
 from plumbline.errors import PlumblineError
+from plumbline.models.performance import midranks
 from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.explained import Explained, Explanations, Key
 from plumbline.registry import protocol
@@ -116,7 +116,7 @@ def _found_and_auc(weights: np.ndarray, truth: np.ndarray) -> tuple[float, float
     found = (above & truth).sum() + (k - above.sum()) * (tied & truth).sum() / tied.sum()
     if k == n:
         return float(found / k), np.nan
-    ranks = rankdata(weights)[truth].sum()
+    ranks = midranks(weights)[truth].sum()
     return float(found / k), float((ranks - k * (k + 1) / 2) / (k * (n - k)))
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats  # type: ignore[import-untyped, unused-ignore]
+from scipy import special  # `stats` is imported where it is used: that takes longer than most of these functions.
 
 from plumbline.registry import metric
 
@@ -73,6 +73,8 @@ def spearman(scores: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
 
     scores: [B, M, n]. Returns rho [B, M, M] and p [B, M, M]; NaN for constant vectors and n < 2, p also at n = 2.
     """
+    from scipy import stats
+
     values = _as_finite_scores(scores)
     n = values.shape[-1]
     centred = stats.rankdata(values, axis=-1) - (n + 1) / 2
@@ -90,6 +92,8 @@ def pearson(scores: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
 
     scores: [B, M, n]. Returns r [B, M, M] and p [B, M, M]; NaN for constant vectors and n < 2. p is 1 at n = 2.
     """
+    from scipy import stats
+
     values = _as_finite_scores(scores)
     if values.shape[-1] < 2:
         return _undefined(values)
@@ -168,6 +172,8 @@ def top_k_kendall_neely(scores: npt.ArrayLike, k: int) -> FloatArray:
 
     scores: [B, M, n]. Returns correlations [B, M, M].
     """
+    from scipy import stats
+
     values = _as_finite_scores(scores)
     _check_top_k(values, k)
     n_instances, n_vectors, _ = values.shape
@@ -249,6 +255,8 @@ def _concordance_by_signs(ranks: npt.NDArray[np.float32], bytes_per_instance: in
 
 def _concordance_by_sorting(scores: FloatArray, untied: FloatArray) -> FloatArray:
     """Concordant minus discordant pairs of items [B, M, M] from scores [B, M, n] and untied pairs [B, M]."""
+    from scipy import stats
+
     concordance = untied[:, :, None] * np.eye(untied.shape[1])
     for a, b in combinations(range(untied.shape[1]), 2):
         tau = np.array([stats.kendalltau(x, y).statistic for x, y in zip(scores[:, a], scores[:, b], strict=True)])

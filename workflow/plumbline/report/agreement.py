@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.figures.style import ordered
+from plumbline.figures.conventions import ordered
 from plumbline.report.tables import DASH, Cell, Table, named, number, plain
 from plumbline.tables.agreement import TOKENS, fewest_tokens
 

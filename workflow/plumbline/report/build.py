@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from plumbline.figures.style import measure_colour
+from plumbline.figures.conventions import measure_colour
 from plumbline.report.content import Content
 from plumbline.report.embed import embedded
 from plumbline.report.findings import findings

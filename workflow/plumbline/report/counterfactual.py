@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from plumbline.figures.counterfactual import LARGEST_JSD
 from plumbline.protocols.counterfactual import BINS, EVERY
 from plumbline.report.tables import DASH, Cell, Table, named, number, numeric, placed, plain
+from plumbline.tables.adversary import LARGEST_JSD
 
 
 def permutation_overview(permutation: pd.DataFrame) -> Table:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from plumbline.data.instances import ragged, sample
 from plumbline.data.manipulation import attributed
 from plumbline.data.pixels import side, unpack
-from plumbline.figures.saliency import brightest
+from plumbline.figures.conventions import brightest
 from plumbline.protocols.rank_statistics import kendall_tau
 from plumbline.report.agreement import RANKED
 from plumbline.tables.adversary import attention_divergence

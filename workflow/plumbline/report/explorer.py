@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from plumbline.figures.adversarial_texts import ADVERSARY
-from plumbline.figures.style import measure_colour, ordered, reference_measure
+from plumbline.figures.conventions import ADVERSARY, measure_colour, ordered, reference_measure
 from plumbline.report import examples
 from plumbline.report.blocks import Block, Shown, Wanted
 from plumbline.report.embed import loading

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.figures.style import ordered
+from plumbline.figures.conventions import ordered
 from plumbline.report.examples import packed
 from plumbline.report.rows import Chosen, Rows
 

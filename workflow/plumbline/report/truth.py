@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from plumbline.figures.ground_truth import SURE
+from plumbline.figures.conventions import SURE
 from plumbline.report.tables import Cell, Table, named, numeric, placed, plain, spread
 
 

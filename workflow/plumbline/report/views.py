@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline.figures.style import ordered
+from plumbline.figures.conventions import ordered
 from plumbline.registry import Registry
 from plumbline.report import (
     about,

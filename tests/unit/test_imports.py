@@ -1,0 +1,50 @@
+"""What the scripts of rules import before they begin: a job pays for it each time it starts."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from plumbline.provenance import module_file
+
+SCRIPTS = sorted((Path(__file__).parents[2] / "workflow" / "scripts").glob("*.py"))
+HEAVY = {"torch", "transformers", "spacy", "seaborn", "captum", "sklearn", "gensim"}
+# Everything that trains or asks models, and everything that draws.
+MODELS = {"train", "attend", "attribute", "trace"}
+
+
+def top_level(statements: list[ast.stmt]) -> Iterator[str]:
+    """The modules that are imported when a file is, without what is imported within functions or for types alone."""
+    for node in statements:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+        elif not isinstance(node, ast.FunctionDef | ast.If):
+            yield from top_level(getattr(node, "body", []))
+
+
+@cache
+def imported(path: Path) -> frozenset[str]:
+    return frozenset(top_level(ast.parse(path.read_text(encoding="utf-8")).body))
+
+
+def heavy(script: Path) -> set[str]:
+    """The slow packages that a script imports before it begins, directly or not."""
+    seen, pending, found = set(), [script], set()
+    while pending:
+        path = pending.pop()
+        if path not in seen:
+            seen.add(path)
+            found |= {module.partition(".")[0] for module in imported(path)} & HEAVY
+            pending += [file for module in imported(path) if (file := module_file(module))]
+    return found
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_job_imports_no_slow_package_that_it_does_not_use(script):
+    draws = script.stem.endswith(("_figures", "_figure", "rule_graph"))
+    expected = {"torch"} if script.stem in MODELS else {"seaborn"} if draws else set()
+    assert heavy(script) == expected

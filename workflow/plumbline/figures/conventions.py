@@ -1,0 +1,95 @@
+"""What figures and pages show alike: colours and order of measures, and a few bounds. Needs no drawing library."""
+
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+
+INK = "#22262b"
+FAINT = "#6b727c"
+BAR = "#5b7083"
+
+# Okabe & Ito's colours first, which people with any common colour blindness tell apart; their yellow is darkened for
+# paper. There are more measures than such colours; the names always stand beside them.
+MEASURES = {
+    "attention": "#0072B2",
+    "rollout": "#00A3A3",
+    "attention-flow": "#006D77",
+    "attention-x-gradient": "#5C6BC0",
+    "gradient": "#D55E00",
+    "gradient-attached": "#E69F00",
+    "input-x-gradient": "#CC79A7",
+    "gradient-norm": "#A08A00",
+    "gradient-vocabulary": "#B8400E",
+    "lime": "#6B8E23",
+    "lime-published": "#A3B86C",
+    "integrated-gradient": "#56B4E9",
+    "integrated-gradient-published": "#23316E",
+    "integrated-gradient-pad": "#4F86C6",
+    "grad-x-diff": "#C0392B",
+    "deep-lift": "#7B3F00",
+    "grad-shap": "#8E44AD",
+    "deep-shap": "#5E3C99",
+    "deep-shap-published": "#B39CD0",
+    "mutual-information": "#8A1C4B",
+    "leave-one-out": "#009E73",
+    "occlusion": "#2E7D32",
+    "selection": "#AD1457",
+    "gradient-channels": "#E8590C",
+    "smooth-grad": "#F59F00",
+    "smooth-grad-abs": "#C9A227",
+    "grad-cam": "#1098AD",
+    "lime-superpixels": "#66A80F",
+    "expected-gradient": "#7048E8",
+    "occlusion-patch": "#2B8A3E",
+    "random": "#8C8C8C",
+}
+# Paul Tol's muted colours, each with a lighter and a darker shade of it, for measures that are not known here: enough
+# that two of them rarely share one.
+OTHER_MEASURES = [
+    "#332288", "#7267ab", "#2f236a", "#88ccee", "#aad8ef", "#6795ac", "#44aa99", "#7bc2b6", "#397e73",
+    "#117733", "#5aa071", "#175c2e", "#999933", "#b7b76d", "#73732d", "#ddcc77", "#e4d89e", "#a0955b",
+    "#cc6677", "#d9949f", "#96505c", "#882255", "#ab6789", "#6a2246", "#aa4499", "#c27db7", "#7f3974",
+]  # fmt: skip
+MUTED = OTHER_MEASURES[::3]
+# Paul Tol's high-contrast colours first: they stay apart where two histograms overlap, and in grey.
+CLASSES = ["#DDAA33", "#004488", "#BB5566", "#66CCEE", "#228833", "#AA3377"]
+# An adversary of attention, in words and heat.
+ADVERSARY = "#B3432B"
+# What the second text of a task is called.
+SECONDS = {"question answering": "question", "inference": "hypothesis", "paraphrase": "second question"}
+# A model surely uses what was manipulated if one that does not would less likely be right so often.
+SURE = 0.001
+# The percentile of a picture's map that is shown as brightest, since single pixels outshine all others.
+BRIGHTEST = 99.0
+
+
+def measure_colour(measure: str) -> str:
+    """The colour of a measure, the same in every figure and on the page."""
+    if measure in MEASURES:
+        return MEASURES[measure]
+    # Not Python's own hash, which differs from process to process.
+    return OTHER_MEASURES[int(hashlib.sha256(measure.encode()).hexdigest(), 16) % len(OTHER_MEASURES)]
+
+
+def class_colour(index: int) -> str:
+    """The colour of a predicted class."""
+    return CLASSES[index % len(CLASSES)]
+
+
+def ordered(measures: Iterable[str]) -> list[str]:
+    """Measures in the order in which figures show them: the known ones first, then the others by name."""
+    known = list(MEASURES)
+    return sorted(set(measures), key=lambda name: (known.index(name) if name in known else len(known), name))
+
+
+def reference_measure(measures: Iterable[str], wanted: str = "attention") -> str:
+    """The measure that all others are set against: attention or, for a model that has none, the first one."""
+    names = ordered(measures)
+    return wanted if wanted in names else names[0]
+
+
+def brightest(scores: np.ndarray) -> float:
+    """The strength of a map that is shown as brightest."""
+    strength = np.abs(scores)
+    return float(np.percentile(strength, BRIGHTEST) or strength.max() or 1.0)
