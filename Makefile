@@ -5,6 +5,10 @@ CORES  ?= all
 BIN    := $(abspath $(VENV))/bin
 READY  := $(VENV)/.ready
 LOCK   := envs/requirements.lock
+# Tests in as many processes as there are cores. Those of whole studies take a file at a time, as its tests share a study.
+WORKERS ?= auto
+PYTEST  := PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1 python -m pytest
+STUDIES := $(PYTEST) -n $(WORKERS) --dist loadfile tests/pipeline
 
 .PHONY: run test unit pipeline studies realdata browser gpu test-slurm lint bench generate clean help
 
@@ -14,27 +18,27 @@ run: $(READY)
 test: lint unit pipeline
 
 unit: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not pipeline and not studies and not realdata and not gpu and not slurm and not browser"
+	$(PYTEST) -n $(WORKERS) -m "not pipeline and not studies and not realdata and not gpu and not slurm and not browser"
 
 pipeline: $(READY)
-	PATH="$(BIN):$$PATH" python -m pytest -m pipeline
+	$(STUDIES) -m pipeline
 
 studies: $(READY)
-	PATH="$(BIN):$$PATH" python -m pytest -m studies
+	$(STUDIES) -m studies
 
 realdata: $(READY)
-	PATH="$(BIN):$$PATH" python -m pytest -m realdata
+	$(PYTEST) -m realdata
 
 browser: $(READY)
 	command -v chromium chromium-browser google-chrome > /dev/null || (apt-get update && apt-get install --yes chromium)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement envs/browser.txt
-	PATH="$(BIN):$$PATH" python -m pytest -m browser
+	$(PYTEST) -n $(WORKERS) -m browser tests/browser
 
 gpu: $(READY)
-	PATH="$(BIN):$$PATH" python -m pytest -m gpu
+	$(PYTEST) -m gpu
 
 test-slurm: $(READY)
-	PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1 python -m pytest -m slurm tests/slurm
+	$(PYTEST) -m slurm tests/slurm
 
 lint: $(READY)
 	$(BIN)/ruff check .

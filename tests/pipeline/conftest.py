@@ -116,17 +116,17 @@ def once(tmp_path_factory, worker_id) -> Callable[[str, Callable[[Path], object]
     return folder_of
 
 
-def whole_run(folder: Path, config: dict, *arguments: str) -> None:
+def run_study(folder: Path, config: dict, *arguments: str) -> None:
     """Run a study in a copy of the project."""
     write_config(copy_project(folder), config)
-    done = run_snakemake(folder, "all", *(arguments or ("--cores", "2")))
+    done = run_snakemake(folder, *arguments)
     assert done.returncode == 0, done.stdout
 
 
 @pytest.fixture(scope="session")
 def finished(once) -> Path:
     """The tiny study after one whole run, asked for as on a machine with GPUs."""
-    return once("finished", lambda folder: whole_run(folder, CONFIG, "--cores", "8", "--resources", "gpu=2"))
+    return once("finished", lambda folder: run_study(folder, CONFIG, "all", "--cores", "8", "--resources", "gpu=2"))
 
 
 @pytest.fixture

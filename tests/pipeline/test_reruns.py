@@ -51,7 +51,7 @@ def test_edited_figure_reruns_figures_and_report_only(copy):
         file.write("\nANOTHER_CONSTANT = 1\n")
     figures = {"agreement_figures", "permutation_figures", "adversarial_attention_figures", "seed_variance_figures"}
     figures |= {"adversary_figures", "scorecard_figures"}
-    assert planned_jobs(copy) == {*figures, "rule_graph", "report", "explorer"}
+    assert planned_jobs(copy) == {*figures, "rule_graph", "report"}
 
 
 def test_edited_experiment_reruns_its_own_branch_only(copy):

@@ -1,25 +1,12 @@
 """What `plumbline new` writes works as it is."""
 
-import subprocess
-import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from plumbline.cli import main
 
-PROJECT = Path(__file__).parents[2]
 KINDS = ("dataset", "manipulation", "measure", "model", "protocol")
-STUDY = {
-    "name": "one's own",
-    "datasets": {"whole-dataset": {"preparation": {"embedding": {"dimensions": 8}}}},
-    "manipulations": {"whole-manipulation": {"r": 0.5}},
-    "models": {"whole-model": {"hidden": 8, "training": {"epochs": 2}}},
-    "measures": ["leave-one-out", "whole-measure"],
-    "protocols": ["ground_truth", "whole-protocol"],
-}
 
 
 def write(kind: str, folder: Path, whose: str = "mine") -> Path:
@@ -95,27 +82,3 @@ def test_nothing_is_overwritten(tmp_path, capsys):
     assert own.read_text() == "mine" and list(tmp_path.iterdir()) == [own]
     assert main(["new", "measure", "another-measure", "--folder", str(own)]) == 1
     assert capsys.readouterr().err == f"plumbline: '{own}' is a file; name a folder.\n"
-
-
-@pytest.mark.studies
-def test_a_study_of_templates_alone_runs(tmp_path):
-    """Every kind at once, through the whole workflow."""
-    plugins = [str(write(kind, tmp_path, "whole")) for kind in KINDS]
-    raw = tmp_path / "raw" / "whole-dataset"
-    raw.mkdir(parents=True)
-    lines = [f"{['bad', 'good'][i % 2]}\tfilm {i % 7} was {['dull', 'great'][i % 2]} again\n" for i in range(160)]
-    (raw / "all.tsv").write_text("".join(lines))
-    (tmp_path / "my.yaml").write_text(yaml.safe_dump({**STUDY, "plugins": plugins, "raw": str(tmp_path / "raw")}))
-    tables = {name: f"results/tables/{name}.parquet" for name in ("performance", *STUDY["protocols"])}
-    ran = subprocess.run(
-        [sys.executable, "-m", "snakemake", *tables.values(), "--cores", "2", "--snakefile", str(PROJECT / "Snakefile"),
-         "--configfile", str(tmp_path / "my.yaml"), "--directory", str(tmp_path)],
-        cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout
-    found = {name: pq.ParquetFile(tmp_path / path).read().to_pandas() for name, path in tables.items()}
-    assert set(found["performance"]["variant"]) == {"plain", "whole-manipulation"}
-    assert set(found["ground_truth"]["group"]) == {"marks", "other"}
-    own = found["whole-protocol"]
-    assert set(own["measure"]) == {"leave-one-out", "whole-measure"}
-    assert own["mean"].between(0, 1).all() and (own["n"] > 0).all()
