@@ -5,12 +5,15 @@ CORES  ?= all
 BIN    := $(abspath $(VENV))/bin
 READY  := $(VENV)/.ready
 LOCK   := envs/requirements.lock
+PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Tests in as many processes as there are cores. Those of whole studies take a file at a time, as its tests share a study.
 WORKERS ?= auto
 PYTEST  := PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1 python -m pytest
 STUDIES := $(PYTEST) -n $(WORKERS) --dist loadfile tests/pipeline
 
-.PHONY: run test unit pipeline studies realdata browser gpu test-slurm lint bench generate clean help
+.PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint bench generate clean help
+
+ready: $(READY)
 
 run: $(READY)
 	PATH="$(BIN):$$PATH" snakemake --cores $(CORES) all
@@ -30,8 +33,8 @@ realdata: $(READY)
 	$(PYTEST) -m realdata
 
 browser: $(READY)
-	command -v chromium chromium-browser google-chrome > /dev/null || (apt-get update && apt-get install --yes chromium)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement envs/browser.txt
+	command -v chromium chromium-browser google-chrome > /dev/null || (apt-get update && apt-get install --yes --option DPkg::Lock::Timeout=300 chromium)
+	$(PIP) install --requirement envs/browser.txt
 	$(PYTEST) -n $(WORKERS) -m browser tests/browser
 
 gpu: $(READY)
@@ -54,11 +57,15 @@ bench: $(READY)
 generate: $(READY)
 	$(BIN)/plumbline generate
 
+# torch with what its build for this machine needs, which no lock can know; the rest is all in the lock, so that pip need
+# not work it out.
 $(READY): $(LOCK) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)) and "plumbline needs Python 3.11 or 3.12; set PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(LOCK)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) install --constraint $(LOCK) torch
+	$(PIP) install --no-deps --requirement $(LOCK)
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	$(PIP) check
 	@touch $@
 
 clean:

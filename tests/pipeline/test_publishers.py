@@ -18,7 +18,7 @@ CONFIG = {
     },
     "models": {"average-tanh": {"hidden": 32, "training": {"epochs": 12, "learning_rate": 0.01}}},
     "seeds": ["0"],
-    "measures": ["attention", "gradient", "leave-one-out"],
+    "measures": ["attention", "gradient"],
     "protocols": {"agreement": {}, "permutation": {"permutations": 10}, "adversarial_attention": {"steps": 10}},
     "report": {"examples": 2},
 }

@@ -224,7 +224,16 @@ def _install() -> None:
     try:
         quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
         _said("apt-get", "update", "--quiet=2", env=quiet)
-        _said("apt-get", "install", "--yes", "--quiet=2", "--no-install-recommends", *missing, env=quiet)
+        _said(
+            "apt-get",
+            "install",
+            "--yes",
+            "--option=DPkg::Lock::Timeout=300",
+            "--quiet=2",
+            "--no-install-recommends",
+            *missing,
+            env=quiet,
+        )
     finally:
         if ours:
             policy.unlink()
