@@ -271,6 +271,19 @@ def test_the_list_is_filtered_and_sorted(opened: Callable[..., Any]) -> None:
     assert means == sorted(means, reverse=True) and len(set(means)) > 2
 
 
+def test_a_click_counts_though_the_list_is_painted_anew_meanwhile(opened: Callable[..., Any]) -> None:
+    tab = opened()
+    box = tab.page.locator(".instance:has(b:text-is('test 3'))").bounding_box()
+    tab.page.mouse.move(box["x"] + 9, box["y"] + 9)
+    tab.page.mouse.down()
+    # As when texts arrive.
+    tab.page.evaluate("dispatchEvent(new Event('resize'))")
+    tab.page.mouse.up()
+    stands_at(tab, "test 3")
+    tab.page.eval_on_selector("#instance-1", "row => row.click()")
+    stands_at(tab, "test 1")
+
+
 def test_keys_move_and_leave_fields_alone(opened: Callable[..., Any]) -> None:
     tab = opened()
     for key, title in (("j", "test 1"), ("ArrowRight", "test 2"), ("k", "test 1"), ("ArrowLeft", "test 0")):

@@ -253,13 +253,22 @@
     if (chosen >= 0) view.setAttribute("aria-activedescendant", `instance-${state.at}`);
     else view.removeAttribute("aria-activedescendant");
   }
+  // A row that is painted anew between press and release gets no click, so both are told by where they are in the list.
+  const pointed = (event) => order[Math.floor((event.clientY - inside.getBoundingClientRect().top) / ROW)];
+  let pressed;
+  inside.addEventListener("mousedown", (event) => { pressed = event.button ? undefined : pointed(event); });
+  inside.addEventListener("mouseup", (event) => { if (pressed !== undefined && pressed === pointed(event)) go({ at: pressed }); });
+  // A click without a pointer, as screen readers make it.
+  inside.addEventListener("click", (event) => {
+    const row = event.detail ? null : event.target.closest(".instance");
+    if (row) go({ at: Number(row.id.replace("instance-", "")) });
+  });
   const name = (label) => state.set.classes[label] ?? `class ${label}`;
   const titleOf = (at) => `${state.set.splits[known.split[at]]} ${known.number[at]}`;
   function line(at, rank) {
     const told = make("span", { class: right(at) ? "right" : "wrong", text: `${right(at) ? "✓" : "✗"} ${name(said.predicted[at])}` });
     const head = make("span", { class: "head" }, make("b", { text: titleOf(at) }), told, make("span", { class: "share", text: fixed(said.probability[at]) }));
-    const row = make("div", { role: "option", id: `instance-${at}`, class: "instance", "aria-selected": String(at === state.at), "aria-setsize": order.length, "aria-posinset": rank + 1,
-      on: { click: () => go({ at }) } }, head);
+    const row = make("div", { role: "option", id: `instance-${at}`, class: "instance", "aria-selected": String(at === state.at), "aria-setsize": order.length, "aria-posinset": rank + 1 }, head);
     row.style.top = `${rank * ROW}px`;
     const text = snippets.get(at);
     if (text?.pixels) {
