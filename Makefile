@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Tests in as many processes as there are cores. Those of whole studies take a file at a time, as its tests share a study.
 WORKERS ?= auto
 PYTEST  := PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1 python -m pytest
-STUDIES := $(PYTEST) -n $(WORKERS) --dist loadfile tests/pipeline
+STUDIES := $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/pipeline
 
 .PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint bench generate clean help
 

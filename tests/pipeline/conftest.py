@@ -49,6 +49,11 @@ CONFIG = {
 JUDGED = {"scorecard", "meta_evaluation", "scorecard_figures"}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest test first, or one worker would be left with it at the end."""
+    items.sort(key=lambda item: item.path.stem != "test_tutorial")
+
+
 def copy_project(into: Path) -> Path:
     into.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
