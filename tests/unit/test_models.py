@@ -205,11 +205,12 @@ def test_the_song_trains_single_texts_otherwise():
 
 
 def test_sizes_of_the_study():
-    sizes = {name: example_model(REGISTRY.get("model", name)).encoder.size for name in MODELS if "-tanh" in name}
-    assert sizes == {
+    declared = {name: REGISTRY.get("model", name) for name in MODELS if "-tanh" in name}
+    models = {name: example_model(one, hidden=one.options["hidden"].default) for name, one in declared.items()}
+    assert {name: model.encoder.size for name, model in models.items()} == {
         "bilstm-tanh": 256, "cnn-tanh": 256, "average-tanh": 128, "gru-tanh": 256, "transformer-tanh": 128
     }  # fmt: skip
-    attention = example_model(REGISTRY.get("model", "bilstm-tanh")).attention
+    attention = models["bilstm-tanh"].attention
     assert attention.project.weight.shape == (128, 256) and attention.score.bias is None
 
 
@@ -229,7 +230,8 @@ def test_two_class_head_is_the_sigmoid():
 def test_softmax_output_has_a_number_for_each_class():
     """Recursive ROAR's output of two classes; its encoder and attention are those of the sigmoid's model."""
     declaration = REGISTRY.get("model", "bilstm-softmax")
-    model, sigmoid = (example_model(REGISTRY.get("model", name)).eval() for name in ("bilstm-softmax", "bilstm-tanh"))
+    names = ("bilstm-softmax", "bilstm-tanh")
+    model, sigmoid = (example_model(REGISTRY.get("model", name), hidden=128).eval() for name in names)
     assert model.head.linear.weight.shape == (2, 256) and sigmoid.head.linear.weight.shape == (1, 256)
     assert {name: tensor.shape for name, tensor in model.state_dict().items() if "head" not in name} == {
         name: tensor.shape for name, tensor in sigmoid.state_dict().items() if "head" not in name

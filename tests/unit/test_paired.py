@@ -36,8 +36,8 @@ def pairs(count=12, seed=0):
 PAIRS = pairs()
 
 
-def made(name):
-    return example_model(REGISTRY.get("model", name), paired=True).eval().requires_grad_(False)
+def made(name, **options):
+    return example_model(REGISTRY.get("model", name), paired=True, **options).eval().requires_grad_(False)
 
 
 def by_hand(model, ids, words):
@@ -66,7 +66,7 @@ def compared(model, first, second):
 
 @BOTH
 def test_it_follows_its_equations(name):
-    model = made(name)
+    model = made(name, hidden=128)
     output = model(whole_batch(PAIRS))
     for i in range(len(PAIRS)):
         (own, weights), (other, others) = (
@@ -187,7 +187,8 @@ def test_recipe_is_the_studys(name):
     (group,) = parameter_groups(made(name).requires_grad_(True), training)
     assert group[1] == 1e-5, "every parameter decays"
     assert declaration.tasks == ["inference", "paraphrase"]
-    assert made(name).head.linear.weight.shape[1] == 1024
+    width = declaration.options["hidden"].default
+    assert made(name, hidden=width).head.linear.weight.shape[1] == 1024
 
 
 def same_or_not(split, count, seed):

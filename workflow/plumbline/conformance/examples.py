@@ -64,10 +64,10 @@ def examples_for(declaration: Declaration, count: int = 12, splits: Sequence[str
     return example_instances(count, paired=needs_pairs(declaration), splits=splits)
 
 
-def example_model(declaration: Declaration, seed: int = 0, paired: bool = False) -> Any:
+def example_model(declaration: Declaration, seed: int = 0, paired: bool = False, **changed: Any) -> Any:
     """The declared model with random weights; one for questions has ANSWERS classes. Those that start from a checkpoint
-    start from the same one, and `seed` draws their output."""
-    options, classes = example_options(declaration), ANSWERS if paired else CLASSES
+    start from the same one, and `seed` draws their output. `changed` are options that differ from those of examples."""
+    options, classes = {**example_options(declaration), **changed}, ANSWERS if paired else CLASSES
     torch.manual_seed(seed)
     if declaration.reads == "pieces":
         return build(declaration.pointer, options, None, classes)
