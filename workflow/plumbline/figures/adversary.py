@@ -24,7 +24,6 @@ from plumbline.figures import style
 from plumbline.figures.classes import Group, groups_of, head
 from plumbline.figures.counterfactual import (
     FEWEST,
-    LARGEST_JSD,
     NO_TEXTS,
     WEIGHT,
     count_texts,
@@ -37,6 +36,7 @@ from plumbline.figures.counterfactual import (
     violin_keys,
     violins,
 )
+from plumbline.tables.adversary import LARGEST_JSD, LARGEST_TVD
 
 # The columns that these figures read, in the order of the tables.
 RUNS = ["dataset", "model", "objective", "strength", "selected_on", "tvd", "jsd", "attefa", "status"]
@@ -63,7 +63,6 @@ FULL: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}
 HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 0.8}
 DIAMOND: dict[str, Any] = {"fmt": "D", "color": "black", "markersize": 2.6, "elinewidth": 0.8, "capsize": 1.5}
 
-LARGEST_TVD = 0.5
 TVD_ENDS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, LARGEST_TVD)
 LEVELS = (0.1, 0.25, 0.5, 0.75, 1)
 LEVEL: dict[str, Any] = {"color": "#d3d7dc", "linewidth": 0.7, "zorder": 1}
