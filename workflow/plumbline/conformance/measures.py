@@ -21,8 +21,9 @@ from plumbline.registry import told as tells
 
 # An option `steps` or `samples` of a measure is so many here: what is checked does not depend on it, and time does.
 FEW_STEPS = 4
-# A text has a length of its own; pictures are all alike, and each takes as many passes as it has pixels.
-TEXTS, PICTURES = 12, 4
+# How many examples a measure explains. Texts differ in length; images are all of one size, and occlusion takes a pass
+# for each pixel of each.
+TEXT_COUNT, IMAGE_COUNT = 12, 4
 # What is wrong with scores that are not the same each time, and what to do.
 AGAIN = "its scores differ when it is run again; draw at random by `instances.generator(i, evaluator.seed)` alone."
 BATCH = (
@@ -72,7 +73,8 @@ def _with_few_steps(options: dict[str, Any]) -> dict[str, Any]:
 
 def _check_measure_on(declaration: Declaration, options: dict[str, Any], model: Declaration) -> Iterator[str]:
     """One model's faults of a measure. What it cannot explain of second texts, it may decline."""
-    instances = examples_for(model, PICTURES if model.reads == "pixels" else TEXTS, [*declaration.splits, "test"])
+    count = IMAGE_COUNT if model.reads == "pixels" else TEXT_COUNT
+    instances = examples_for(model, count, [*declaration.splits, "test"])
     try:
         yield from _check_explaining(declaration, options, model, instances)
     except Exception as error:
