@@ -20,8 +20,6 @@ for name, measures, models in ATTRIBUTION:
             manifests=[f"results/attributions/{CELL}/{measure}.json" for measure in measures],
         log:
             f"results/logs/attribute/{CELL}/{measures[0]}.log",
-        benchmark:
-            f"results/benchmarks/attribute/{CELL}/{measures[0]}.tsv"
         wildcard_constraints:
             variant=f"{UNMASKED}|{MASKED}" if name == MASKING else WHOLE,
             model=one_of(models),

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
 LIBRARY = Path(workflow.basedir, "workflow")
 sys.path.insert(0, str(LIBRARY))
@@ -20,6 +21,7 @@ from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vectors
 from plumbline.damage import ASIDE, set_aside_noted
 from plumbline.errors import PlumblineError
 from plumbline.failures import failures, tell
+from plumbline.fork_server import ForkServer
 from plumbline.leftovers import comment, stop_leftovers
 from plumbline.live import Live
 from plumbline.planning.absent import absent_files
@@ -28,6 +30,8 @@ from plumbline.provenance import code_hash, text_hash
 from plumbline.registry import PAIRED, PICTURES
 from plumbline.report.pictures import CAPTIONS, KINDS as KINDS_OF_FIGURES
 from plumbline.report.pages import pages_of
+from plumbline.run_log import make_brief
+from plumbline.scheduling import remove_default_rate_limit
 
 # Where a study's own files may lie: as they are named, beside its config file, or in the project.
 PLACES = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
@@ -69,8 +73,8 @@ def stop_what_was_left():
         print(f"plumbline: {told}", file=sys.stderr)
 
 
-# The running jobs, on the terminal if there is one.
-RESULTS = Path("results")
+# The running jobs, on the terminal if there is one, and the process that local jobs are forked from.
+RESULTS, FORKS = Path("results"), ForkServer()
 LIVE = Live(RESULTS, lambda: dict(map(named_job, list(workflow.scheduler.running))))
 
 
@@ -84,7 +88,11 @@ def begin():
     """Before the first job: nothing of an earlier run is left, and from now on running jobs are shown."""
     stop_what_was_left()
     forget(RESULTS)
-    LIVE.start()
+    remove_default_rate_limit(workflow.scheduler)
+    if workflow.local_exec:
+        FORKS.start()
+    if not LIVE.start() and not workflow.output_settings.verbose:
+        make_brief(logger, len(list(workflow.dag.needrun_jobs())))
 
 
 def end(logs, failed):
@@ -92,6 +100,7 @@ def end(logs, failed):
     from plumbline.summary import ran, summary  # Only here: it would slow the start of every job.
 
     LIVE.stop()
+    FORKS.stop()
     if workflow.touch:
         return
     files = [logs] if isinstance(logs, str) else logs

@@ -48,8 +48,6 @@ rule prepare:
         manifest="results/data/{dataset}/manifest.json",
     log:
         "results/logs/prepare/{dataset}.log",
-    benchmark:
-        "results/benchmarks/prepare/{dataset}.tsv"
     conda:
         ENVIRONMENT
     resources:
@@ -79,8 +77,6 @@ rule manipulate:
         manifest="results/data/{dataset}/{variant}/manifest.json",
     log:
         "results/logs/manipulate/{dataset}/{variant}.log",
-    benchmark:
-        "results/benchmarks/manipulate/{dataset}/{variant}.tsv"
     wildcard_constraints:
         variant=one_of(MANIPULATED),
     conda:
@@ -108,8 +104,6 @@ rule embed:
         summary="results/data/{dataset}/embedding.json",
     log:
         "results/logs/embed/{dataset}.log",
-    benchmark:
-        "results/benchmarks/embed/{dataset}.tsv"
     conda:
         ENVIRONMENT
     resources:
@@ -133,8 +127,6 @@ rule cut_into_pieces:
         manifest="results/data/{dataset}/{variant}/pieces/{model}/manifest.json",
     log:
         "results/logs/cut_into_pieces/{dataset}/{variant}/{model}.log",
-    benchmark:
-        "results/benchmarks/cut_into_pieces/{dataset}/{variant}/{model}.tsv"
     conda:
         ENVIRONMENT
     resources:

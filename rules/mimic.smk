@@ -5,8 +5,6 @@ rule mimic_vectors:
         vectors=RAW / "mimic3/discharge_summaries.300d.vec",
     log:
         "results/logs/mimic_vectors.log",
-    benchmark:
-        "results/benchmarks/mimic_vectors.tsv"
     conda:
         ENVIRONMENT
     resources:

@@ -19,8 +19,6 @@ use rule train as retrain with:
         manifest=f"results/models/{CELL}/manifest.json",
     log:
         f"results/logs/retrain/{CELL}.log",
-    benchmark:
-        f"results/benchmarks/retrain/{CELL}.tsv"
     wildcard_constraints:
         variant=MASKED,
 
@@ -89,8 +87,6 @@ rule synthetic_roar:
         manifest="results/benchmarks/synthetic_roar.json",
     log:
         "results/logs/synthetic_roar.log",
-    benchmark:
-        "results/benchmarks/synthetic_roar.tsv"
     conda:
         ENVIRONMENT
     params:

@@ -16,8 +16,6 @@ for name, protocols in SCORING.items():
             manifest=f"results/scores/{{protocol}}/{CELL}.json",
         log:
             f"results/logs/score/{{protocol}}/{CELL}.log",
-        benchmark:
-            f"results/benchmarks/score/{{protocol}}/{CELL}.tsv"
         wildcard_constraints:
             protocol=one_of(protocols),
         conda:

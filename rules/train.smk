@@ -16,8 +16,6 @@ rule train:
         manifest=f"results/models/{CELL}/manifest.json",
     log:
         f"results/logs/train/{CELL}.log",
-    benchmark:
-        f"results/benchmarks/train/{CELL}.tsv"
     wildcard_constraints:
         variant=f"{WHOLE}|{POSITIONS}",
     conda:
@@ -52,8 +50,6 @@ rule attend:
         manifest=f"results/models/{CELL}/attention.json",
     log:
         f"results/logs/attend/{CELL}.log",
-    benchmark:
-        f"results/benchmarks/attend/{CELL}.tsv"
     conda:
         ENVIRONMENT
     threads: 1

@@ -11,8 +11,6 @@ rule trace:
         manifest=f"results/scores/trace/{CELL}.json",
     log:
         f"results/logs/trace/{CELL}.log",
-    benchmark:
-        f"results/benchmarks/trace/{CELL}.tsv"
     wildcard_constraints:
         variant=one_of(MANIPULATED),
     conda:

@@ -90,13 +90,23 @@ def script_of(folder: Path, rule: str) -> psutil.Process:
     pytest.fail(f"no job of {rule} began")
 
 
-def test_the_main_process_is_killed_and_its_job_goes_on(study, undisturbed):
+def forks_of(client: psutil.Process) -> list[psutil.Process]:
+    """The process that jobs are forked from, with its forks: their command names the client's socket."""
+    socket = client.cmdline()[-2]
+    return [process for process in psutil.process_iter(["cmdline"]) if socket in (process.info["cmdline"] or [])[2:5]]
+
+
+def test_the_main_process_is_killed_and_its_jobs_end(study, undisturbed):
     main_process = start(study)
     job = script_of(study, "train")
-    job.suspend()  # It would be done before it is looked for.
+    forks = [process for process in forks_of(job) if process != job]
+    assert forks
+    job.suspend()  # It would end too, before the next run looks for it.
     main_process.kill()
     main_process.wait()
     assert job.is_running()
+    _, left = psutil.wait_procs(forks, timeout=30)
+    assert all(process.status() == psutil.STATUS_ZOMBIE for process in left)
     refused = run_snakemake(study, *ALL)
     assert refused.returncode and "--unlock" in refused.stdout
     assert run_snakemake(study, "--unlock").returncode == 0
@@ -111,8 +121,9 @@ def test_a_killed_job_is_tried_again(study, undisturbed):
     run = start(study)
     os.kill(script_of(study, "train").pid, signal.SIGKILL)
     assert run.wait() == 0
-    told = (study / "started.txt").read_text()
-    assert told.count("Trying to restart job") == 1
+    log = (study / "started.txt").read_text()
+    assert log.count("] failed   train mock-2 average-tanh seeds 0-1: killed by signal 9") == 1
+    assert log.count("] started  train mock-2 average-tanh seeds 0-1") == 2
     assert_same_tables(study, undisturbed)
 
 

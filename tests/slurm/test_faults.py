@@ -72,7 +72,7 @@ def test_a_node_set_down(cluster, undisturbed, tmp_path):
     # SLURM itself starts the job again, with the same id: no attempt is lost.
     attempts = [job for job in run.jobs() if job.id == lost]
     assert [job.state for job in attempts] == ["NODE_FAIL", "COMPLETED"] and attempts[1].node != node
-    assert "Error in rule" not in said
+    assert "] failed" not in said
     assert tables(run.folder) == tables(undisturbed)
 
 
@@ -85,6 +85,6 @@ def test_accounting_away_for_a_minute(cluster, undisturbed, tmp_path):
     finally:
         start_daemon(cluster, "slurmdbd")
     said = run.end()
-    assert "Error in rule" not in said
+    assert "] failed" not in said
     assert len(run.jobs()) == 6 and {job.state for job in run.jobs()} == {"COMPLETED"}
     assert tables(run.folder) == tables(undisturbed)

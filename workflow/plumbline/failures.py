@@ -29,7 +29,7 @@ def failures(told: str, folder: Path) -> list[Failure]:
             continue
         log = facts.get("log", "").removesuffix(" (check log file(s) for error details)").split(", ")[0]
         before = told[: error.start()].splitlines()[-4:]
-        found[job] = Failure(error["rule"], _about(log), _reason(folder / log, facts.get("message", ""), before), log)
+        found[job] = Failure(error["rule"], _about(log), reason(folder / log, facts.get("message", ""), before), log)
     return list(found.values())
 
 
@@ -47,8 +47,11 @@ def _about(log: str) -> str:
     return f" {keys}" if keys else ""
 
 
-def _reason(log: Path, message: str, before: list[str]) -> str:
-    """What a job said last; if it could not say anything, what was seen of its end."""
+def reason(log: Path, message: str, before: list[str]) -> str:
+    """Why a job failed: its last sentence or exception, or Snakemake's message, or the signal that killed it.
+
+    `before` are the lines that Snakemake printed before it reported the failure.
+    """
     text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
     sentences = [line.removeprefix("plumbline: ") for line in text.splitlines() if line.startswith("plumbline: ")]
     if sentences:

@@ -74,10 +74,10 @@ class Live:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        """From now on what is written to the terminal goes through the pipe."""
+    def start(self) -> bool:
+        """From now on what is written to the terminal goes through the pipe; False where nobody watches."""
         if self._thread or not wanted():
-            return
+            return self._thread is not None
         self._streams = {stream: os.dup(stream) for stream in (1, 2) if os.isatty(stream)}
         self._read, write = os.pipe()
         _flush()
@@ -88,6 +88,7 @@ class Live:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         atexit.register(self.stop)
+        return True
 
     def stop(self) -> None:
         """Give the terminal back, without live lines and with all that was said."""
