@@ -37,7 +37,8 @@ def placed(rows: pd.DataFrame) -> pd.Series:
 def scorecard(rows: pd.DataFrame, title: str) -> Figure:
     """Measures down, criteria across; a cell has its value and interval, or the mean over datasets and models of where
     the measure stands, and is the darker the better it stands. Where a criterion judges one measure alone the ground is
-    grey, and the number its value. A criterion of plain and of manipulated texts has two columns, the latter last.
+    grey, and the number its value. A criterion of plain and of manipulated texts has two columns, the latter last. A
+    criterion without a value has none.
 
     rows: of the table `scorecard`, about one dataset and model or several.
     """
@@ -48,7 +49,9 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
         return style.sentence(f"{title}: {NOTHING}")
     told = told.assign(place=placed(told))
     several = told.groupby(["dataset", "model"], observed=True).ngroups > 1
-    criteria = list(dict.fromkeys(rows.sort_values("variant", key=lambda of: of != PLAIN, kind="stable")["criterion"]))
+    scored = rows[rows["criterion"].isin(told["criterion"])]
+    plain_first = scored.sort_values("variant", key=lambda variants: variants != PLAIN, kind="stable")
+    criteria = list(dict.fromkeys(plain_first["criterion"]))
     measures = style.ordered(rows["measure"])
     cells = told.groupby(["measure", "criterion"], observed=True)
     place = cells["place"].mean().unstack().reindex(index=measures, columns=criteria)

@@ -106,7 +106,7 @@ def signed(value: float) -> str:
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure that knows how to measure its own text. Sizes in inches."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=DOTS_PER_INCH)
     FigureCanvasAgg(figure)
     return figure
 
@@ -130,7 +130,19 @@ def save(figure: Figure, paths: str | Path | Sequence[str | Path]) -> None:
             [stem] if stem.suffix[1:] in FORMATS else [stem.with_name(f"{stem.name}.{suffix}") for suffix in FORMATS]
         )
     undated: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-    for path in map(Path, paths):
-        kind = path.suffix[1:]
-        with look(), replacing(path) as temporary:
-            figure.savefig(temporary, format=kind, dpi=DOTS_PER_INCH, metadata=undated[kind])
+    with look(), _laid_out(figure):
+        for path in map(Path, paths):
+            with replacing(path) as temporary:
+                figure.savefig(temporary, format=path.suffix[1:], dpi=DOTS_PER_INCH, metadata=undated[path.suffix[1:]])
+
+
+@contextmanager
+def _laid_out(figure: Figure) -> Iterator[None]:
+    """Lay a figure out once for all formats; Matplotlib would do so for each, which takes longer than drawing."""
+    figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    figure.set_layout_engine(None)
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)
