@@ -159,6 +159,21 @@ def test_missing_key():
         resolve({"models": {}, "measures": {}})
 
 
+def test_a_protocol_scores_the_datasets_that_it_names():
+    changes = {"datasets": ["movie", "mock-1"], "models": ["average-tanh", "bilstm-tanh"]}
+    protocols = {"agreement": {}, "permutation": {"datasets": ["mock-1"]}}
+    scored = list_runs(resolve(study(**changes, protocols=protocols))).scored
+    assert {(cell.dataset, cell.model) for cell in scored["permutation"]} == {
+        ("mock-1", "average-tanh"),
+        ("mock-1", "bilstm-tanh"),
+    }
+    assert len(scored["agreement"]) == 2 * len(scored["permutation"])
+    with pytest.raises(PlumblineError, match=r"`protocols\.agreement\.datasets` names 'movi'; did you mean 'movie'"):
+        resolve(study(protocols={"agreement": {"datasets": ["movi"]}}))
+    with pytest.raises(PlumblineError, match=r"trained on a manipulated dataset of `datasets` \(movie\)"):
+        list_runs(resolve(study(**changes, protocols={"ground_truth": {"datasets": ["movie"]}})))
+
+
 def test_runs_list_reasons_for_excluded_pairs():
     runs = list_runs(resolve(study(models=["bilstm-tanh", "bag-of-words"], seeds=["0-1", "7"])))
     assert [(c.model, c.seeds) for c in runs.cells] == [

@@ -128,13 +128,19 @@ def list_runs(resolved: Resolved) -> Runs:
         small = _small_blocks(resolved, protocol)
         variants = resolved.declarations["protocol", protocol].variants
         plain = variants != "manipulated"
-        candidates = [c for c in sorted(cells) if variants == "every" or (c.variant == PLAIN) == plain]
+        datasets = study.protocols[protocol].datasets or study.datasets
+        candidates = [
+            cell
+            for cell in sorted(cells)
+            if cell.dataset in datasets and (variants == "every" or (cell.variant == PLAIN) == plain)
+        ]
         scored[protocol] = [cell for cell in candidates if not unscored[cell.model] and cell.seeds not in small]
         if not scored[protocol]:
             told = "; ".join(reason for reason in (*small.values(), *unscored.values()) if reason)
             lacking = (
                 "no model is trained on a plain dataset" if plain else "nothing is trained on a manipulated dataset"
             )
+            lacking += f" of `datasets` ({', '.join(datasets)})" if study.protocols[protocol].datasets else ""
             told = told if candidates else lacking
             raise PlumblineError(f"`protocols.{protocol}` can score no model of this study: {told}.")
         excluded += [Excluded("", model, "", reason) for model, reason in unscored.items() if reason]

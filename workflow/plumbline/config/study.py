@@ -93,6 +93,10 @@ class MeasureEntry(Entry):
 class ProtocolEntry(Entry):
     """A way to score, and its options."""
 
+    datasets: list[str] | None = Field(
+        None, min_length=1, description="Only models of these datasets are scored; by default all that can be."
+    )
+
 
 class AdversaryEntry(OwnSeeds, Recipe):
     """Models like a base model, trained anew to say what it says with attention that differs from its."""
@@ -317,11 +321,10 @@ class Resolved:
                 if kind == "dataset":
                     recipes = [declaration.preparation, entry.preparation]
                     self.preparations[name] = _merged(Preparation, recipes, f"{where}.preparation")
-                if kind == "model":
-                    for key, known in (("measures", study.measures), ("datasets", study.datasets)):
-                        for word in getattr(entry, key) or []:
-                            if word not in known:
-                                raise PlumblineError(f"`{where}.{key}` names '{word}'; {nearest(word, known)}")
+                for key, known in (("measures", study.measures), ("datasets", study.datasets)):
+                    for word in getattr(entry, key, None) or []:
+                        if word not in known:
+                            raise PlumblineError(f"`{where}.{key}` names '{word}'; {nearest(word, known)}")
 
         self.manipulated: dict[str, Manipulated] = {}
         for name, entry in study.manipulations.items():
