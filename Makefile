@@ -1,5 +1,8 @@
 # make run: the default study.  make test: checks and tests.  make studies: small published studies.  All set up what they need, once.
-PYTHON ?= python3
+# python3 if it is one of these versions, else the newest of them that is found.
+VERSIONS := 3.14 3.13 3.12 3.11
+FITS   := -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] not in "$(VERSIONS)".split())' 2> /dev/null
+PYTHON ?= $(shell for name in python3 $(VERSIONS:%=python%); do if $$name $(FITS); then echo $$name; break; fi; done)
 VENV   ?= .venv
 CORES  ?= all
 BIN    := $(abspath $(VENV))/bin
@@ -60,7 +63,7 @@ generate: $(READY)
 # torch with what its build for this machine needs, which no lock can know; the rest is all in the lock, so that pip need
 # not work it out.
 $(READY): $(LOCK) pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)) and "plumbline needs Python 3.11 or 3.12; set PYTHON=python3.11")'
+	@$(PYTHON) $(FITS) || { echo "plumbline needs Python 3.11 to 3.14: install one, or name it with PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --constraint $(LOCK) torch
 	$(PIP) install --no-deps --requirement $(LOCK)
