@@ -129,8 +129,10 @@ def test_a_killed_job_is_tried_again(study, undisturbed):
 
 def test_a_second_main_process_is_refused(study, undisturbed):
     first = start(study)
-    script_of(study, "train")
+    job = script_of(study, "train")
+    job.suspend()  # The first would be done before the second looks.
     second = run_snakemake(study, *ALL)
+    job.resume()
     assert second.returncode and "Directory cannot be locked" in second.stdout
     assert first.wait() == 0
     assert_same_tables(study, undisturbed)
