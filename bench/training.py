@@ -50,11 +50,12 @@ def plain(task: Task, seeds: list[int], device: str) -> tuple[list[float], list[
                 told = loss.item() / len(index)
                 if epoch == 1:
                     curves[-1].append(told)
-            score = PERFORMANCE[task.training.select_by](Evaluator(model, seed, 16384, device).predict(dev), dev.label)
+            probabilities = Evaluator(model, seed, 16384, device).probabilities(dev)
+            score = PERFORMANCE[task.training.select_by](probabilities, dev.label)
             if epoch >= task.training.first_eligible_epoch and score > best:
                 best, kept = score, {name: tensor.clone() for name, tensor in model.state_dict().items()}
         model.load_state_dict(kept)
-        found.append(PERFORMANCE["f1"](Evaluator(model, seed, 16384, device).predict(test), test.label))
+        found.append(PERFORMANCE["f1"](Evaluator(model, seed, 16384, device).probabilities(test), test.label))
     return found, curves
 
 
