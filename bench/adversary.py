@@ -1,13 +1,13 @@
-"""Adversaries of one base model: a block of nine seeds against nine runs of one seed."""
+"""Adversaries of one base model: a block of seeds against a run for each seed."""
 
-import subprocess
 import sys
 from collections.abc import Iterator
 
 import numpy as np
 import torch
 from data import Task
-from timing import Row, seconds
+from sizes import Sizes
+from timing import Row, jobs, seconds
 
 from plumbline.config.recipes import OBJECTIVE_TRAINING
 from plumbline.models.budget import Budget
@@ -17,8 +17,6 @@ from plumbline.models.rows import Column
 from plumbline.models.trainer import split_rows, train_seeds
 from plumbline.models.weights import weights_of
 
-SEEDS = list(range(9))
-TEXTS = {"cpu": 800, "cuda": 6400}
 EPOCHS = {"cpu": 1, "cuda": 4}
 
 
@@ -42,41 +40,32 @@ def block(task: Task, seeds: list[int], device: str, columns: dict[str, dict[str
     train_seeds(task.build, rows, task.training, seeds, Budget(), device == "cuda", objective_of("attefa"))
 
 
-def task_of(device: str) -> Task:
+def task_of(texts: int, device: str) -> Task:
     """Random texts of SST's lengths, for a fixed number of epochs."""
     changes = {**OBJECTIVE_TRAINING["attefa"], "epochs": EPOCHS[device], "patience": None}
-    return Task.random(TEXTS[device], **changes)
+    return Task.random(texts, **changes)
 
 
-def rows(device: str) -> Iterator[Row]:
-    """Nine seeds as nine jobs and as one, with the start of each process; then in one process."""
+def rows(device: str, sizes: Sizes) -> Iterator[Row]:
+    """A job for each seed against one for all, then the same in one process."""
+    count, texts = sizes.adversary
+    seeds, task = list(range(count)), task_of(texts, device)
 
-    def job(seeds: list[int]) -> None:
-        subprocess.run([sys.executable, __file__, device, *map(str, seeds)], check=True, capture_output=True)
+    def row(how: str, slow: float, fast: float) -> Row:
+        what = f"adversaries, {task.name}, epochs: {task.training.epochs}, {count} {how}, {device}"
+        return Row(what, slow, fast, f"{slow / count:.2f} → {fast / count:.2f} s per seed")
 
-    task = task_of(device)
-    what = f"adversaries, {task.name}, epochs: {task.training.epochs}, nine"
-    slow = 9 * seconds(lambda: job(SEEDS[:1]))
-    fast = seconds(lambda: job(SEEDS))
-    per_seed = "{:.2f} → {:.2f} s per seed".format
-    yield Row(
-        f"{what} jobs of one seed (one of them timed) and one of nine, {device}",
-        slow,
-        fast,
-        per_seed(slow / 9, fast / 9),
-    )
+    yield row(f"jobs of one seed (one of them timed) and one of {count}", *jobs(__file__, seeds, device, texts))
     columns = base_outputs(task, device)
-    block(task, SEEDS[:1], device, columns)
-    slow = seconds(lambda: [block(task, [seed], device, columns) for seed in SEEDS])
-    fast = seconds(lambda: block(task, SEEDS, device, columns))
-    yield Row(
-        f"{what} runs of one seed and one of nine, in one process, {device}", slow, fast, per_seed(slow / 9, fast / 9)
-    )
+    block(task, seeds[:1], device, columns)
+    slow = seconds(lambda: [block(task, [seed], device, columns) for seed in seeds])
+    fast = seconds(lambda: block(task, seeds, device, columns))
+    yield row(f"runs of one seed and one of {count}, in one process", slow, fast)
 
 
 if __name__ == "__main__":
     # A job of its own.
     torch.set_num_threads(1)
-    device, *seeds = sys.argv[1:]
-    task = task_of(device)
+    device, texts, *seeds = sys.argv[1:]
+    task = task_of(int(texts), device)
     block(task, [int(seed) for seed in seeds], device, base_outputs(task, device))

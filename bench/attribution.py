@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from data import evaluator, spread, test_texts
+from sizes import Sizes
 from timing import Row, seconds
 from torch import nn
 
@@ -25,9 +26,6 @@ from plumbline.models.devices import arithmetic
 from plumbline.models.evaluator import Evaluator
 
 MODEL, VOCABULARY = "bilstm-song", 16_000
-SAMPLES, STEPS = 1000, 50
-# Captum takes seconds for a text, so that a few stand for all.
-FEW, MANY = 10, 500
 
 
 class Alone(nn.Module):
@@ -46,7 +44,9 @@ class Alone(nn.Module):
 Way = Callable[[Alone, torch.Tensor, torch.Tensor, int], torch.Tensor]
 
 
-def captum_lime(together: int, text: Alone, vectors: torch.Tensor, nothing: torch.Tensor, target: int) -> torch.Tensor:
+def captum_lime(
+    samples: int, together: int, text: Alone, vectors: torch.Tensor, nothing: torch.Tensor, target: int
+) -> torch.Tensor:
     """Captum's kernel is by itself the studies': the cosine's, of width 1. `together` samples are a pass."""
     from captum._utils.models.linear_model import SkLearnRidge
     from captum.attr import Lime
@@ -56,18 +56,20 @@ def captum_lime(together: int, text: Alone, vectors: torch.Tensor, nothing: torc
         nothing,
         target=target,
         feature_mask=torch.arange(vectors.shape[1], device=vectors.device)[None, :, None],
-        n_samples=SAMPLES,
+        n_samples=samples,
         perturbations_per_eval=together,
         return_input_shape=False,
     )[0]
 
 
-def captum_integrated_gradients(text: Alone, vectors: torch.Tensor, nothing: torch.Tensor, target: int) -> torch.Tensor:
+def captum_integrated_gradients(
+    steps: int, text: Alone, vectors: torch.Tensor, nothing: torch.Tensor, target: int
+) -> torch.Tensor:
     """All points of a text are a pass."""
     from captum.attr import IntegratedGradients
 
     with differentiable(text):
-        found = IntegratedGradients(text).attribute(vectors, nothing, target, n_steps=STEPS, method="gausslegendre")
+        found = IntegratedGradients(text).attribute(vectors, nothing, target, n_steps=steps, method="gausslegendre")
     return found[0].sum(-1)
 
 
@@ -138,41 +140,47 @@ class Compared(NamedTuple):
     turns: int
 
 
-LIMES = {f", {n} sample{'s'[: n > 1]} a pass": partial(captum_lime, n) for n in (1, 100, SAMPLES)}
-MEASURES = {
-    # Captum draws other samples.
-    f"lime, {SAMPLES} samples": Compared(partial(lime, samples=SAMPLES), LIMES, partial(alike, 0.9), 1),
-    f"integrated-gradient-pad, {STEPS} points": Compared(
-        partial(integrated_gradient_pad, steps=STEPS), {"": captum_integrated_gradients}, same, 3
-    ),
-    "grad-x-diff": Compared(partial(deep_lift, rule="gradient"), {"": captum_deep_lift}, same, 3),
-    # Captum does something else.
-    "deep-lift": Compared(deep_lift, {"": captum_deep_lift}, partial(alike, 0.0), 3),
-}
+def measures(samples: int, steps: int) -> dict[str, Compared]:
+    """The measures by name."""
+    limes = {
+        f", {n} sample{'s'[: n > 1]} a pass": partial(captum_lime, samples, n) for n in (1, samples // 10, samples)
+    }
+    return {
+        # Captum draws other samples.
+        f"lime, {samples} samples": Compared(partial(lime, samples=samples), limes, partial(alike, 0.9), 1),
+        f"integrated-gradient-pad, {steps} points": Compared(
+            partial(integrated_gradient_pad, steps=steps), {"": partial(captum_integrated_gradients, steps)}, same, 3
+        ),
+        "grad-x-diff": Compared(partial(deep_lift, rule="gradient"), {"": captum_deep_lift}, same, 3),
+        # Captum does something else.
+        "deep-lift": Compared(deep_lift, {"": captum_deep_lift}, partial(alike, 0.0), 3),
+    }
 
 
-def rows(device: str, prepared: list[Path]) -> Iterator[Row]:
+def rows(device: str, sizes: Sizes, prepared: list[Path]) -> Iterator[Row]:
     """The measures of Neely et al. 2022 at SST's sizes, or on test texts of prepared datasets."""
-    for name, instances in test_texts(prepared, MANY, 20, most=MANY):
-        yield from _rows(f"{MODEL}, {name}, {device}", instances, device)
+    for name, instances in test_texts(prepared, sizes.attribution.texts, 20, most=sizes.attribution.texts):
+        yield from _rows(f"{MODEL}, {name}, {device}", instances, device, sizes)
 
 
-def _rows(where: str, instances: Instances, device: str) -> Iterator[Row]:
+def _rows(where: str, instances: Instances, device: str, sizes: Sizes) -> Iterator[Row]:
     words = max(VOCABULARY, 1 + max(int(ids.max()) for ids in instances.ids))
     asked = evaluator(MODEL, USEFUL_TOKENS[device], device, words)
-    places = spread(instances, FEW)
+    # Captum takes seconds for a text, so that a few stand for all.
+    timed = sizes.attribution.timed
+    places = spread(instances, timed)
     few = instances.take(places)
-    for measure, compared in MEASURES.items():
+    for measure, compared in measures(sizes.lime, min(50, sizes.samples)).items():
         ways = {"ours": partial(all_together, asked, instances, places, compared.ours)}
         ways |= {detail: partial(one_text_at_a_time, asked, few, way) for detail, way in compared.captums.items()}
         compared.ours(asked, few)
         for way in compared.captums.values():
             one_text_at_a_time(asked, few.take([0]), way)
-        told = in_turn(ways, compared.turns if device == "cpu" else 3)
+        told = in_turn(ways, min(sizes.turns, compared.turns) if device == "cpu" else sizes.turns)
         fast, ours = told.pop("ours")
         for detail, (taken, captums) in told.items():
-            slow = taken / FEW * len(instances)
+            slow = taken / timed * len(instances)
             note = (
                 f"{len(instances) / slow:,.1f} → {len(instances) / fast:,.1f} texts/s; {compared.check(ours, captums)}"
             )
-            yield Row(f"{measure}, {where} (Captum's time from {FEW} of them{detail})", slow, fast, note)
+            yield Row(f"{measure}, {where} (Captum's time from {timed} of them{detail})", slow, fast, note)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from data import evaluator, test_texts
+from sizes import Sizes
 from timing import Row, seconds
 
 from plumbline.data.instances import Instances
@@ -17,21 +18,17 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.adversarial_attention import AdversarialAttention
 from plumbline.protocols.permutation import permuted
 
-PERMUTATIONS = 100
-# The plain way takes seconds for a text, so that a few stand for all.
-FEW, MANY = 8, 1000
 
-
-def one_permutation_at_a_time(asked: Evaluator, instances: Instances) -> np.ndarray:
+def one_permutation_at_a_time(asked: Evaluator, instances: Instances, permutations: int) -> np.ndarray:
     """Permutation as it is written down: shuffle, run the output layer, repeat."""
-    model, change = asked.model, np.empty((len(instances), PERMUTATIONS))
+    model, change = asked.model, np.empty((len(instances), permutations))
     with torch.no_grad():
         for i in range(len(instances)):
             batch = collate(instances.ids[i : i + 1], instances.maskable[i : i + 1], asked.device)
             encoded = model.encode(model.embedding(batch.ids), batch)
             attention = model.attend(encoded, batch)
             before = model.decode(encoded, attention).softmax(-1)
-            words = np.tile(np.flatnonzero(instances.maskable[i]), (PERMUTATIONS, 1))
+            words = np.tile(np.flatnonzero(instances.maskable[i]), (permutations, 1))
             for k, order in enumerate(instances.generator(i, asked.seed).permuted(words, axis=1)):
                 shuffled = attention.clone()
                 shuffled[0, words[0]] = attention[0, order]
@@ -64,23 +61,26 @@ def one_text_at_a_time(asked: Evaluator, instances: Instances, protocol: Adversa
                 adam.step()
 
 
-def rows(device: str, prepared: list[Path]) -> Iterator[Row]:
+def rows(device: str, sizes: Sizes, prepared: list[Path]) -> Iterator[Row]:
     """Both experiments, per text: at SST's sizes, or on the test texts of prepared datasets."""
-    for name, instances in test_texts(prepared, MANY, 19):
-        yield from _rows(f"per text, bilstm-tanh, {name}, {device}", instances, device)
+    for name, instances in test_texts(prepared, sizes.counterfactual.texts, 19):
+        yield from _rows(f"per text, bilstm-tanh, {name}, {device}", instances, device, sizes)
 
 
-def _rows(where: str, instances: Instances, device: str) -> Iterator[Row]:
+def _rows(where: str, instances: Instances, device: str, sizes: Sizes) -> Iterator[Row]:
     words = 1 + max(int(ids.max()) for ids in instances.ids)
     asked = evaluator("bilstm-tanh", USEFUL_TOKENS[device], device, words)
-    few = instances.take(np.random.default_rng(0).choice(len(instances), FEW, replace=False))
-    slow, fast = one_permutation_at_a_time(asked, few), permuted(asked, few, PERMUTATIONS)[0]
+    # The plain way takes seconds for a text, so that a few stand for all.
+    timed, permutations = sizes.counterfactual.timed, min(100, sizes.samples)
+    few = instances.take(np.random.default_rng(0).choice(len(instances), timed, replace=False))
+    slow, fast = one_permutation_at_a_time(asked, few, permutations), permuted(asked, few, permutations)[0]
     assert np.allclose(slow, fast, atol=1e-5)
-    plain = min(seconds(lambda: one_permutation_at_a_time(asked, few)) for _ in range(3)) / FEW
-    ours = min(seconds(lambda: permuted(asked, instances, PERMUTATIONS)) for _ in range(3)) / len(instances)
-    yield Row(f"{PERMUTATIONS} permutations, {where}", plain, ours, f"{1 / plain:,.1f} → {1 / ours:,.0f} texts/s")
-    protocol = AdversarialAttention()
-    plain = seconds(lambda: one_text_at_a_time(asked, few, protocol)) / FEW
+    turns = range(sizes.turns)
+    plain = min(seconds(lambda: one_permutation_at_a_time(asked, few, permutations)) for _ in turns) / timed
+    ours = min(seconds(lambda: permuted(asked, instances, permutations)) for _ in turns) / len(instances)
+    yield Row(f"{permutations} permutations, {where}", plain, ours, f"{1 / plain:,.1f} → {1 / ours:,.0f} texts/s")
+    protocol = AdversarialAttention(steps=min(500, sizes.samples))
+    plain = seconds(lambda: one_text_at_a_time(asked, few, protocol)) / timed
     ours = seconds(lambda: protocol._seed(asked, instances)) / len(instances)
-    what = f"adversarial attention, 2 epsilons, 5 adversaries, 500 steps, {where}"
+    what = f"adversarial attention, 2 epsilons, 5 adversaries, {protocol.search.steps} steps, {where}"
     yield Row(what, plain, ours, f"{1 / plain:,.2f} → {1 / ours:,.0f} texts/s")

@@ -1,6 +1,7 @@
 """Each registered measure and protocol on many instances together against one instance at a time.
 
-Both ways call the same registered object, at its default options, with the same model and token budget.
+Both ways call the same registered object, at its default options, with the same model and token budget; the sizes may
+allow fewer samples.
 """
 
 import sys
@@ -10,7 +11,7 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 import torch
 from attribution import in_turn
 from data import WORDS, evaluator, spread, texts
+from sizes import Sizes
 from timing import Row
 
 from plumbline.attribution.deep_lift import partners
@@ -38,9 +40,9 @@ from plumbline.store import read_table, write_table
 
 # A measure is asked about the first of these that it suits.
 MODELS = ("bilstm-tanh", "bilstm-heads", "minilm-song", "rationale-rl", "resnet-small")
-LENGTH, SIDE, TRAINING = 20, 64, 6400
-# Instances of the plain way; turns of both, as long as these have not taken so many seconds.
-FEW, TURNS, PATIENCE = 4, 3, 6.0
+LENGTH = 20
+# Options that say how many samples an explanation takes.
+SAMPLED = ("samples", "steps", "draws", "permutations")
 TOLERANCE = 1e-5
 JUMP = 1e-2
 # Scores of these depend on all instances that are explained.
@@ -49,19 +51,6 @@ OF_OTHERS = ("expected-gradient",)
 OF_ALL = ("accuracy", "chance_bound")
 Measure = Callable[[Evaluator, Instances], Importances]
 MEASURES, SEEDS = ("attention", "gradient", "leave-one-out", "selection"), (0, 1)
-
-
-class Size(NamedTuple):
-    """How many instances are explained together: at most so many, and fewer if their samples would be more rows."""
-
-    instances: int
-    rows: int
-
-
-SIZES = {
-    "cpu": {"texts": Size(100, 1_000), "pictures": Size(16, 800)},
-    "cuda": {"texts": Size(500, 500_000), "pictures": Size(256, 51_200)},
-}
 
 
 class Single(Evaluator):
@@ -80,6 +69,13 @@ class Single(Evaluator):
 def defaults(declaration: Declaration) -> dict[str, Any]:
     """The options of an object as they are declared."""
     return {name: option.default for name, option in declaration.options.items()}
+
+
+def sampled(declaration: Declaration, sizes: Sizes) -> dict[str, Any]:
+    """The options of a measure or protocol, with no more samples than the sizes allow."""
+    return {
+        name: min(value, sizes.samples) if name in SAMPLED else value for name, value in defaults(declaration).items()
+    }
 
 
 @cache
@@ -105,11 +101,11 @@ def _minilm(pointer: str, options: Mapping[str, Any], classes: int) -> Any:
 
 
 @cache
-def pictures(count: int) -> Instances:
+def pictures(count: int, side: int) -> Instances:
     """Generated pictures."""
-    made = textures(Path(), 0, train=1, dev=1, test=count, side=SIDE).pictures[2:]
+    made = textures(Path(), 0, train=1, dev=1, test=count, side=side).pictures[2:]
     ids = list(pack(np.stack([one.pixels for one in made])))
-    free = list(np.ones((count, SIDE**2), dtype=bool))
+    free = list(np.ones((count, side**2), dtype=bool))
     return Instances(np.array(["test"] * count), np.arange(count), np.array([one.label for one in made]), ids, free)
 
 
@@ -124,11 +120,11 @@ def suitable(declaration: Declaration) -> str | None:
     return None
 
 
-def units(options: Mapping[str, Any], instances: Instances) -> np.ndarray:
-    """The places [units, 1] of FEW instances, each to be explained alone; [units, 2] if a measure mixes pairs."""
+def units(options: Mapping[str, Any], instances: Instances, count: int) -> np.ndarray:
+    """The places [units, 1] of a few instances, each to be explained alone; [units, 2] if a measure mixes pairs."""
     if options.get("mixed", "no") == "no":
-        return spread(instances, FEW)[:, None]
-    firsts = spread(instances, FEW // 2)
+        return spread(instances, count)[:, None]
+    firsts = spread(instances, count // 2)
     return np.stack([firsts, partners(instances)[firsts]], axis=1)
 
 
@@ -169,33 +165,34 @@ def same(ours: list[np.ndarray], plain: list[np.ndarray]) -> str:
     return f"scores differ by at most {worst:.0e} of the largest" + (f", in {many} of {len(gaps)}" if many else "")
 
 
-def explained_instances(declaration: Declaration, pixels: bool, device: str) -> tuple[str, Instances, Instances]:
+def explained_instances(declaration: Declaration, pixels: bool, sizes: Sizes) -> tuple[str, Instances, Instances]:
     """What a measure explains, in words and as instances, and these with those of the splits that it counts."""
-    options, size = defaults(declaration), SIZES[device]["pictures" if pixels else "texts"]
+    options, limit = sampled(declaration, sizes), sizes.every_pictures if pixels else sizes.every_texts
     samples = max(options.get("samples", 1), options.get("steps", 1))
-    count = min(size.instances, max(2 * FEW, size.rows // samples))
+    count = min(limit.instances, max(2 * sizes.every_timed, limit.rows // samples))
     if pixels:
-        return f"{count} pictures of {SIDE} x {SIDE}", pictures(count), pictures(count)
+        made = pictures(count, sizes.side)
+        return f"{count} pictures of {sizes.side} x {sizes.side}", made, made
     name = f"{count} texts of {LENGTH} words"
     if not declaration.splits:
         return name, texts(count, LENGTH), texts(count, LENGTH)
-    split = np.array(["test"] * count + declaration.splits[:1] * TRAINING)
+    split = np.array(["test"] * count + declaration.splits[:1] * sizes.counted)
     whole = replace(texts(len(split), LENGTH), split=split)
-    return f"{name} and {TRAINING} of training", whole.take(np.arange(count)), whole
+    return f"{name} and {sizes.counted} of training", whole.take(np.arange(count)), whole
 
 
-def measure_row(declaration: Declaration, device: str) -> Row:
+def measure_row(declaration: Declaration, device: str, sizes: Sizes) -> Row:
     """One measure, both ways."""
     if declaration.required:
         raise Refused(f"only a config can set its option `{declaration.required[0]}`")
-    model, options = suitable(declaration), defaults(declaration)
+    model, options = suitable(declaration), sampled(declaration, sizes)
     if model is None:
         wanted = ", ".join(sorted(needed(declaration, options)))
         raise Refused(f"none of {', '.join(MODELS)} provides {wanted} to it")
     asked, measure = asked_of(model, device), partial(load(declaration.pointer), **options)
     pixels = Registry().get("model", model).reads == "pixels"
-    name, instances, whole = explained_instances(declaration, pixels, device)
-    places = units(options, instances)
+    name, instances, whole = explained_instances(declaration, pixels, sizes)
+    places = units(options, instances, sizes.every_timed)
     plain = partial(one_at_a_time, declaration, measure, asked, whole)
 
     def together() -> list[np.ndarray]:
@@ -206,7 +203,8 @@ def measure_row(declaration: Declaration, device: str) -> Row:
     measure(asked, whole.take([*places.ravel(), *range(len(instances), len(whole))]))
     drawn = ", with the same draws" if "samples" in options else ""
     what = f"{declaration.name}, {model}, {name}, {device}"
-    return row(what, partial(plain, places), together, len(instances), drawn, ("one", "two")[places.shape[1] - 1])
+    unit = ("one", "two")[places.shape[1] - 1]
+    return row(what, partial(plain, places), together, len(instances), sizes, drawn, unit)
 
 
 def row(
@@ -214,20 +212,22 @@ def row(
     plain: Callable[[], Any],
     ours: Callable[[], Any],
     count: int,
+    sizes: Sizes,
     note: str,
     unit: str = "one",
     check: Callable[[Any, Any], str] = same,
 ) -> Row:
-    """The two ways in turn, if they find the same; the plain one's time, of FEW instances, is scaled to all."""
+    """The two ways in turn, if they find the same; the plain one's time, of a few instances, is scaled to all."""
     taken: list[list[float]] = []
-    while len(taken) < TURNS and sum(map(sum, taken)) < PATIENCE:
+    while len(taken) < sizes.turns and sum(map(sum, taken)) < sizes.patience:
         told = in_turn({"plain": plain, "ours": ours}, 1)
         taken.append([told[way][0] for way in ("plain", "ours")])
     found = check(told["ours"][1], told["plain"][1])
     slow, fast = map(min, zip(*taken, strict=True))
-    slow *= count / FEW
+    slow *= count / sizes.every_timed
     speeds = f"{count / slow:,.1f} → {count / fast:,.1f} a second"
-    return Row(f"{what} ({unit} at a time: {FEW} of them timed)", slow, fast, f"{speeds}; {found}{note}")
+    what = f"{what} ({unit} at a time: {sizes.every_timed} of them timed)"
+    return Row(what, slow, fast, f"{speeds}; {found}{note}")
 
 
 def stored(kind: str, columns: dict[str, Any]) -> pa.Table:
@@ -319,12 +319,12 @@ def same_frames(ours: pd.DataFrame, plain: pd.DataFrame) -> str:
     return f"scores differ by at most {max(gaps):.0e}"
 
 
-def protocol_row(declaration: Declaration, device: str) -> Row:
+def protocol_row(declaration: Declaration, device: str, sizes: Sizes) -> Row:
     """One protocol, both ways."""
-    count = SIZES[device]["texts"].instances
-    whole, places = cell(count, device), spread(texts(count, LENGTH), FEW)
+    count = sizes.every_texts.instances
+    whole, places = cell(count, device), spread(texts(count, LENGTH), sizes.every_timed)
     singles = [only(whole, place) for place in places]
-    protocol = load(declaration.pointer)(**defaults(declaration))
+    protocol = load(declaration.pointer)(**sampled(declaration, sizes))
     asks = declaration.gpu
     with in_memory(protocol):
         protocol.score(singles[0])
@@ -334,16 +334,17 @@ def protocol_row(declaration: Declaration, device: str) -> Row:
             lambda: frame([protocol.score(one) for one in singles], places),
             lambda: frame([protocol.score(whole)], places),
             count,
+            sizes,
             "" if asks else "; a table operation, no model is asked",
             check=same_frames,
         )
 
 
-def rows(device: str, left_out: list[str]) -> Iterator[Row]:
-    """All registered measures and protocols; what cannot be measured is named in `left_out`."""
+def rows(device: str, sizes: Sizes) -> Iterator[Row | str]:
+    """All registered measures and protocols, with a sentence for what cannot be measured."""
     for kind, make in (("measure", measure_row), ("protocol", protocol_row)):
         for declaration in Registry().all(kind):
             try:
-                yield make(declaration, device)
+                yield make(declaration, device, sizes)
             except (ImportError, Refused) as error:
-                left_out.append(f"{declaration.name}, {device} ({error})")
+                yield f"left out: {declaration.name}, {device} ({error})"

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 import networkx as nx
 import numpy as np
 import torch
+from sizes import Sizes
 from timing import Row, compare
 
 from plumbline.attribution.flow import flow
 from plumbline.attribution.rollout import mixing
 
 LAYERS, HEADS = 6, 12
-# The loop takes most of a minute for the longest.
-REPEATS_BY_LENGTH = {20: 3, 30: 3, 40: 1, 60: 1}
 
 
 def one_graph_of_all_tokens(capacities: np.ndarray) -> np.ndarray:
@@ -25,9 +24,9 @@ def one_graph_of_all_tokens(capacities: np.ndarray) -> np.ndarray:
     return np.array([nx.maximum_flow_value(graph, (len(capacities), 0), (0, j)) for j in range(capacities.shape[1])])
 
 
-def rows() -> Iterator[Row]:
+def rows(sizes: Sizes) -> Iterator[Row]:
     """One text of several lengths, with random attention of DistilBERT's shape."""
-    for length, repeats in REPEATS_BY_LENGTH.items():
+    for length, turns in sizes.flows.items():
         generator = torch.Generator().manual_seed(length)
         scores = 2 * torch.randn(1, LAYERS, HEADS, length, length, generator=generator)
         capacities, readout = mixing(scores.softmax(-1))[0].numpy(), np.eye(length)[0]
@@ -35,5 +34,5 @@ def rows() -> Iterator[Row]:
             f"attention flow, a text of {length} tokens, {LAYERS} layers",
             lambda capacities=capacities: one_graph_of_all_tokens(capacities),
             lambda capacities=capacities, readout=readout: flow(capacities, readout),
-            repeats=repeats,
+            turns,
         )

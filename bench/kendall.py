@@ -4,26 +4,27 @@ from collections.abc import Iterator
 
 import numpy as np
 from scipy.stats import kendalltau
+from sizes import Sizes
 from timing import Row, compare
 
 from plumbline.protocols.rank_statistics import kendall_tau
 
-PAIRS_BY_LENGTH = {20: 5000, 100: 2000, 400: 500}
 
-
-def rows() -> Iterator[Row]:
+def rows(sizes: Sizes) -> Iterator[Row]:
     """Pairs of vectors of several lengths, then all pairs of eight measures as a study compares them."""
     random = np.random.default_rng(0)
-    for length, pairs in PAIRS_BY_LENGTH.items():
+    for length, pairs in sizes.pairs.items():
         scores = random.normal(size=(pairs, 2, length))
         yield compare(
             f"Kendall's tau and p, {pairs} pairs of length {length}",
             lambda scores=scores: [kendalltau(x, y) for x, y in scores],
             lambda scores=scores: kendall_tau(scores),
+            sizes.turns,
         )
-    scores = random.normal(size=(100, 8, 100))
+    scores = random.normal(size=(sizes.compared, 8, 100))
     yield compare(
-        "Kendall's tau and p, 8 measures on 100 texts of 100 words",
+        f"Kendall's tau and p, 8 measures on {sizes.compared} texts of 100 words",
         lambda: [kendalltau(text[a], text[b]) for text in scores for a in range(8) for b in range(a)],
         lambda: kendall_tau(scores),
+        sizes.turns,
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from data import evaluator, texts
+from sizes import Sizes
 from timing import Row, compare
 
 from plumbline.attribution.gradient import gradient, gradients
@@ -30,30 +31,31 @@ def one_pass_per_position(asked: Evaluator, instances: Instances) -> list[np.nda
     return scores
 
 
-def rows(device: str) -> Iterator[Row]:
+def rows(device: str, sizes: Sizes) -> Iterator[Row]:
     """Leave-one-out and gradients, for the encoders of Jain & Wallace at SST's sizes."""
-    instances = texts(100, 19)
+    instances = texts(sizes.measures, 19)
     perturbed = int(sum(free.sum() for free in instances.maskable))
     for name in ("bilstm-tanh", "cnn-tanh", "average-tanh"):
         asked = evaluator(name, USEFUL_TOKENS[device], device)
         slow, fast = one_pass_per_position(asked, instances), leave_one_out(asked, instances).scores
         assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(slow, fast, strict=True))
-        where = f"{name}, 100 texts of 19 words, {device}"
+        where = f"{name}, {len(instances)} texts of 19 words, {device}"
         yield compare(
             f"leave-one-out, {where}",
             lambda asked=asked: one_pass_per_position(asked, instances),
             lambda asked=asked: leave_one_out(asked, instances),
-            rows=perturbed,
+            sizes.turns,
+            perturbed,
         )
         if name == "bilstm-tanh":
             # The published loop is slow here, so a few texts stand for all.
-            reviews = texts(4, 180, exactly=True)
+            reviews = texts(*sizes.reviews, exactly=True)
             yield compare(
-                f"leave-one-out, {name}, 4 texts of 180 words, {device}",
+                f"leave-one-out, {name}, {sizes.reviews.texts} texts of {sizes.reviews.words} words, {device}",
                 lambda asked=asked, reviews=reviews: one_pass_per_position(asked, reviews),
                 lambda asked=asked, reviews=reviews: leave_one_out(asked, reviews),
-                repeats=2,
-                rows=4 * 180,
+                min(sizes.turns, 2),
+                sizes.reviews.texts * sizes.reviews.words,
             )
         for measure, options in (("gradient", DEFAULT), ("input x gradient", INPUT_X_GRADIENT)):
             yield compare(
@@ -62,11 +64,13 @@ def rows(device: str) -> Iterator[Row]:
                     gradient(asked, instances.take([i]), **options) for i in range(len(instances))
                 ],
                 lambda asked=asked, options=options: gradient(asked, instances, **options),
-                rows=len(instances),
+                sizes.turns,
+                len(instances),
             )
         yield compare(
             f"four gradient measures, one by one and from shared passes, {where}",
             lambda asked=asked: [gradient(asked, instances, **options) for options in FAMILY],
             lambda asked=asked: gradients(asked, instances, FAMILY),
-            rows=4 * len(instances),
+            sizes.turns,
+            4 * len(instances),
         )

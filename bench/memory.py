@@ -8,21 +8,22 @@ from collections.abc import Iterator
 import psutil
 import torch
 from data import evaluator, texts
+from sizes import Sizes
 
 from plumbline.attribution.leave_one_out import leave_one_out
 
-BUDGETS = {"cpu": (4096, 16384), "cuda": (16384, 262144)}
 
-
-def lines(device: str) -> Iterator[str]:
+def lines(device: str, sizes: Sizes) -> Iterator[str]:
     """One sentence per budget."""
-    for budget in BUDGETS[device]:
-        command = [sys.executable, __file__, device, str(budget)]
+    count, words = sizes.memory
+    for budget in sizes.budgets:
+        command = [sys.executable, __file__, device, *map(str, (budget, count, words))]
         told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-        yield f"leave-one-out, bilstm-tanh, 8 texts of 400 words, {device}, budget {budget:,} tokens: {told}"
+        what = f"leave-one-out, bilstm-tanh, {count} texts of {words} words, {device}, budget {budget:,} tokens"
+        yield f"{what}: {told}"
 
 
-def main(device: str, budget: int) -> None:
+def main(device: str, budget: int, count: int, words: int) -> None:
     """The memory that the work adds to what the process and the model hold."""
     torch.set_num_threads(1)
     asked = evaluator("bilstm-tanh", budget, device)
@@ -40,7 +41,7 @@ def main(device: str, budget: int) -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    leave_one_out(asked, texts(8, 400, exactly=True))
+    leave_one_out(asked, texts(count, words, exactly=True))
     done.set()
     watcher.join()
     peak = torch.cuda.max_memory_allocated() / 2**20 if device == "cuda" else max(seen)
@@ -48,4 +49,4 @@ def main(device: str, budget: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], *map(int, sys.argv[2:]))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from data import Task
-from training import SEEDS
+from sizes import Sizes
 
 from plumbline.attribution.attention import attention
 from plumbline.attribution.gradient import gradient
@@ -15,15 +15,15 @@ from plumbline.models.trainer import split_rows, train_seeds
 from plumbline.protocols.rank_statistics import kendall_tau
 
 
-def lines(task: Task, device: str) -> Iterator[str]:
-    """One sentence per precision, over five seeds."""
-    test = task.splits["test"]
+def lines(task: Task, device: str, sizes: Sizes) -> Iterator[str]:
+    """One sentence per precision, over several seeds."""
+    test, seeds = task.splits["test"], list(range(sizes.training.seeds))
     for precision in ("float32", "tf32", "bfloat16"):
         changed = task.changed(precision=precision)
         rows = split_rows(task.splits, task.classes, changed.training, device)
         f1, tau = [], []
         for seed, one in zip(
-            SEEDS, train_seeds(task.build, rows, changed.training, SEEDS, Budget(), device == "cuda"), strict=True
+            seeds, train_seeds(task.build, rows, changed.training, seeds, Budget(), device == "cuda"), strict=True
         ):
             model = task.build()
             model.load_state_dict(one.state)

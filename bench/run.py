@@ -1,15 +1,15 @@
 """Print one table of ratios of the plain way against ours, measured in this run on this machine.
 
-    python bench/run.py [--only NAME ...] [--devices NAME ...] [--data FOLDER ...] [--epochs N]
+    python bench/run.py [--only NAME ...] [--devices NAME ...] [--data FOLDER ...] [--epochs N] [--tiny]
 
 `--data` names prepared datasets, such as results/data/sst, for attribution, counterfactual and the training on a GPU;
-without it random texts of SST's sizes are used.
+without it random texts of SST's sizes are used. `--tiny` runs everything once on a few texts, to see that it works.
 """
 
 import argparse
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import adversary
@@ -24,6 +24,7 @@ import precision
 import torch
 import training
 from data import Task
+from sizes import TINY, USUAL, Sizes
 from timing import Row
 
 GROUPS = {
@@ -49,37 +50,43 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def rows(
-    groups: list[str], devices: list[str], prepared: list[Path], epochs: int, left_out: list[str]
-) -> Iterator[Row]:
-    """All lines of the table; what could not be measured is named in `left_out`."""
+def measured(
+    groups: list[str], devices: list[str], sizes: Mapping[str, Sizes], prepared: list[Path], epochs: int
+) -> Iterator[Row | str]:
+    """The rows of the table, and the sentences below it."""
     if "kendall" in groups:
-        yield from kendall.rows()
+        yield from kendall.rows(sizes["cpu"])
     if "flow" in groups:
-        yield from flow.rows()
+        yield from flow.rows(sizes["cpu"])
     for device in devices:
         if "measures" in groups:
-            yield from measures.rows(device)
+            yield from measures.rows(device, sizes[device])
         if "attribution" in groups:
-            yield from attribution.rows(device, prepared)
+            yield from attribution.rows(device, sizes[device], prepared)
         if "counterfactual" in groups:
-            yield from counterfactual.rows(device, prepared)
+            yield from counterfactual.rows(device, sizes[device], prepared)
         if "every" in groups:
-            yield from every.rows(device, left_out)
+            yield from every.rows(device, sizes[device])
         if "training" in groups:
-            yield from training.rows(device, prepared, epochs)
+            yield from training.rows(device, sizes[device], prepared, epochs)
         if "adversary" in groups:
-            yield from adversary.rows(device)
+            yield from adversary.rows(device, sizes[device])
+        if "memory" in groups:
+            yield from memory.lines(device, sizes[device])
+        if "precision" in groups and device == "cuda":
+            for folder in prepared:
+                yield from precision.lines(Task.prepared(folder, epochs=epochs), device, sizes[device])
 
 
-def main() -> None:
+def main(given: list[str] | None = None) -> None:
     """All benchmarks, one thread on the CPU; on a GPU too where there is one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", type=Path, default=[], help="prepared datasets, where they are used")
     parser.add_argument("--epochs", type=int, default=8, help="epochs of the training on a GPU")
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="; ".join(GROUPS.values()))
     parser.add_argument("--devices", nargs="+", choices=["cpu", "cuda"], help="by default the CPU, and a GPU if any")
-    arguments = parser.parse_args()
+    parser.add_argument("--tiny", action="store_true", help="a few texts, once; the times mean nothing")
+    arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     gpu = torch.cuda.is_available()
     if "cuda" in (arguments.devices or []) and not gpu:
@@ -92,24 +99,14 @@ def main() -> None:
     name = torch.cuda.get_device_name() if gpu else "no GPU"
     print(f"{processor()}, {os.cpu_count()} cores, one thread; {name}; torch {torch.__version__}\n")
     print("| what | plain [s] | ours [s] | ratio | |\n|---|---|---|---|---|")
-    left_out: list[str] = []
-    for row in rows(arguments.only, devices, arguments.data, arguments.epochs, left_out):
-        ratio = row.plain / row.ours
-        print(f"| {row.what} | {row.plain:.3f} | {row.ours:.4f} | {ratio:.1f} | {row.note} |", flush=True)
-    if left_out:
-        print()
-        for name in left_out:
-            print(f"- left out: {name}", flush=True)
-    if "memory" in arguments.only:
-        print()
-        for device in devices:
-            for line in memory.lines(device):
-                print(f"- {line}", flush=True)
-    if "precision" in arguments.only and gpu:
-        print()
-        for folder in arguments.data:
-            for line in precision.lines(Task.prepared(folder, epochs=arguments.epochs), "cuda"):
-                print(f"- {line}", flush=True)
+    sizes, below = TINY if arguments.tiny else USUAL, []
+    for found in measured(arguments.only, devices, sizes, arguments.data, arguments.epochs):
+        if isinstance(found, str):
+            below.append(found)
+            continue
+        what, plain, ours, note = found
+        print(f"| {what} | {plain:.3f} | {ours:.4f} | {plain / ours:.1f} | {note} |", flush=True)
+    print("", *(f"- {line}" for line in below), sep="\n")
 
 
 if __name__ == "__main__":

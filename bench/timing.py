@@ -1,7 +1,10 @@
 """Two ways to do the same work, timed in turn in one run."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -27,15 +30,26 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def compare(what: str, plain: Callable[[], object], ours: Callable[[], object], repeats: int = 3, rows: int = 0) -> Row:
+def compare(what: str, plain: Callable[[], object], ours: Callable[[], object], turns: int, rows: int = 0) -> Row:
     """Alternate the two and keep each one's fastest time, so that other work on the machine hits neither alone.
 
     With `rows` the note says how many of them each way does per second.
     """
     ours()
     taken: tuple[list[float], list[float]] = ([], [])
-    for _ in range(repeats):
+    for _ in range(turns):
         for way, kept in zip((plain, ours), taken, strict=True):
             kept.append(seconds(way))
     slow, fast = map(min, taken)
     return Row(what, slow, fast, f"{rows / slow:,.0f} → {rows / fast:,.0f} rows/s" if rows else "")
+
+
+def jobs(script: str, seeds: list[int], *arguments: object) -> tuple[float, float]:
+    """Seconds of a job for each seed, one of which is timed, and of one job for all; the start of a process counts."""
+
+    def job(seeds: list[int]) -> None:
+        command = [sys.executable, script, *map(str, (*arguments, *seeds))]
+        subprocess.run(command, check=True, capture_output=True)
+
+    taken = {count: seconds(partial(job, seeds[:count])) for count in {1, len(seeds)}}
+    return len(seeds) * taken[1], taken[len(seeds)]

@@ -1,6 +1,5 @@
 """A block of seeds in the engine against an ordinary loop, seed by seed."""
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from data import Task
-from timing import Row, seconds
+from sizes import Sizes
+from timing import Row, jobs, seconds
 from torch.nn.functional import cross_entropy
 
 from plumbline.models.batch import collate
@@ -18,8 +18,6 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.models.learner import Learner, batch_order, class_weights, parameter_groups
 from plumbline.models.performance import PERFORMANCE
 from plumbline.models.trainer import split_rows, train_seeds
-
-SEEDS = [0, 1, 2, 3, 4]
 
 
 def plain(task: Task, seeds: list[int], device: str) -> tuple[list[float], list[list[float]]]:
@@ -83,11 +81,11 @@ def first_epoch(task: Task, seed: int, device: str) -> list[float]:
     return (np.diff(totals) / counts).tolist()
 
 
-def replayed(task: Task) -> float:
-    """Seconds of a step per model when five seeds replay an epoch that is already recorded."""
+def replayed(task: Task, seeds: list[int]) -> float:
+    """Seconds of a step per model when several seeds replay an epoch that is already recorded."""
     rows = split_rows(task.splits, task.classes, task.training, "cuda")
     learners = []
-    for seed in SEEDS:
+    for seed in seeds:
         torch.manual_seed(seed)
         learners.append(Learner(task.build(), seed, rows, task.training, Budget(), record=True))
 
@@ -102,65 +100,66 @@ def replayed(task: Task) -> float:
         taken = seconds(epoch)
     for learner in learners:
         learner.finish()
-    return taken / task.steps / len(SEEDS)
+    return taken / task.steps / len(seeds)
 
 
-def on_the_gpu(task: Task) -> Iterator[Row]:
-    """Five seeds, whole training, the plain loop at PyTorch's own settings, the engine in each precision."""
+def on_the_gpu(task: Task, seeds: list[int]) -> Iterator[Row]:
+    """Several seeds, whole training, the plain loop at PyTorch's own settings, the engine in each precision."""
     with arithmetic():
-        _, curves = plain(task.changed(epochs=1, first_eligible_epoch=1), SEEDS[:2], "cuda")
+        _, curves = plain(task.changed(epochs=1, first_eligible_epoch=1), seeds[:2], "cuda")
     exact = task.changed(precision="float32")
-    gaps = [np.abs(np.subtract(curves[i], first_epoch(exact, SEEDS[i], "cuda"))).max() for i in range(len(curves))]
-    engine(task.changed(epochs=2), SEEDS[:1], "cuda")
+    gaps = [np.abs(np.subtract(curves[i], first_epoch(exact, seeds[i], "cuda"))).max() for i in range(len(curves))]
+    engine(task.changed(epochs=2), seeds[:1], "cuda")
     found: dict[str, list[float]] = {}
-    slow = seconds(lambda: found.update(plain=plain(task, SEEDS, "cuda")[0]))
-    steps = len(SEEDS) * task.training.epochs * task.steps
+    slow = seconds(lambda: found.update(plain=plain(task, seeds, "cuda")[0]))
+    steps = len(seeds) * task.training.epochs * task.steps
     for precision in ("float32", "tf32", "bfloat16"):
         changed = task.changed(precision=precision)
-        fast = min(seconds(lambda: found.update(ours=engine(changed, SEEDS, "cuda"))) for _ in range(2))  # noqa: B023
+        fast = min(seconds(lambda: found.update(ours=engine(changed, seeds, "cuda"))) for _ in range(2))  # noqa: B023
         scores = [f"{np.mean(found[way]):.3f} ± {np.std(found[way], ddof=1):.3f}" for way in ("plain", "ours")]
-        alone = replayed(changed) * 1e3
+        alone = replayed(changed, seeds) * 1e3
         note = (
             f"{slow / steps * 1e3:.2f} → {fast / steps * 1e3:.3f} ms per model step, replayed steps alone {alone:.3f}"
         )
         note += f"; test F1 {' → '.join(scores)}"
         if precision == "float32":
             note += f"; losses of the first epoch differ by at most {max(gaps):.1e}"
-        yield Row(f"training, {task.name}, 5 seeds, {task.training.epochs} epochs, {precision}, cuda", slow, fast, note)
+        what = f"training, {task.name}, {len(seeds)} seeds, {task.training.epochs} epochs, {precision}, cuda"
+        yield Row(what, slow, fast, note)
 
 
-def on_the_cpu(task: Task, arguments: list[str]) -> Iterator[Row]:
-    """Five seeds in one job against five jobs, each with the start of its process."""
-
-    def job(seeds: list[int]) -> None:
-        command = [sys.executable, __file__, *arguments, *map(str, seeds)]
-        subprocess.run(command, check=True, capture_output=True)
-
-    slow = seconds(lambda: [job([seed]) for seed in SEEDS])
-    fast = seconds(lambda: job(SEEDS))
-    epochs = f"{task.training.epochs} epoch{'s'[: task.training.epochs > 1]}"
-    yield Row(f"training, {task.name}, {epochs}, five jobs of one seed and one of five, cpu", slow, fast)
-    slow = seconds(lambda: plain(task, SEEDS[:2], "cpu"))
-    fast = seconds(lambda: engine(task, SEEDS[:2], "cpu"))
-    steps = 2 * task.training.epochs * task.steps
+def on_the_cpu(task: Task, seeds: list[int]) -> Iterator[Row]:
+    """A job for each seed against one for all, then the plain loop against the engine in one process."""
+    what, count = f"training, {task.name}, 1 epoch", len(seeds)
+    slow, fast = jobs(__file__, seeds, len(task.splits["train"]))
+    yield Row(f"{what}, {count} jobs of one seed (one of them timed) and one of {count}, cpu", slow, fast)
+    few = seeds[:2]
+    slow = seconds(lambda: plain(task, few, "cpu"))
+    fast = seconds(lambda: engine(task, few, "cpu"))
+    steps = len(few) * task.steps
     note = f"{slow / steps * 1e3:.0f} → {fast / steps * 1e3:.0f} ms per model step"
-    yield Row(f"training, {task.name}, 2 seeds, {epochs}, in one process, cpu", slow, fast, note)
+    yield Row(f"{what}, seeds: {len(few)}, in one process, cpu", slow, fast, note)
 
 
-def rows(device: str, prepared: list[Path], epochs: int) -> Iterator[Row]:
+def one_epoch(texts: int) -> Task:
+    """What a job on the CPU trains on."""
+    return Task.random(texts, epochs=1, first_eligible_epoch=1)
+
+
+def rows(device: str, sizes: Sizes, prepared: list[Path], epochs: int) -> Iterator[Row]:
     """Prepared datasets on a GPU; random texts of SST's sizes on the CPU."""
+    seeds = list(range(sizes.training.seeds))
     if device == "cuda":
         for folder in prepared:
-            yield from on_the_gpu(Task.prepared(folder, epochs=epochs))
+            yield from on_the_gpu(Task.prepared(folder, epochs=epochs), seeds)
         if not prepared:
-            yield from on_the_gpu(Task.random(6400, epochs=epochs))
+            yield from on_the_gpu(Task.random(sizes.training.texts, epochs=epochs), seeds)
     else:
-        changes = {"epochs": 1, "first_eligible_epoch": 1}
-        yield from on_the_cpu(Task.random(1600, **changes), ["1600"])
+        yield from on_the_cpu(one_epoch(sizes.training.texts), seeds)
 
 
 if __name__ == "__main__":
     # A job of its own, for `on_the_cpu`.
     torch.set_num_threads(1)
-    train, *seeds = map(int, sys.argv[1:])
-    engine(Task.random(train, epochs=1, first_eligible_epoch=1), seeds, "cpu")
+    texts, *seeds = map(int, sys.argv[1:])
+    engine(one_epoch(texts), seeds, "cpu")
