@@ -79,6 +79,8 @@ def _rows(where: str, instances: Instances, device: str, sizes: Sizes) -> Iterat
     plain = min(seconds(lambda: one_permutation_at_a_time(asked, few, permutations)) for _ in turns) / timed
     ours = min(seconds(lambda: permuted(asked, instances, permutations)) for _ in turns) / len(instances)
     yield Row(f"{permutations} permutations, {where}", plain, ours, f"{1 / plain:,.1f} → {1 / ours:,.0f} texts/s")
+    # The first optimiser of PyTorch's own imports its compiler, which takes seconds.
+    one_text_at_a_time(asked, few.take([0]), AdversarialAttention(steps=1))
     protocol = AdversarialAttention(steps=min(500, sizes.samples))
     plain = seconds(lambda: one_text_at_a_time(asked, few, protocol)) / timed
     ours = seconds(lambda: protocol._seed(asked, instances)) / len(instances)
