@@ -1,0 +1,125 @@
+"""Every group of the benchmarks runs at tiny sizes: on the CPU, and on a GPU by `make gpu`."""
+
+import re
+
+import every
+import numpy as np
+import precision
+import pytest
+import run
+import torch
+import training
+from data import Task
+from sizes import TINY
+from timing import Row
+
+from plumbline.config.recipes import Preparation
+from plumbline.data.corpus import Corpus, Example
+from plumbline.data.prepare import prepare
+from plumbline.registry import Registry
+from plumbline.store import write_json, write_table, write_tensors
+
+GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
+ENCODER = ["leave-one-out", "gradient", "input x gradient", "four gradient measures"]
+OBJECTS = [*Registry().all("measure"), *Registry().all("protocol")]
+# What the rows of each group begin with.
+ROWS = {
+    "kendall": ["Kendall's tau and p"] * 3,
+    "flow": ["attention flow"] * 2,
+    "measures": ["leave-one-out", *ENCODER, *ENCODER, *ENCODER],
+    "attribution": ["lime"] * 3 + ["integrated-gradient-pad", "grad-x-diff", "deep-lift"],
+    "counterfactual": ["4 permutations", "adversarial attention"],
+    "every": [one.name for one in OBJECTS if not one.facts.get("required")],
+    "training": ["training"] * 2,
+    "adversary": ["adversaries"] * 2,
+    "memory": [],
+}
+# One for each precision.
+ROWS_ON_GPU = {name: ROWS[name] for name in ROWS if name not in ("kendall", "flow")} | {"training": ["training"] * 3}
+SENTENCES = {
+    "every": [f"left out: {one.name}, " for one in OBJECTS if one.facts.get("required")],
+    "memory": ["leave-one-out, bilstm-tanh, 1 texts of 70 words, "],
+}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """The folder of a small dataset as the rules `prepare` and `embed` write it."""
+    folder = tmp_path_factory.mktemp("prepared")
+    examples = [
+        Example(split, place % 2, [f"w{7 * place + word}" for word in range(4 + place % 3)])
+        for split, count in {"train": 40, "dev": 8, "test": 8}.items()
+        for place in range(count)
+    ]
+    made = prepare(Corpus(examples, ["negative", "positive"]), Preparation(), "small")
+    write_table(folder / "plain" / "instances.parquet", "instances", made.instances)
+    write_tensors(folder / "embedding.safetensors", {"embedding": torch.randn(len(made.words), 8)})
+    write_json(folder / "dataset.json", {"dataset": "small", **made.summary})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("device", "group", "expected"),
+    [
+        *(("cpu", *one) for one in ROWS.items()),
+        *(pytest.param("cuda", *one, marks=GPU) for one in ROWS_ON_GPU.items()),
+    ],
+)
+def test_group(device, group, expected):
+    found = list(run.measured([group], [device], TINY, [], epochs=2))
+    rows, sentences = ([one for one in found if isinstance(one, kind)] for kind in (Row, str))
+    assert sorted(row.what.split(",")[0] for row in rows) == sorted(expected)
+    for row in rows:
+        assert np.isfinite([row.plain, row.ours]).all() and min(row.plain, row.ours) > 0
+        assert row.what.endswith(device) or group in ("kendall", "flow", "attribution", "every")
+        if group in ("attribution", "every"):
+            assert re.search(r"scores (differ|correlate) by", row.note), "both ways are compared"
+    assert len(sentences) == len(SENTENCES.get(group, []))
+    for sentence, start in zip(sentences, SENTENCES.get(group, []), strict=True):
+        assert sentence.startswith(start + device)
+
+
+def test_every_group_has_a_test():
+    assert {*ROWS, "precision"} == {*run.GROUPS}
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
+def test_plain_training_has_the_losses_of_the_engine(device):
+    task = training.one_epoch(64).changed(precision="float32")
+    with training.arithmetic():
+        scores, losses = training.plain(task, [0, 1], device)
+    for seed in (0, 1):
+        assert losses[seed] == pytest.approx(training.first_epoch(task, seed, device), abs=1e-4)
+    assert losses[0] != pytest.approx(losses[1], abs=1e-4)
+    assert scores == pytest.approx(training.engine(task, [0, 1], device), abs=0.1)
+
+
+def test_prepared_dataset(prepared):
+    rows = list(run.measured(["counterfactual"], ["cpu"], TINY, [prepared], epochs=2))
+    assert ["small (8 test texts)" in row.what for row in rows] == [True, True]
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
+def test_precision(device, prepared):
+    lines = list(precision.lines(Task.prepared(prepared, epochs=2), device, TINY["cuda"]))
+    assert [line.split(",")[0] for line in lines] == ["float32", "tf32", "bfloat16"]
+    for line in lines:
+        scores = [float(number) for number in re.findall(r"(-?[\d.]+) ±", line)]
+        assert len(scores) == 2 and 0 <= scores[0] <= 1 and -1 <= scores[1] <= 1
+
+
+@pytest.mark.parametrize("other", [[1.0, 2.1], [1.0, np.nan]])
+def test_ways_that_differ_are_refused(other):
+    scores = [np.array([1.0, 2.0])]
+    assert "0e+00" in every.same(scores, scores)
+    with pytest.raises(every.Refused, match="differ"):
+        every.same(scores, [np.array(other)])
+
+
+def test_command_prints_a_table(capsys):
+    run.main(["--tiny", "--devices", "cpu", "--only", "kendall", "flow"])
+    head, names, rule, *rows = [line for line in capsys.readouterr().out.splitlines() if line]
+    assert "one thread" in head and names.count("|") == rule.count("|") == 6 and len(rows) == 5
+    for row in rows:
+        what, plain, ours, ratio = row.split(" | ")[:4]
+        assert what[2:] and float(plain) >= 0 and float(ours) > 0 and float(ratio) > 0
