@@ -3,7 +3,7 @@
 import pytest
 
 from ..pipeline.conftest import copy_project
-from ..pipeline.test_scheduling import idle_main_process
+from ..pipeline.test_scheduling import IDLE, idle_main_process
 
 pytestmark = pytest.mark.slurm
 
@@ -12,4 +12,4 @@ def test_the_main_process_is_idle_after_hundreds_of_jobs(cluster, tmp_path):
     profile = ["--workflow-profile", "profiles/slurm"]
     threads, share = idle_main_process(copy_project(tmp_path / "study"), *profile)
     assert threads < 10
-    assert share < 0.1
+    assert share < IDLE

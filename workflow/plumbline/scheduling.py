@@ -10,9 +10,9 @@ def remove_default_rate_limit(scheduler: Any) -> None:
     """Keep the main process of a long run idle while jobs run.
 
     With a rate limit, each turn of the scheduler's loop starts a one-second timer that causes another turn, and each
-    finished job starts one more such chain, which never ends. In Snakemake 9.27 the idle main process used half a core
-    after 400 finished jobs. The default limit protects nothing here, so it is removed; a limit that the user has set
-    stays.
+    finished job starts one more such chain, which lasts as long as some job waits for its turn. In Snakemake 9.27 the
+    idle main process used a whole core after 300 finished jobs. The default limit protects nothing here, so it is
+    removed; a limit that the user has set stays.
     """
     limiter = scheduler.job_rate_limiter
     if limiter is not None and (limiter.max_jobs, limiter.timespan) == DEFAULT_LIMIT:
