@@ -27,16 +27,17 @@ from data import Task
 from sizes import TINY, USUAL, Sizes
 from timing import Row
 
+# The times are those of a CPU.
 GROUPS = {
-    "kendall": "kendall: rank correlations, half a minute",
-    "flow": "flow: maximum flows, a minute",
-    "measures": "measures: leave-one-out and gradients, a minute or two",
-    "attribution": "attribution: LIME, integrated gradients and DeepLIFT against Captum, five minutes on a CPU",
-    "counterfactual": "counterfactual: permuted and adversarial attention, two minutes",
-    "every": "every: each registered measure and protocol, five minutes on a CPU",
-    "training": "training: a block of five seeds, a minute or two",
-    "adversary": "adversary: nine seeds of adversaries, two minutes",
-    "memory": "memory: peaks at two token budgets, a minute",
+    "kendall": "kendall: rank correlations, 20 seconds",
+    "flow": "flow: maximum flows, 40 seconds",
+    "measures": "measures: leave-one-out and gradients, 45 seconds",
+    "attribution": "attribution: LIME, integrated gradients and DeepLIFT against Captum, a minute",
+    "counterfactual": "counterfactual: permuted and adversarial attention, 20 seconds",
+    "every": "every: each registered measure and protocol, two minutes",
+    "training": "training: a block of five seeds, half a minute",
+    "adversary": "adversary: nine seeds of adversaries, 35 seconds",
+    "memory": "memory: peaks at two token budgets, 45 seconds",
     "precision": "precision: F1 and tau by arithmetic of training, on a GPU and with --data only",
 }
 

@@ -81,12 +81,20 @@ GPU = Sizes(
     memory=Long(texts=8, words=400),
     budgets=(16_384, 262_144),
 )
+# All groups together take less than ten minutes.
 CPU = replace(
     GPU,
-    every_texts=Limit(instances=100, rows=1000),
-    every_pictures=Limit(instances=16, rows=800),
-    training=Block(seeds=5, texts=1600),
-    adversary=Block(seeds=9, texts=800),
+    patience=3.0,
+    pairs={20: 2000, 100: 1000, 400: 500},
+    flows={20: 3, 30: 1, 40: 1, 60: 1},
+    measures=40,
+    reviews=Long(texts=2, words=180),
+    attribution=Subset(texts=30, timed=3),
+    counterfactual=Subset(texts=200, timed=4),
+    every_texts=Limit(instances=50, rows=500),
+    every_pictures=Limit(instances=8, rows=400),
+    training=Block(seeds=5, texts=800),
+    adversary=Block(seeds=9, texts=256),
     budgets=(4096, 16_384),
 )
 SMALLEST = Sizes(
