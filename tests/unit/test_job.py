@@ -1,11 +1,16 @@
 """What a job says when it ends badly, and which files it sets aside; which files of a study are whole."""
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+import plumbline
 from plumbline.cli import main
 from plumbline.damage import note, set_aside_noted
 from plumbline.job import job
@@ -127,3 +132,14 @@ def test_tensors_that_lack_a_byte_are_damaged(files, tmp_path):
     assert list(damaged(tmp_path)) == [path]
     path.write_bytes(b"\x00\x01")
     assert list(damaged(tmp_path)) == [path]
+
+
+def test_the_start_up_is_exact_to_a_tenth_of_a_second():
+    before = time.time()
+    text = "import time; from plumbline.job import _age; print(_age(), time.time())"
+    environment = os.environ | {"PYTHONPATH": str(Path(plumbline.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=True)
+    age, then = map(float, done.stdout.split())
+    assert 0 < age < then - before + 0.1
+    # The process starts right after the clock is read.
+    assert age > then - before - 0.4
