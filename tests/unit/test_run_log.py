@@ -62,6 +62,18 @@ def test_a_job_is_a_line_at_its_start_and_one_at_its_end_with_the_time_left(run)
     ]
 
 
+def test_the_time_left_is_told_once_a_tenth_of_the_jobs_is_done():
+    run = Run(jobs=20)
+    for job in range(2):
+        run.start(job, "prepare")
+        run.clock += 5
+        run.finish(job)
+    assert run.lines()[1::2] == [
+        "[09:00:05] finished prepare in 0:05; 1 of 20 done",
+        "[09:00:10] finished prepare in 0:05; 2 of 20 done, about 1:30 left",
+    ]
+
+
 def test_a_failure_has_its_sentence(run, tmp_path: Path):
     log = tmp_path / "train.log"
     log.write_text("plumbline: The disk is full.\n")

@@ -60,8 +60,11 @@ class BriefFormatter(logging.Formatter):
         if job not in self._running:
             return ""
         name, started = self._running[job]
-        seconds_left = (self._now() - self._began) / self._finished * max(0, self._jobs - self._finished)
-        progress = f"{self._finished} of {self._jobs} done, about {clock(seconds_left)} left"
+        progress = f"{self._finished} of {self._jobs} done"
+        # The first jobs say little about the others.
+        if self._finished * 10 >= self._jobs:
+            seconds_left = (self._now() - self._began) / self._finished * max(0, self._jobs - self._finished)
+            progress += f", about {clock(seconds_left)} left"
         return self._line("finished", f"{name} in {clock(self._now() - started)}; {progress}")
 
     def _job_failed(self, fields: dict[str, Any]) -> str:
