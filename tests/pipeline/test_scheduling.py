@@ -12,8 +12,9 @@ from .conftest import copy_project
 pytestmark = pytest.mark.pipeline
 
 JOBS = 300
-# A share of a core that is next to nothing, and how often it is measured until it is reached.
-IDLE, PATIENCE = 0.1, 15
+# A share of a core that is next to nothing, and how often it is measured until it is reached. Snakemake itself has 5
+# threads, 12 with the executor of SLURM.
+IDLE, PATIENCE, FEW_THREADS = 0.1, 15, 20
 # The project's own Snakefile with trivial jobs, then one that waits while another is ready to run after it.
 TRIVIAL = """
 include: "Snakefile"
@@ -62,5 +63,5 @@ def idle_main_process(folder: Path, *arguments: str) -> tuple[int, float]:
 def test_the_main_process_is_idle_after_hundreds_of_jobs(tmp_path):
     threads, share = idle_main_process(copy_project(tmp_path / "study"))
     # With Snakemake's own limit of jobs per second there is a timer's thread for each finished job (80, and a core).
-    assert threads < 10
+    assert threads < FEW_THREADS
     assert share < IDLE
