@@ -150,7 +150,7 @@ class Run:
         """What SLURM kept of a job that failed."""
         return next((self.folder / ".snakemake/slurm_logs").rglob(f"{job}.log")).read_text()
 
-    def end(self, seconds: float = 400) -> str:
+    def end(self, seconds: float = 900) -> str:
         """Wait until it has done all that was asked, and return what it said."""
         assert self.process.wait(seconds) == 0, self.said()
         return self.said()
