@@ -1,6 +1,7 @@
 rule adversary:
     input:
         histories=cells("results/models/{cell}/history.parquet", RUNS.adversaries),
+        performance="results/tables/performance.parquet",
     output:
         parquet="results/tables/adversary.parquet",
         csv="results/tables/adversary.csv",

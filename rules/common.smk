@@ -21,8 +21,8 @@ from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vectors
 from plumbline.damage import ASIDE, set_aside_noted
 from plumbline.errors import PlumblineError
 from plumbline.failures import failures, tell
-from plumbline.fork_server import ForkServer
-from plumbline.leftovers import comment, stop_leftovers
+from plumbline.fork_server import FEWEST_JOBS, ForkServer
+from plumbline.leftovers import comment, mark_processes, stop_leftovers
 from plumbline.live import Live
 from plumbline.planning.absent import absent_files
 from plumbline.progress import forget, job_key, job_name
@@ -31,7 +31,7 @@ from plumbline.registry import PAIRED, PICTURES
 from plumbline.report.pictures import CAPTIONS, KINDS as KINDS_OF_FIGURES
 from plumbline.report.pages import pages_of
 from plumbline.run_log import make_brief
-from plumbline.scheduling import remove_default_rate_limit
+from plumbline.scheduling import remove_default_rate_limit, retry_only_what_may_be_cured
 
 # Where a study's own files may lie: as they are named, beside its config file, or in the project.
 PLACES = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
@@ -51,11 +51,6 @@ try:
     DOWNLOADS = downloads(RESOLVED, RAW)
 except PlumblineError as error:
     raise WorkflowError(str(error)) from None
-
-# A job found these to be damaged; they are missing from now on, and so are made anew.
-if workflow.is_main_process and not PLANNING:
-    for damaged in set_aside_noted():
-        print(f"plumbline: '{damaged}' is damaged: set aside as '{damaged}{ASIDE}' and made anew.", file=sys.stderr)
 
 ENVIRONMENT = "../envs/plumbline.yaml"
 CELL = "{dataset}/{variant}/{model}/{seeds}"
@@ -87,12 +82,15 @@ def named_job(job):
 def begin():
     """Before the first job: nothing of an earlier run is left, and from now on running jobs are shown."""
     stop_what_was_left()
+    mark_processes()
     forget(RESULTS)
     remove_default_rate_limit(workflow.scheduler)
-    if workflow.local_exec:
+    retry_only_what_may_be_cured(workflow.scheduler)
+    jobs = len(list(workflow.dag.needrun_jobs()))
+    if workflow.local_exec and jobs >= FEWEST_JOBS:
         FORKS.start()
     if not LIVE.start() and not workflow.output_settings.verbose:
-        make_brief(logger, len(list(workflow.dag.needrun_jobs())))
+        make_brief(logger, jobs)
 
 
 def end(logs, failed):
@@ -108,9 +106,11 @@ def end(logs, failed):
     dag = workflow.dag
     done = sum(not dag.needrun(job) for job in dag.jobs)
     lines = [summary(told, done, [one.reason for one in RUNS.excluded], RESULTS)]
+    # Jobs found these to be damaged; they are missing from now on, and so the next run makes them anew.
+    aside = [f"plumbline: '{path}' is damaged and set aside as '{path}{ASIDE}'." for path in set_aside_noted()]
     if failed:
         lines = [*ran(told, done), *([tell(found)] if (found := failures(told, Path.cwd())) else [])]
-    print("", *lines, "", sep="\n", file=sys.stderr)
+    print("", *lines, *aside, "", sep="\n", file=sys.stderr)
 
 
 def one_of(names):
@@ -654,15 +654,9 @@ def judged_by():
     return {kind: f"results/tables/{name}.parquet" for kind, name in sorted(found.items())}
 
 
-def explained_measures():
-    """The dataset, variant, model and measure of all importances of the study."""
-    cells = [(cell.dataset, cell.variant, cell.model) for cell in RUNS.cells]
-    return sorted({(*cell, measure) for cell in cells for measure in RUNS.measures[cell[-1]]})
-
-
 def scorecard_plots():
     """The scorecard of the whole study and of each dataset and model, and whether protocols agree."""
-    pairs = sorted({(dataset, model) for dataset, _, model, _ in explained_measures()})
+    pairs = sorted({(cell.dataset, cell.model) for cell in RUNS.cells if RUNS.measures[cell.model]})
     whole = [dict(kind=kind, stem=kind) for kind in ("scorecard", "meta-evaluation")]
     return whole + [
         dict(kind="scorecard", dataset=dataset, model=model, stem=f"scorecard/{dataset}/{model}")

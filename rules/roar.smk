@@ -45,6 +45,7 @@ rule roar:
 rule faithfulness:
     input:
         table="results/tables/roar.parquet",
+        performance="results/tables/performance.parquet",
     output:
         parquet="results/tables/faithfulness.parquet",
         csv="results/tables/faithfulness.csv",
@@ -128,6 +129,7 @@ rule roar_figures:
     params:
         plots=roar_plots(),
         headline=HEADLINES,
+        random=baseline(RESOLVED),
         code=code("roar_figures"),
     script:
         "../workflow/scripts/roar_figures.py"

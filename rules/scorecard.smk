@@ -2,6 +2,8 @@
 rule scorecard:
     input:
         **judged_by(),
+        performance="results/tables/performance.parquet",
+        importances=[path for cell in RUNS.cells for path in importances(cell)],
     output:
         parquet="results/tables/scorecard.parquet",
         csv="results/tables/scorecard.csv",
@@ -14,7 +16,7 @@ rule scorecard:
         tables=list(judged_by()),
         random=baseline(RESOLVED),
         kinds=kinds("measure"),
-        explained=explained_measures(),
+        cells=[vars(cell) | {"measures": RUNS.measures[cell.model]} for cell in RUNS.cells],
         code=code("scorecard"),
     script:
         "../workflow/scripts/scorecard.py"

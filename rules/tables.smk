@@ -11,6 +11,7 @@ rule performance:
         ENVIRONMENT
     params:
         cells=[vars(cell) for cell in RUNS.cells],
+        least_above_chance=STUDY.least_above_chance,
         code=code("performance"),
     script:
         "../workflow/scripts/performance.py"
@@ -19,6 +20,7 @@ rule performance:
 rule summarise:
     input:
         scores=scores,
+        performance="results/tables/performance.parquet",
     output:
         parquet="results/tables/{protocol}.parquet",
         csv="results/tables/{protocol}.csv",

@@ -16,7 +16,7 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.erasure import (
     NO_FALL,
     ONE_WORD,
-    SMALLEST_FALL,
+    SOFT,
     Erasure,
     aopc,
     erased,
@@ -99,9 +99,18 @@ def test_shares_by_hand():
 def test_metrics_by_hand():
     # DeYoung et al. count the text as it is, where nothing falls, among the steps.
     np.testing.assert_allclose(aopc(np.array([[0.2, 0.4], [0.0, 0.3]])), [0.2, 0.1])
-    fall, whole = np.array([0.3, -0.1, 0.6, 0.2, 0.2]), np.array([0.6, 0.6, 0.5, 0.0, 1e-6])
-    np.testing.assert_allclose(soft_comprehensiveness(fall, whole), [0.5, 0.0, 1.2, np.nan, np.nan])
-    np.testing.assert_allclose(soft_sufficiency(fall, whole), [0.5, 1.0, -0.2, np.nan, np.nan])
+    # Of all texts together: (0.3 + 0 + 0.6) / (0.6 + 0.6 + 0.5); the last does not fall.
+    fall, whole = np.array([0.3, -0.1, 0.6, 0.2]), np.array([0.6, 0.6, 0.5, -0.1])
+    assert soft_comprehensiveness(fall, whole) == pytest.approx(0.9 / 1.7)
+    assert soft_sufficiency(fall, whole) == pytest.approx(1 - 0.9 / 1.7)
+    assert np.isnan(soft_comprehensiveness(fall[-1:], whole[-1:]))
+
+
+def test_a_text_whose_output_hardly_falls_does_not_swamp_the_others():
+    fall, whole = np.array([0.02, 0.4, 0.4]), np.array([0.0001, 0.5, 0.5])
+    assert np.mean(fall / whole) > 60
+    assert soft_comprehensiveness(fall, whole) == pytest.approx(0.82, abs=1e-3)
+    assert soft_sufficiency(fall, whole) == pytest.approx(0.18, abs=1e-3)
 
 
 @pytest.mark.parametrize(("name", "paired"), CASES)
@@ -147,7 +156,7 @@ def test_soft_erasure_equals_one_text_at_a_time():
     asked, instances = evaluator(), example_instances()
     scores = drawn(instances)
     found = Erasure(draws=3).score(Cell(instances, [asked], {"drawn": scores}))
-    defined = 0
+    assert np.abs(found["soft_fall_without"]).max() > 0.01
     for i in range(len(instances)):
         text = instances.take([i])
         words = np.flatnonzero(text.maskable[0])
@@ -161,19 +170,14 @@ def test_soft_erasure_equals_one_text_at_a_time():
             return before[before.argmax()] - probabilities(asked, text, thinned)[before.argmax()]
 
         size = len(words), vectors.shape[-1]
-        whole = max(fall(np.zeros(size)), 0)
         told = []
         for _ in range(3):
             uniform, share = stream.random(size, dtype=np.float32), shares(scores[i]).astype(np.float32)[:, None]
-            told.append([max(fall(uniform < keep), 0) for keep in (1 - share, share)])
-        if whole >= SMALLEST_FALL:
-            defined += 1
-            comprehensive, sufficient = np.mean(told, axis=0) / whole
-            assert found["soft_comprehensiveness"][i] == pytest.approx(comprehensive, rel=1e-3, abs=1e-4)
-            assert found["soft_sufficiency"][i] == pytest.approx(1 - sufficient, rel=1e-3, abs=1e-4)
-        else:
-            assert np.isnan(found["soft_comprehensiveness"][i]) and np.isnan(found["soft_sufficiency"][i])
-    assert defined > 3
+            told.append([fall(uniform < keep) for keep in (1 - share, share)])
+        without, alone = np.mean(told, axis=0)
+        assert found["fall_to_nothing"][i] == pytest.approx(fall(np.zeros(size)), abs=1e-5)
+        assert found["soft_fall_without"][i] == pytest.approx(without, abs=1e-5)
+        assert found["soft_fall_alone"][i] == pytest.approx(alone, abs=1e-5)
 
 
 @pytest.mark.parametrize("paired", [False, True])
@@ -184,8 +188,7 @@ def test_scores_depend_neither_on_batch_nor_on_order(paired):
     whole = Erasure().score(Cell(instances, [evaluator(paired=paired)], {"a": scores, "b": drawn(instances, 1)}))
     one = evaluator(paired=paired, budget=20)
     parts = Erasure().score(Cell(instances.take(order), [one], {"a": [scores[i] for i in order]}))
-    for name in ("comprehensiveness", "sufficiency", "soft_comprehensiveness", "soft_sufficiency"):
-        # Soft ones are shares of a fall that may be small, which makes more of rounding.
+    for name in ("comprehensiveness", "sufficiency", "fall_to_nothing", "soft_fall_without", "soft_fall_alone"):
         np.testing.assert_allclose(whole[name][: len(order)][order], parts[name], rtol=1e-3, atol=1e-5)
 
 
@@ -218,7 +221,8 @@ def test_a_word_that_decides_is_found_by_all_four():
     protocol = Erasure(ratios=RATIOS)
     found = protocol.score(Cell(instances, [asked], {"right": right, "wrong": [1 - row for row in right]}))
     size = len(instances)
-    means = {name: (values[:size].mean(), values[size:].mean()) for name, values in found.items() if "soft" in name}
+    rows = protocol.summarise(table(found)).set_index(["metric", "measure"])["mean"]
+    means = {name: (rows[name, "right"], rows[name, "wrong"]) for name in SOFT}
     fall = 1 / (1 + np.exp(-4)) - 1 / (1 + np.exp(4))
     np.testing.assert_allclose(found["comprehensiveness"][:size], 3 / 4 * fall, atol=1e-6)
     np.testing.assert_allclose(found["sufficiency"][:size], 0, atol=1e-6)
@@ -243,6 +247,11 @@ def test_the_table_has_means_ratios_and_reasons():
     assert set(rows["metric"]) == {
         "comprehensiveness", "sufficiency", "soft_comprehensiveness", "soft_sufficiency",
     }  # fmt: skip
+    soft = rows[rows["metric"] == "soft_comprehensiveness"].iloc[0]
+    fall, to_nothing = scores["soft_fall_without"], scores["fall_to_nothing"]
+    counted = to_nothing > 0
+    assert soft["mean"] == pytest.approx(np.maximum(fall, 0)[counted].sum() / to_nothing[counted].sum())
+    assert (soft["n"], soft["dropped"]) == (counted.sum(), 12 - counted.sum())
     whole = rows[(rows["metric"] == "comprehensiveness") & rows["ratio"].isna()].iloc[0]
     assert whole["mean"] == pytest.approx(np.mean(scores["comprehensiveness"])) and whole["n"] == 12
     at = rows[(rows["metric"] == "sufficiency") & (rows["ratio"] == 30)].iloc[0]

@@ -1,15 +1,16 @@
 """Jobs that a killed run left behind: which they are, and that they are stopped."""
 
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from plumbline import leftovers
 from plumbline.errors import PlumblineError
-from plumbline.leftovers import comment, queued, running, stop_leftovers
+from plumbline.leftovers import MAIN, comment, identity, mark_processes, queued, running, stop_leftovers
 
 QUEUE = """#!{python}
 import sys
@@ -73,9 +74,23 @@ def test_a_job_that_does_not_go_is_one_sentence(scheduler, tmp_path):
         stop_leftovers(tmp_path, {"rule_a"}, patience=0.2)
 
 
-def test_a_process_whose_snakemake_is_gone_is_stopped(tmp_path):
-    # As after the death of its Snakemake: nothing of that name is above it.
-    job = subprocess.Popen([sys.executable, str(script(tmp_path))])
+def started(folder: Path, main: str | None) -> subprocess.Popen[bytes]:
+    """A job that names a main process, if any."""
+    environment = {**os.environ, **({MAIN: main} if main else {})}
+    return subprocess.Popen([sys.executable, str(script(folder))], env=environment)
+
+
+def ended() -> str:
+    """The identity of a process that is gone."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    told = identity(psutil.Process(process.pid))
+    process.kill()
+    process.wait()
+    return told
+
+
+def test_a_process_whose_main_process_is_gone_is_stopped(tmp_path):
+    job = started(tmp_path, ended())
     try:
         assert [process.pid for process in running(tmp_path)] == [job.pid]
         assert running(tmp_path / "other") == []
@@ -85,17 +100,34 @@ def test_a_process_whose_snakemake_is_gone_is_stopped(tmp_path):
         job.kill()
 
 
-def test_a_process_whose_snakemake_lives_is_not_left_over(tmp_path):
-    alive = tmp_path / "snakemake"
-    alive.write_text(f"import subprocess, sys\nsubprocess.run([sys.executable, {str(script(tmp_path))!r}])\n")
-    main = subprocess.Popen([sys.executable, str(alive)])
+LIVE = {
+    "whatever the main process is called": lambda: identity(psutil.Process()),
+    "of another container": lambda: f"pid:[1] {ended().split(' ', 1)[1]}",
+    "that names none": lambda: None,
+}
+
+
+@pytest.mark.parametrize("main", LIVE)
+def test_a_job_of_a_run_that_may_live_is_not_left_over(tmp_path, main):
+    job = started(tmp_path, LIVE[main]())
     try:
-        end = time.monotonic() + 20
-        child = f"pgrep -P {main.pid}".split()
-        while subprocess.run(child, capture_output=True).returncode and time.monotonic() < end:
-            time.sleep(0.05)
-        time.sleep(0.2)
-        assert running(tmp_path) == []
+        assert running(tmp_path) == [] and stop_leftovers(tmp_path, set()) == ""
+        assert job.poll() is None
     finally:
-        subprocess.run(["pkill", "-P", str(main.pid)])
-        main.kill()
+        job.kill()
+
+
+def test_a_number_that_another_process_has_by_now_is_no_main_process(tmp_path):
+    space, number, began = identity(psutil.Process()).rsplit(" ", 2)
+    job = started(tmp_path, f"{space} {number} {float(began) - 60:.2f}")
+    try:
+        assert [process.pid for process in running(tmp_path)] == [job.pid]
+    finally:
+        job.kill()
+
+
+def test_processes_that_are_started_name_this_one(monkeypatch):
+    monkeypatch.setenv(MAIN, "none")
+    mark_processes()
+    told = subprocess.run(["printenv", MAIN], capture_output=True, text=True, check=True).stdout.strip()
+    assert told == identity(psutil.Process())

@@ -43,16 +43,17 @@ def drawn(texts, level):
     return [random.integers(0, 4, size=int(free.sum())).astype(np.float32) / 3 for free in texts.maskable]
 
 
-def slowly(tokens, maskable, scores, level, unit, before):
-    """One text, the study's way: not maskable is −∞, already masked +∞, then the m highest, one after the other."""
+def slowly(tokens, maskable, scores, ties, level, unit, before):
+    """One text, the study's way: not maskable is −∞, already masked +∞, then the m highest, one after the other; of
+    equal ones that with the lower number of its own."""
     n = sum(maskable)
     m = (level * n) // 100 if unit == "relative" else min(level, n)
     ranked, word = [], 0
     for position in range(len(tokens)):
         if not maskable[position]:
-            ranked.append(-np.inf)
+            ranked.append((-np.inf, 0))
             continue
-        ranked.append(np.inf if before[position] else scores[word])
+        ranked.append((np.inf if before[position] else scores[word], -ties[word]))
         word += 1
     masked = [False] * len(tokens)
     for _ in range(m):
@@ -70,14 +71,14 @@ def slowly(tokens, maskable, scores, level, unit, before):
 def test_every_level_is_what_the_slow_way_gives(paired, unit, recursive):
     texts = instances(paired)
     before, tokens_before = None, [np.zeros(len(ids), dtype=bool) for ids in texts.ids]
-    levels = []
+    levels, ties = [], texts.ties(7)
     for level in LEVELS[unit]:
         scores = drawn(texts, level if recursive else 0)
-        masks = masks_at(level, unit, scores, before if recursive else None)
+        masks = masks_at(level, unit, scores, ties, before if recursive else None)
         left = with_masks(texts, masks, MASK)
         for i, ids in enumerate(texts.ids):
             start = tokens_before[i] if recursive else [False] * len(ids)
-            expected = slowly(ids, texts.maskable[i], scores[i], level, unit, start)
+            expected = slowly(ids, texts.maskable[i], scores[i], ties[i], level, unit, start)
             assert left.ids[i].tolist() == [
                 MASK if hidden else word for hidden, word in zip(expected, ids, strict=True)
             ]
@@ -103,18 +104,32 @@ def test_counts_are_floors_in_whole_numbers():
     assert counts_at(np.array([1, 3, 12]), 10, "absolute").tolist() == [1, 3, 10]
 
 
-def test_ties_go_to_the_earlier_word_and_no_number_comes_last():
-    (mask,) = masks_at(2, "absolute", [np.array([1.0, np.nan, 1.0, 1.0], dtype=np.float32)])
-    assert mask.tolist() == [True, False, True, False]
-    (mask,) = masks_at(3, "absolute", [np.array([np.nan, -np.inf, 0.0], dtype=np.float32)])
+def test_ties_go_to_the_lower_number_and_no_number_comes_last():
+    ties = [np.array([0.5, 0.0, 0.9, 0.1])]
+    (mask,) = masks_at(2, "absolute", [np.array([1.0, np.nan, 1.0, 1.0], dtype=np.float32)], ties)
+    assert mask.tolist() == [True, False, False, True]
+    (mask,) = masks_at(3, "absolute", [np.array([np.nan, -np.inf, 0.0], dtype=np.float32)], [np.zeros(3)])
     assert mask.tolist() == [True, True, True]
-    (mask,) = masks_at(1, "absolute", [np.array([np.inf, 5.0], dtype=np.float32)], [np.array([False, True])])
+    scores = [np.array([np.inf, 5.0], dtype=np.float32)]
+    (mask,) = masks_at(1, "absolute", scores, [np.zeros(2)], [np.array([False, True])])
     assert mask.tolist() == [False, True], "a masked word stays masked whatever the scores"
+
+
+def test_words_that_tie_are_masked_wherever_they_stand():
+    """Of texts whose words all tie, each place is masked as often as any other."""
+    texts = instances(count=3)
+    texts = texts.take([int(np.argmax([free.sum() for free in texts.maskable]))])
+    words = int(texts.maskable[0].sum())
+    flat = [np.zeros(words)]
+    share = np.mean([masks_at(50, "relative", flat, texts.ties(seed))[0] for seed in range(2000)], axis=0)
+    assert np.abs(share - (words // 2) / words).max() < 0.06
+    again, apart = texts.ties(1), texts.generator(0, 1).random(words)
+    assert (again[0] == texts.ties(1)[0]).all() and not np.allclose(again[0], apart), "a stream of its own"
 
 
 def test_positions_alone_are_left():
     texts = instances(paired=True, count=6)
-    masks = masks_at(50, "relative", drawn(texts, 1))
+    masks = masks_at(50, "relative", drawn(texts, 1), texts.ties(0))
     left = with_masks(texts, masks, MASK, UNK)
     for i, free in enumerate(texts.maskable):
         assert left.ids[i][~free].tolist() == texts.ids[i][~free].tolist()
@@ -127,7 +142,7 @@ def test_positions_alone_are_left():
 
 def test_masks_are_found_again_by_seed_and_instance(tmp_path):
     texts = instances(count=9)
-    masks = {seed: masks_at(40, "relative", drawn(texts, seed)) for seed in (3, 5)}
+    masks = {seed: masks_at(40, "relative", drawn(texts, seed), texts.ties(seed)) for seed in (3, 5)}
     path = tmp_path / "masks.parquet"
     store.write_table(path, "masks", mask_columns(masks, texts))
     table = store.read_table(path, "masks")
@@ -151,7 +166,7 @@ def test_each_seed_learns_its_own_texts():
     texts = example_instances(count=36)
     texts = replace(texts, split=np.array(["train"] * 24 + ["dev"] * 6 + ["test"] * 6))
     splits = texts.by_split()
-    masks = masks_at(100, "relative", [np.zeros(int(free.sum())) for free in texts.maskable])
+    masks = masks_at(100, "relative", [np.zeros(int(free.sum())) for free in texts.maskable], texts.ties(0))
     variants = {0: splits, 1: with_masks(texts, masks, MASK).by_split()}
     declaration = Registry().get("model", "bag-of-words")
     model = example_model(declaration)

@@ -1,6 +1,8 @@
-"""Damaged files of a study: a job that trips over one notes it, and the next run sets it aside and makes it anew.
+"""Damaged files of a study: a job that trips over one notes it, at its end the run sets it aside, and the next makes it
+anew.
 
-Not the job itself: Snakemake would miss the file when it tries the job again, and stop all others.
+Not the job itself: Snakemake would miss the file when it tries the job again, and stop all others. Nor the next run: it
+would have to before it knows what there is to do, and a dry run must move nothing.
 """
 
 from pathlib import Path
@@ -10,7 +12,7 @@ NOTES = Path("results/.damaged")
 
 
 def note(path: Path) -> None:
-    """Note a damaged file for the next run."""
+    """Note a damaged file for the end of the run."""
     NOTES.parent.mkdir(exist_ok=True)
     with NOTES.open("a", encoding="utf-8") as file:
         file.write(f"{path}\n")

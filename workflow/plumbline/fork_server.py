@@ -35,6 +35,8 @@ from plumbline.fork_client import THREADS, receive_request
 AT_START = ("snakemake.script", "numpy", "pyarrow.parquet")
 WHEN_IDLE = ("torch", "pandas")
 AFTER_USE = ("seaborn", "scipy.stats", "transformers", "captum.attr", "sklearn", "spacy")
+# With fewer jobs, the imports of the server take longer than those of the jobs.
+FEWEST_JOBS = 5
 CLIENT = Path(__file__).with_name("fork_client.py")
 # A fork has no thread but the one that forked, and cannot use CUDA if its parent has initialised it. So packages must
 # not start threads at import, nor initialise CUDA when they ask whether there is a GPU.
@@ -88,8 +90,11 @@ class ForkServer:
         """End the server and all forks."""
         if self._process and self._process.stdin:
             self._process.stdin.close()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(10)
+            try:
+                self._process.wait(1)
+            except subprocess.TimeoutExpired:  # It is importing a package.
+                self._process.kill()
+                self._process.wait()
             self._process = None
 
 

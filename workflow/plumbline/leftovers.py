@@ -1,5 +1,6 @@
 """Jobs that a run left behind when it was killed. They would write the same files as the next run, which stops them."""
 
+import os
 import shutil
 import subprocess
 import time
@@ -11,6 +12,33 @@ import psutil
 from plumbline.errors import PlumblineError
 
 PATIENCE, POLL_SECONDS = 120, 0.5
+# The variable by which the processes of a run name the run's main process.
+MAIN = "PLUMBLINE_MAIN"
+
+
+def identity(process: psutil.Process) -> str:
+    """A process as no other one is: its number, when it began, and in which space of numbers, as of a container."""
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        space = ""
+    return f"{space} {process.pid} {process.create_time():.2f}"
+
+
+def mark_processes() -> None:
+    """Let all processes that this one starts from now on name it as the main process of their run."""
+    os.environ[MAIN] = identity(psutil.Process())
+
+
+def _is_gone(main: str) -> bool:
+    """Whether a main process is known to have ended; nothing is known of those in other spaces of numbers."""
+    space, number, _ = main.rsplit(" ", 2)
+    if space != identity(psutil.Process()).rsplit(" ", 2)[0]:
+        return False
+    try:
+        return identity(psutil.Process(int(number))) != main
+    except psutil.NoSuchProcess:
+        return True
 
 
 def comment(rule: str, wildcards: Collection[str]) -> str:
@@ -30,16 +58,20 @@ def queued(folder: Path, comments: Collection[str]) -> list[str]:
 
 
 def running(folder: Path) -> list[psutil.Process]:
-    """This machine's processes that run a script of Snakemake's in a working folder and whose Snakemake is gone."""
+    """This machine's processes that run a script of Snakemake's in a working folder and whose main process is gone.
+
+    Those that name none are no processes of ours. Whether Snakemake was started by its command, under another name or
+    from Python makes no difference.
+    """
     found = []
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
         if any(word.startswith(f"{folder}/.snakemake/scripts/") for word in words):
             try:
-                above = [word for parent in process.parents() for word in parent.cmdline()]
-            except psutil.Error:  # It ended, or its parent did, while it was looked at.
+                main = process.environ().get(MAIN, "")
+            except psutil.Error:  # It ended while it was looked at, or is another user's.
                 continue
-            if not any(Path(word).name == "snakemake" for word in above):
+            if main and _is_gone(main):
                 found.append(process)
     return found
 

@@ -16,6 +16,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -198,18 +199,42 @@ def _kind(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
+# What may stand in an expression whose value is shown as the literal to write in its place.
+SIMPLE = (
+    ast.Expression, ast.Constant, ast.Dict, ast.List, ast.Tuple, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp,
+    ast.comprehension, ast.Name, ast.Load, ast.Store, ast.JoinedStr, ast.FormattedValue, ast.BinOp, ast.Add, ast.Sub,
+    ast.Mult, ast.Mod, ast.UnaryOp, ast.USub,
+)  # fmt: skip
+
+
+def _literal(node: ast.expr, what: str, where: str) -> Any:
+    """The value of an argument of a declaration, which is read and never run; what is no literal is refused with it."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError) as error:
+        shown = ast.unparse(node)
+        told = f"{where}: {what} is `{shown if len(shown) < 80 else f'{shown[:77]}…'}`, which is no literal"
+        advice = "declarations are read without being run, so write the value itself"
+        if all(isinstance(part, SIMPLE) for part in ast.walk(node)):
+            with suppress(Exception):
+                value = eval(compile(ast.Expression(node), "declaration", "eval"), {"__builtins__": {}})
+                advice += f": {value!r}"
+        raise PlumblineError(f"{told}; {advice}.") from error
+
+
 def _declaration(call: ast.Call, lowest: ast.Call, node: ast.FunctionDef | ast.ClassDef, path: Path) -> Declaration:
     """One decorator's declaration. In a stack, the facts of the lowest one hold for all that do not state their own."""
     kind: Kind = _kind(call)  # type: ignore[assignment]
     where = f"{path.name}, line {call.lineno}: the {kind} '{node.name}'"
-    try:
-        name = ast.literal_eval(call.args[0])
-        stated, shared = (
-            {keyword.arg: ast.literal_eval(keyword.value) for keyword in c.keywords if keyword.arg}
-            for c in (call, lowest)
-        )
-    except (ValueError, IndexError) as error:
-        raise PlumblineError(f"{where} must be declared with a name and literal values.") from error
+    if not call.args:
+        raise PlumblineError(f'{where} must be declared with its name first, such as @{kind}("my-{kind}").')
+    name = _literal(call.args[0], "its name", where)
+    stated, shared = (
+        {keyword.arg: _literal(keyword.value, f"`{keyword.arg}`", where) for keyword in c.keywords if keyword.arg}
+        for c in (call, lowest)
+    )
+    if not isinstance(name, str) or not name:
+        raise PlumblineError(f'{where} must be declared with its name first, such as @{kind}("my-{kind}").')
     options = _options(node, where)
     facts = {fact: stated.pop(fact, shared.get(fact, default)) for fact, default in FACTS[kind].items()}
     for fact, default in FACTS[kind].items():

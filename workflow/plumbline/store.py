@@ -51,6 +51,7 @@ def declare(name: str, version: int, columns: Mapping[str, pa.DataType], require
 
 INSTANCE_KEY = {"split": WORD, "instance": pa.int32()}
 CELL = {"dataset": WORD, "variant": WORD, "model": WORD}
+STATUS = {"status": WORD, "reason": WORD}
 
 declare(
     "instances",
@@ -101,7 +102,7 @@ declare(
 )
 declare(
     "attributions",
-    2,
+    3,
     {
         "seed": pa.int64(),
         **INSTANCE_KEY,
@@ -109,6 +110,7 @@ declare(
         "scores": NUMBERS,
         "pair": NUMBERS,
         "specials": NUMBERS,
+        "residual": pa.float32(),
     },
     required=["seed", "split", "instance", "scores"],
 )
@@ -179,7 +181,7 @@ declare(
 )
 declare(
     "permutation",
-    1,
+    2,
     {
         **CELL,
         "seed": pa.int64(),
@@ -188,13 +190,14 @@ declare(
         "n": pa.int32(),
         "median_change_mean": pa.float64(),
         **{f"median_change_{quartile}": pa.float64() for quartile in QUARTILES},
+        **STATUS,
     },
-    required=["dataset", "variant", "model", "seed", "predicted_class", "max_attention_bin", "n"],
+    required=["dataset", "variant", "model", "seed", "predicted_class", "max_attention_bin", "n", "status"],
 )
 # One row per seed, measure and instance; lists have an entry for each ratio.
 declare(
     "erasure_scores",
-    1,
+    2,
     {
         **PREDICTED,
         "measure": WORD,
@@ -202,15 +205,16 @@ declare(
         "sufficiency": pa.float64(),
         "comprehensiveness_at": NUMBERS,
         "sufficiency_at": NUMBERS,
-        "soft_comprehensiveness": pa.float64(),
-        "soft_sufficiency": pa.float64(),
+        "fall_to_nothing": pa.float64(),
+        "soft_fall_without": pa.float64(),
+        "soft_fall_alone": pa.float64(),
     },
     required=["seed", "split", "instance", "predicted_class", "measure"],
 )
 # Without a ratio, hard metrics are areas over the perturbation curve.
 declare(
     "erasure",
-    1,
+    2,
     {
         **CELL,
         "seed": pa.int64(),
@@ -226,10 +230,11 @@ declare(
     },
     required=["dataset", "variant", "model", "seed", "measure", "metric", "n", "status"],
 )
-# One row per epsilon: the adversary that differs most from the attention, which stands for itself where none was found.
+# One row per epsilon: the adversary that differs most from the attention. `feasible` are those of the search that kept
+# the bound; without one, it is one of the others, moved back towards the attention until it does.
 declare(
     "adversaries",
-    1,
+    2,
     {
         **PREDICTED,
         "epsilon": pa.float64(),
@@ -246,7 +251,7 @@ declare(
 )
 declare(
     "adversarial_attention",
-    1,
+    2,
     {
         **CELL,
         "seed": pa.int64(),
@@ -258,8 +263,9 @@ declare(
         "jsd_mean": pa.float64(),
         "jsd_std": pa.float64(),
         **{f"jsd_{quartile}": pa.float64() for quartile in QUARTILES},
+        **STATUS,
     },
-    required=["dataset", "variant", "model", "seed", "predicted_class", "epsilon", "max_attention_bin", "n"],
+    required=["dataset", "variant", "model", "seed", "predicted_class", "epsilon", "max_attention_bin", "n", "status"],
 )
 # Where a model looks: `heads` rows of weights end to end, each with one number per word.
 declare(
@@ -300,7 +306,7 @@ declare(
 )
 declare(
     "seed_variance",
-    1,
+    2,
     {
         **CELL,
         "base_seed": pa.int64(),
@@ -310,8 +316,9 @@ declare(
         "tvd_mean": pa.float64(),
         "jsd_mean": pa.float64(),
         **{f"jsd_{quartile}": pa.float64() for quartile in QUARTILES},
+        **STATUS,
     },
-    required=["dataset", "variant", "model", "base_seed", "seed", "max_attention_bin", "n"],
+    required=["dataset", "variant", "model", "base_seed", "seed", "max_attention_bin", "n", "status"],
 )
 # Which words of each text are masked for a seed, one flag per word.
 declare(
@@ -340,11 +347,11 @@ declare(
     },
     required=[*CURVE, "level", "trained_on", "variant", "seed", "metric", "status"],
 )
-# One row per criterion, dataset, variant, model and measure, told or not. `interval` says what it is over: `seeds` or
-# `texts`.
+# One row per criterion, dataset, variant, model and measure, told or not. Intervals are over seeds. `twin_of` is a
+# measure before this one that ranks words alike.
 declare(
     "scorecard",
-    1,
+    2,
     {
         "criterion": WORD,
         "direction": WORD,
@@ -355,7 +362,7 @@ declare(
         "value": pa.float64(),
         "ci_low": pa.float64(),
         "ci_high": pa.float64(),
-        "interval": WORD,
+        "twin_of": WORD,
         "status": WORD,
         "reason": WORD,
     },
@@ -363,19 +370,20 @@ declare(
 )
 declare(
     "meta_evaluation",
-    1,
+    2,
     {
         "criterion_a": WORD,
         "criterion_b": WORD,
         "matched": WORD,
         "n_cells": pa.int32(),
+        "n_datasets": pa.int32(),
         "tau": pa.float64(),
         "ci_low": pa.float64(),
         "ci_high": pa.float64(),
         "status": WORD,
         "reason": WORD,
     },
-    required=["criterion_a", "criterion_b", "matched", "n_cells", "status"],
+    required=["criterion_a", "criterion_b", "matched", "n_cells", "n_datasets", "status"],
 )
 # Areas are shares of that between random and nothing left; `floor` is the performance with everything masked.
 declare(
@@ -518,7 +526,7 @@ declare(
 # `class` is the label after reassignment, or `all`; `region_fraction` is what a measure that knows nothing gets.
 declare(
     "ground_truth",
-    1,
+    2,
     {
         **CELL,
         "seed": pa.int64(),
@@ -533,6 +541,7 @@ declare(
         "ci_low": pa.float64(),
         "ci_high": pa.float64(),
         "region_fraction": pa.float64(),
+        "above_region": pa.float64(),
         "found": pa.float64(),
         "auc": pa.float64(),
         "accuracy": pa.float64(),
@@ -712,6 +721,21 @@ def stream_table(path: str | Path, name: str, columns: list[str], part: int = PA
         raise DamagedError(path, "is damaged and cannot be read as Parquet") from error
 
 
+def first_rows(path: str | Path, name: str, columns: list[str], count: int) -> pa.Table:
+    """The first rows of a table, at most so many; the others are not read into memory."""
+    try:
+        file = pq.ParquetFile(path)
+        batches = [next(file.iter_batches(count, columns=columns))] if file.metadata.num_rows else []
+    except FileNotFoundError as error:
+        raise PlumblineError(f"The table '{path}' does not exist.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise DamagedError(path, "is damaged and cannot be read as Parquet") from error
+    schema = pa.schema([file.schema_arrow.field(column) for column in columns], file.schema_arrow.metadata)
+    table = pa.Table.from_batches(batches, batches[0].schema if batches else schema)
+    _check(path, name, table.schema.with_metadata(file.schema_arrow.metadata), columns)
+    return table
+
+
 def _check(path: str | Path, name: str, schema: pa.Schema, columns: list[str] | None) -> None:
     artefact = ARTEFACTS[name]
     stamp = schema.metadata or {}
@@ -786,5 +810,20 @@ def read_json(path: str | Path) -> Any:
     """Read plain values."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except FileNotFoundError as error:
+        raise PlumblineError(f"The file '{path}' does not exist.") from error
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedError(path, "is damaged and cannot be read as JSON") from error
+
+
+# What the record of a dataset has at least.
+RECORDED = ("dataset", "classes", "splits", "dropped", "partial")
+
+
+def read_record(path: str | Path) -> dict[str, Any]:
+    """Read the record of a dataset, `dataset.json`; another form than that which `prepare` writes is refused."""
+    found = read_json(path)
+    lacking = [key for key in RECORDED if not isinstance(found, dict) or key not in found]
+    if lacking or not isinstance(found["classes"], list):
+        raise DamagedError(path, f"is not the record of a dataset: it has no {', '.join(lacking) or 'list of classes'}")
+    return found

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from plumbline.figures.adversary import attefa_violins, jsd_tvd_plane
+from plumbline.figures.adversary import attefa_violins, by_base_seed, jsd_tvd_plane
 from plumbline.figures.style import save
 from plumbline.job import job
 from plumbline.protocols.counterfactual import EVERY
@@ -28,9 +28,15 @@ with job(snakemake):
 
     for plot in snakemake.params.plots:
         if plot["kind"] == "attefa-violins":
-            figure = attefa_violins(frame, published)
+            figure = attefa_violins(by_base_seed(frame), published)
         else:
             dataset, model = plot["dataset"], plot["model"]
             chance = None if seeds is None else here(seeds, dataset, model)
-            figure = jsd_tvd_plane(here(frame, dataset, model), chance, f"{dataset}, {model}")
+            # Adversaries of another seed's model are not of this one.
+            rows = here(frame, dataset, model)
+            first = rows["base_seed"].min()
+            title = f"{dataset}, {model}" + (f", seed {first}" if rows["base_seed"].nunique() > 1 else "")
+            if chance is not None:
+                chance = chance[chance["base_seed"] == first]
+            figure = jsd_tvd_plane(rows[rows["base_seed"] == first], chance, title)
         save(figure, Path("results", "figures", plot["stem"]))

@@ -9,7 +9,7 @@ from plumbline.figures.correlations import correlation_matrices
 from plumbline.figures.differences import Roles, mean_differences
 from plumbline.figures.style import save
 from plumbline.job import job
-from plumbline.store import read_json, read_table, write_text
+from plumbline.store import read_record, read_table, write_text
 from plumbline.tables.export import latex_matrices
 
 with job(snakemake):
@@ -17,7 +17,7 @@ with job(snakemake):
         kendall(read_table(path, "scores")).assign(dataset=cell["dataset"], model=cell["model"])
         for cell, path in zip(snakemake.params.cells, snakemake.input.scores, strict=True)
     )
-    classes = {summary["dataset"]: summary["classes"] for summary in map(read_json, snakemake.input.summaries)}
+    classes = {summary["dataset"]: summary["classes"] for summary in map(read_record, snakemake.input.summaries)}
     agreement = read_table(snakemake.input.table, "agreement").to_pandas()
     write_text(snakemake.output.latex, latex_matrices(agreement, measures_of(agreement)))
     for plot in snakemake.params.plots:

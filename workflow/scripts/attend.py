@@ -4,12 +4,12 @@ from plumbline.data.instances import Instances
 from plumbline.job import job
 from plumbline.models.block import trained_models
 from plumbline.models.weights import attention_columns
-from plumbline.store import read_json, read_table, write_table
+from plumbline.store import read_record, read_table, write_table
 
 with job(snakemake) as running:
     params = snakemake.params
     instances = Instances.from_table(read_table(snakemake.input.instances, "instances"), params.splits)
-    classes = len(read_json(snakemake.input.summary)["classes"])
+    classes = len(read_record(snakemake.input.summary)["classes"])
     device = running.device()
     models = trained_models(
         snakemake.input.weights, params.model, params.options, classes, params.seeds, running.budget(), device

@@ -7,7 +7,7 @@ from plumbline.data.masking import of_seed, special_ids, with_masks
 from plumbline.job import Part, job
 from plumbline.models.block import trained_models
 from plumbline.registry import load
-from plumbline.store import read_json, read_table, write_table
+from plumbline.store import read_record, read_table, write_table
 
 
 def texts(seed: int) -> Instances:
@@ -26,7 +26,7 @@ with job(snakemake) as running:
         snakemake.input.weights,
         snakemake.params.model,
         snakemake.params.model_options,
-        len(read_json(snakemake.input.summary)["classes"]),
+        len(read_record(snakemake.input.summary)["classes"]),
         snakemake.params.seeds,
         running.budget(),
         device,

@@ -10,7 +10,7 @@ from plumbline.figures.conventions import SECONDS
 from plumbline.figures.counterfactual import CHANGES, DIVERGENCES, jsd_histogram, jsd_violins, permutation_violins
 from plumbline.figures.style import save
 from plumbline.job import job
-from plumbline.store import read_json, read_table
+from plumbline.store import read_record, read_table
 
 DRAWN = {
     "permutation": permutation_violins,
@@ -26,7 +26,7 @@ READ = {
 }
 
 with job(snakemake):
-    classes = {summary["dataset"]: summary["classes"] for summary in map(read_json, snakemake.input.summaries)}
+    classes = {summary["dataset"]: summary["classes"] for summary in map(read_record, snakemake.input.summaries)}
     instances = dict(zip(classes, snakemake.input.instances, strict=False))
     files: dict[tuple[str, str], list[str]] = {}
     for cell, path in zip(snakemake.params.cells, snakemake.input.scores, strict=True):

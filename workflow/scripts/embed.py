@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from plumbline.config.recipes import Embedding
 from plumbline.data.embeddings import embed, second_vectors
 from plumbline.job import job
-from plumbline.store import read_json, read_table, write_arrays, write_json
+from plumbline.store import read_record, read_table, write_arrays, write_json
 
 with job(snakemake):
     words = read_table(snakemake.input.vocabulary, "vocabulary")["word"].to_pylist()
@@ -17,7 +17,7 @@ with job(snakemake):
     recipe = Embedding(**snakemake.params.embedding)
     vectors, summary = embed(words, training, recipe, Path(snakemake.params.raw))
     arrays = {"embedding": vectors}
-    if read_json(snakemake.input.summary)["paired"]:
+    if read_record(snakemake.input.summary)["paired"]:
         arrays["pair"] = second_vectors(vectors, recipe)
     write_arrays(snakemake.output.embedding, arrays)
     write_json(snakemake.output.summary, summary)

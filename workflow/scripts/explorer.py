@@ -5,7 +5,7 @@ from plumbline.job import job
 from plumbline.registry import PICTURES
 from plumbline.report.blocks import Shown, Wanted, find_blocks
 from plumbline.report.explorer import build
-from plumbline.store import read_json
+from plumbline.store import read_record
 
 with job(snakemake):
     paths, params = snakemake.input, snakemake.params
@@ -23,7 +23,7 @@ with job(snakemake):
         Shown(
             dataset,
             variant,
-            read_json(summary),
+            read_record(summary),
             instances,
             blocks[dataset, variant],
             pieces.get((dataset, variant), {}),

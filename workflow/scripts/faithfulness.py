@@ -2,10 +2,12 @@
 
 from plumbline.job import job
 from plumbline.store import read_table
+from plumbline.tables.chance import at_chance
 from plumbline.tables.export import write_everywhere
 from plumbline.tables.roar import faithfulness_rows
 
 with job(snakemake):
     roar = read_table(snakemake.input.table, "roar").to_pandas()
-    rows = faithfulness_rows(roar, snakemake.params.headlines, snakemake.params.random)
+    left_out = at_chance(read_table(snakemake.input.performance, "performance").to_pandas())
+    rows = faithfulness_rows(roar, snakemake.params.headlines, snakemake.params.random, left_out)
     write_everywhere(snakemake.output, "faithfulness", rows)

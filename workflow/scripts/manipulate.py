@@ -3,13 +3,13 @@
 from plumbline.data.manipulation import manipulate
 from plumbline.job import job
 from plumbline.registry import load
-from plumbline.store import read_json, read_table, write_json, write_table
+from plumbline.store import read_record, read_table, write_json, write_table
 
 with job(snakemake) as running:
     columns, summary = manipulate(
         read_table(snakemake.input.instances, "instances"),
         read_table(snakemake.input.vocabulary, "vocabulary")["word"].to_pylist(),
-        read_json(snakemake.input.summary),
+        read_record(snakemake.input.summary),
         load(snakemake.params.object),
         snakemake.params.facts,
         snakemake.params.manipulation,

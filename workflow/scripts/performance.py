@@ -7,4 +7,5 @@ from plumbline.tables.performance import performance
 
 with job(snakemake):
     tables = [read_table(path, "predictions") for path in snakemake.input.predictions]
-    write_everywhere(snakemake.output, "performance", performance(snakemake.params.cells, tables))
+    rows = performance(snakemake.params.cells, tables, snakemake.params.least_above_chance)
+    write_everywhere(snakemake.output, "performance", rows)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plumbline.config.recipes import Preparation
+from plumbline.data.corpus import Corpus
 from plumbline.data.pictures import PictureCorpus, prepare_pictures
 from plumbline.data.prepare import prepare
 from plumbline.job import job
@@ -13,7 +14,7 @@ from plumbline.store import write_json, write_table
 with job(snakemake) as running:
     recipe = Preparation(**snakemake.params.preparation)
     corpus = load(snakemake.params.object)(Path(snakemake.params.raw), recipe.seed, **snakemake.params.options)
-    if snakemake.params.words:
+    if snakemake.params.words and isinstance(corpus, Corpus):
         # What manipulations put into texts must have word vectors, however rare it is.
         corpus = replace(corpus, vocabulary=[*(corpus.vocabulary or ()), *snakemake.params.words])
     prepared = (prepare_pictures if isinstance(corpus, PictureCorpus) else prepare)(

@@ -7,7 +7,7 @@ from plumbline.report.build import write_site
 from plumbline.report.content import Content
 from plumbline.report.inputs import read_figures, read_tables
 from plumbline.report.manifest import manifest
-from plumbline.store import read_json, write_json
+from plumbline.store import read_record, write_json
 
 with job(snakemake):
     study, excluded = snakemake.params.study, snakemake.params.excluded
@@ -16,11 +16,11 @@ with job(snakemake):
         study,
         snakemake.params.cells,
         excluded,
-        summaries=[read_json(path) for path in snakemake.input.summaries],
+        summaries=[read_record(path) for path in snakemake.input.summaries],
         tables=tables,
         figures=read_figures(snakemake.input.figures),
         parts=snakemake.params.parts,
-        variants=[read_json(path) for path in snakemake.input.variants],
+        variants=[read_record(path) for path in snakemake.input.variants],
         versions=versions(),
     )
     pages = [Path(path).stem for path in (snakemake.output.report, *snakemake.output.pages)]

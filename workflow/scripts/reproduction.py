@@ -1,7 +1,7 @@
 """Put the study's results beside the published ones."""
 
 from plumbline.job import job
-from plumbline.store import read_json, read_table
+from plumbline.store import read_json, read_record, read_table
 from plumbline.tables.export import write_everywhere
 from plumbline.tables.reproduction import reproduction
 from plumbline.tables.studies import Names, Ran
@@ -14,7 +14,7 @@ with job(snakemake):
     tables = {name: getattr(paths, name) for name in kinds}
     ran = Ran(
         Names(**params.names),
-        [read_json(path) for path in paths.datasets],
+        [read_record(path) for path in paths.datasets],
         params.select_on,
         training=timings(map(read_json, paths.training)),
         **{name: read_table(path, name).to_pandas() for name, path in tables.items() if path},

@@ -10,7 +10,7 @@ from plumbline.job import job
 from plumbline.store import read_table
 
 with job(snakemake):
-    headline, plots = snakemake.params.headline, snakemake.params.plots
+    headline, plots, random = snakemake.params.headline, snakemake.params.plots, snakemake.params.random
     roar, faithfulness, sparsity, reproduction = (
         read_table(path, kind).to_pandas()
         for kind in ("roar", "faithfulness", "sparsity", "reproduction")
@@ -38,7 +38,7 @@ with job(snakemake):
             dataset, model = plot["dataset"], plot["model"]
             title = f"{dataset}, {model}"
             if plot["kind"] == "roar-curves":
-                figure = roar_curves(here(roar, dataset, model), headline[dataset], title)
+                figure = roar_curves(here(roar, dataset, model), headline[dataset], title, random)
             else:
-                figure = sparsity_figure(here(sparsity, dataset, model), title)
+                figure = sparsity_figure(here(sparsity, dataset, model), title, random)
         save(figure, Path("results", "figures", plot["stem"]))

@@ -7,7 +7,7 @@ from typing import Any
 from plumbline.job import job
 from plumbline.protocols.explained import Explained, scores_of
 from plumbline.registry import load
-from plumbline.store import read_json, write_table
+from plumbline.store import read_record, write_table
 
 
 def models() -> Iterable[Any]:
@@ -15,7 +15,7 @@ def models() -> Iterable[Any]:
     from plumbline.models.block import trained_models
 
     model, options, seeds = snakemake.params.model, snakemake.params.model_options, snakemake.params.seeds
-    classes = len(read_json(snakemake.input.summary)["classes"])
+    classes = len(read_record(snakemake.input.summary)["classes"])
     global device
     device = running.device()
     return trained_models(snakemake.input.weights, model, options, classes, seeds, running.budget(), device)

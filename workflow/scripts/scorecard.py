@@ -2,12 +2,23 @@
 
 from plumbline.job import job
 from plumbline.store import read_table
+from plumbline.tables.chance import at_chance
 from plumbline.tables.export import write_everywhere
-from plumbline.tables.scorecard import scorecard_rows, values_of
+from plumbline.tables.scorecard import Measures, scorecard_rows, values_of
+from plumbline.tables.twins import twins_of
 
 with job(snakemake):
-    params = snakemake.params
+    params, files = snakemake.params, iter(snakemake.input.importances)
     tables = {kind: read_table(snakemake.input[kind], kind).to_pandas() for kind in params.tables}
-    values = values_of(tables, params.random, params.kinds)
-    card = scorecard_rows(values, tables, map(tuple, params.explained), params.kinds)
+    left_out = at_chance(read_table(snakemake.input.performance, "performance").to_pandas())
+    twins, explained = {}, []
+    for cell in params.cells:
+        keys = cell["dataset"], cell["variant"], cell["model"]
+        importances = {measure: next(files) for measure in cell["measures"]}
+        explained += [(*keys, measure) for measure in importances]
+        # The first block of seeds says which rank alike.
+        if keys not in twins:
+            twins[keys] = twins_of(importances)
+    measures = Measures(params.kinds, params.random, twins)
+    card = scorecard_rows(values_of(tables, measures), tables, explained, measures, left_out)
     write_everywhere(snakemake.output, "scorecard", card)

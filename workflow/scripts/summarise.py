@@ -6,6 +6,7 @@ from plumbline.job import job
 from plumbline.protocols.explained import scores_of
 from plumbline.registry import load
 from plumbline.store import read_table
+from plumbline.tables.chance import at_chance, marked
 from plumbline.tables.export import write_everywhere
 
 with job(snakemake):
@@ -14,4 +15,5 @@ with job(snakemake):
     for cell, path in zip(snakemake.params.cells, snakemake.input.scores, strict=True):
         summary = protocol.summarise(read_table(path, scores_of(protocol)))
         frames.append(summary.assign(**{key: cell[key] for key in ("dataset", "variant", "model")}))
-    write_everywhere(snakemake.output, protocol.table, pd.concat(frames, ignore_index=True))
+    left_out = at_chance(read_table(snakemake.input.performance, "performance").to_pandas())
+    write_everywhere(snakemake.output, protocol.table, marked(pd.concat(frames, ignore_index=True), left_out))

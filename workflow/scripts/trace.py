@@ -8,11 +8,11 @@ from plumbline.job import job
 from plumbline.models.block import checkpoint_models
 from plumbline.protocols.ground_truth import trace_rows
 from plumbline.registry import load
-from plumbline.store import read_json, read_table, write_table
+from plumbline.store import read_record, read_table, write_table
 
 with job(snakemake) as running:
     instances = Instances.from_table(read_table(snakemake.input.instances, "instances"), snakemake.params.splits)
-    summary = read_json(snakemake.input.summary)
+    summary = read_record(snakemake.input.summary)
     names = summary["manipulation"]["groups"]
     measures = {name: Asked(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
     history = read_table(snakemake.input.history, "history").to_pandas()

@@ -8,7 +8,7 @@ from plumbline.job import job
 from plumbline.models.objectives import objective_of
 from plumbline.models.trainer import train_block
 from plumbline.models.weights import base_columns
-from plumbline.store import read_json, read_table, read_tensors, write_table, write_tensors
+from plumbline.store import read_record, read_table, read_tensors, write_table, write_tensors
 
 with job(snakemake) as running:
     instances = Instances.from_table(read_table(snakemake.input.instances, "instances"), SPLITS)
@@ -26,7 +26,9 @@ with job(snakemake) as running:
         scores = read_table(snakemake.input.importances, "attributions")
         level, unit = masking["level"], masking["unit"]
         masks = {
-            seed: masks_at(level, unit, of_seed(scores, "scores", seed, instances), masks and masks[seed])
+            seed: masks_at(
+                level, unit, of_seed(scores, "scores", seed, instances), instances.ties(seed), masks and masks[seed]
+            )
             for seed in seeds
         }
         write_table(snakemake.output.masks, "masks", mask_columns(masks, instances))
@@ -41,7 +43,7 @@ with job(snakemake) as running:
         read_tensors(snakemake.input.embedding) if snakemake.input.embedding else {},
         snakemake.params.trainable,
         splits,
-        len(read_json(snakemake.input.summary)["classes"]),
+        len(read_record(snakemake.input.summary)["classes"]),
         Training(**snakemake.params.training),
         seeds,
         running.budget(),

@@ -18,7 +18,7 @@ from plumbline.figures.shown_truth import explained_pictures, optimum_lines, sho
 from plumbline.figures.style import save
 from plumbline.figures.word_groups import attention_by_group, word_attention
 from plumbline.job import job
-from plumbline.store import read_json, read_table
+from plumbline.store import read_record, read_table
 
 OF_DATASET = {
     "attribution-by-region": attribution_by_region,
@@ -72,7 +72,7 @@ with job(snakemake):
         else:
             rows, names = [], []
             for instances, summary, predictions, importances in drawn[dataset, model]:
-                told = read_json(summary)
+                told = read_record(summary)
                 tables_of = {name: read_table(path, "attributions") for name, path in importances.items()}
                 read = read_table(instances, "instances"), read_table(predictions, "predictions"), tables_of
                 if kind == "saliency":

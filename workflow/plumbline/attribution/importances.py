@@ -21,13 +21,15 @@ Measure = TypeVar("Measure", bound=Callable[..., Any])
 class Importances:
     """One score per word of each instance. `target[i]` is the class explained, or None if the measure has none.
 
-    A measure may also tell of the words of second texts, and of the special tokens, those of the text first.
+    A measure may also tell of the words of second texts, and of the special tokens, those of the text first; and, if
+    its scores should sum to a change of the output, by how much they miss it, `residual`.
     """
 
     scores: list[np.ndarray]
     target: np.ndarray | None = None
     pair: list[np.ndarray] | None = None
     specials: list[np.ndarray] | None = None
+    residual: np.ndarray | None = None
 
 
 # Several sets of options of one measure, computed together.

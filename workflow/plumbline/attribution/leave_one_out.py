@@ -14,9 +14,10 @@ from plumbline.registry import measure
 
 # Perturbed texts held at a time, as a multiple of the token budget; enough to fill batches of equal length.
 ROOM = 32
-# Probabilities in float32 are good to about 1e-7, and which way they are rounded depends on the batch. Scores of a text
-# that lie closer than this are one score; left as they are, equal words would be ranked by the rounding.
-RESOLUTION = 3e-7
+# Logits in float32 are good to about this, and which way they are rounded depends on the batch. Scores of a text that
+# lie closer than what it makes of probabilities are one score; left as they are, equal words would be ranked by the
+# rounding.
+RESOLUTION = 1e-6
 
 
 def chunks(instances: Instances, tokens: int) -> Iterator[np.ndarray]:
@@ -39,17 +40,23 @@ def all_but_one(maskable: np.ndarray) -> np.ndarray:
     return positions + (positions >= np.flatnonzero(maskable)[:, None])
 
 
-def without_rounding(scores: np.ndarray) -> np.ndarray:
+def rounding(probabilities: np.ndarray) -> np.ndarray:
+    """How much of the change of an output [..., C] may be rounding: Σ_c p_c (1 - p_c) for each unit of its logits."""
+    return RESOLUTION * (probabilities * (1 - probabilities)).sum(-1)
+
+
+def without_rounding(scores: np.ndarray, resolution: np.ndarray) -> np.ndarray:
     """Scores [words] in which those that differ by rounding alone are equal.
 
-    From the smallest up, a score and all that lie within RESOLUTION above it get their mean.
+    From the smallest up, a score and all that lie within its resolution above it get their mean.
     """
     order = np.argsort(scores, kind="stable")
     ascending = scores[order].astype(np.float64)
     settled = np.empty_like(scores)
     start = 0
     while start < len(scores):
-        end = max(start + 1, int(np.searchsorted(ascending, ascending[start] + RESOLUTION, side="right")))
+        reach = ascending[start] + resolution[order[start]]
+        end = max(start + 1, int(np.searchsorted(ascending, reach, side="right")))
         settled[order[start:end]] = ascending[start:end].mean()
         start = end
     return settled
@@ -80,7 +87,7 @@ def shortened(evaluator: Evaluator, instances: Instances, chunk: np.ndarray) -> 
         for at, part in zip(slow, np.split(told, ends[:-1]), strict=True):
             parts[at] = part
     classes = next((part.shape[1] for part in parts if part is not None), 1)
-    return np.concatenate([np.full((1, classes), np.nan, np.float32) if part is None else part for part in parts])
+    return np.concatenate([np.full((1, classes), np.nan) if part is None else part for part in parts])
 
 
 @measure("leave-one-out", equation="Σ_c |p_c(x) - p_c(x without t)|", range=[0, 2])
@@ -102,11 +109,14 @@ def leave_one_out(
     progress = Progress(len(instances), f"seed {evaluator.seed}", "text")
     for chunk in chunks(instances, ROOM * evaluator.token_budget(instances)):
         owners = np.repeat(chunk, [instances.maskable[i].sum() for i in chunk])
-        fall = before[owners] - shortened(evaluator, instances, chunk)
+        after = shortened(evaluator, instances, chunk)
+        fall = before[owners] - after
+        resolution = np.maximum(rounding(before[owners]), rounding(after))
         change = np.abs(fall).sum(1) if output == "distribution" else fall[np.arange(len(owners)), targets[owners]]
         change = np.abs(change) if sign == "absolute" else change
-        for i, values in zip(chunk, np.split(change, np.flatnonzero(np.diff(owners)) + 1), strict=True):
-            scores[i] = without_rounding(values)
+        ends = np.flatnonzero(np.diff(owners)) + 1
+        for i, values, close in zip(chunk, np.split(change, ends), np.split(resolution, ends), strict=True):
+            scores[i] = without_rounding(values, close).astype(np.float32)
         progress.update(len(chunk))
     progress.close()
     return Importances(scores, targets)

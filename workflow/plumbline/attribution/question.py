@@ -37,6 +37,17 @@ class Question:
     baseline: torch.Tensor
     classes: torch.Tensor
 
+    def take(self, rows: torch.Tensor) -> "Question":
+        """The question about some of the rows [n]."""
+        return Question(
+            self.index[rows.cpu().numpy()],
+            self.batch.take(rows),
+            self.free[rows],
+            self.vectors[rows],
+            self.baseline[rows],
+            self.classes[rows],
+        )
+
 
 def explain(
     evaluator: Evaluator,

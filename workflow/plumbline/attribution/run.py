@@ -13,7 +13,7 @@ from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
 from plumbline.progress import stage
 
-KEYS = ("seed", "split", "instance", "target", "scores", "pair", "specials")
+KEYS = ("seed", "split", "instance", "target", "scores", "pair", "specials", "residual")
 
 
 class Asked(NamedTuple):
@@ -65,12 +65,24 @@ def attribute(
                 table["instance"] += texts.instance.tolist()
                 target = importances.target
                 table["target"] += [None] * len(texts) if target is None else target.tolist()
+                residual = importances.residual
+                table["residual"] += [None] * len(texts) if residual is None else residual.tolist()
                 for column in ("scores", "pair", "specials"):
                     told = getattr(importances, column)
-                    table[column] += [
-                        None if told is None else np.asarray(told[i], np.float32) for i in range(len(texts))
-                    ]
+                    table[column] += [None if told is None else _numbers(told[i], i, name) for i in range(len(texts))]
     return columns, seconds
+
+
+def _numbers(scores: Any, i: int, name: str) -> np.ndarray:
+    """The scores of an instance in single precision."""
+    try:
+        return np.asarray(scores, np.float32)
+    except (TypeError, ValueError, RuntimeError) as error:
+        told = getattr(scores, "dtype", type(scores).__name__)
+        raise PlumblineError(
+            f"The measure '{name}' gave scores of type {told} for instance {i}, which are no NumPy array of numbers "
+            f"({str(error).splitlines()[0].rstrip('.')}); return `scores.float().cpu().numpy()` of a tensor."
+        ) from error
 
 
 def check_scores(importances: Importances, texts: Instances, name: str) -> None:

@@ -6,6 +6,7 @@ Nothing here imports torch, Captum or transformers, because every job reads the 
 import ast
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,7 +45,10 @@ TYPES = (
     "roberta-prelayernorm", "xlm-roberta",
 )  # fmt: skip
 TOKENISERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
-WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
+WEIGHTS, PICKLED = "model*.safetensors", ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+# How the hub lets models be called: an owner's name and the model's, or the model's alone.
+OF_HUB = re.compile(r"(?!.*(--|\.\.))[A-Za-z0-9][\w.-]*[A-Za-z0-9](/[\w-][\w.-]*)?", re.ASCII)
+LONGEST_OF_HUB = 96
 
 
 def located(path: str, places: Iterable[Path]) -> str:
@@ -204,13 +208,19 @@ def _check_checkpoint(where: str, name: str) -> None:
         place = name.startswith((".", "~", "/")) or folder.is_absolute()
         if place or len(folder.parts) > 2 or Path(folder.parts[0]).is_dir():
             raise PlumblineError(f"{where}: there is no folder '{name}'.")
+        if len(name) > LONGEST_OF_HUB or not OF_HUB.fullmatch(name):
+            raise PlumblineError(
+                f"{where}: there is no folder and no installed package '{name}', and no model of the hub can be called "
+                "so; write `owner/model`."
+            )
         return
     if not (folder / CONFIG).is_file():
         raise PlumblineError(
             f"{where}: the folder '{name}' has no {CONFIG}; save the model there by `save_pretrained`."
         )
     try:
-        found = json.loads((folder / CONFIG).read_text(encoding="utf-8")).get("model_type")
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        found = config.get("model_type")
     except (ValueError, AttributeError):
         raise PlumblineError(f"{where}: the {CONFIG} of '{name}' is not that of a model.") from None
     if found not in TYPES:
@@ -223,11 +233,63 @@ def _check_checkpoint(where: str, name: str) -> None:
             f"{where}: the folder '{name}' has no tokeniser (such as {TOKENISERS[0]}); save it there by "
             "`tokenizer.save_pretrained`."
         )
-    if not any(path for pattern in WEIGHTS for path in folder.glob(pattern)):
+    _check_tokeniser(where, name, folder / TOKENISERS[0], config)
+    _check_weights(where, name, folder)
+
+
+def _check_tokeniser(where: str, name: str, file: Path, config: Mapping[str, Any]) -> None:
+    """A tokeniser must be whole, and have no token without a vector."""
+    if not file.is_file():
+        return
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+        words = told["model"]["vocab"]
+        ids = [*(words.values() if isinstance(words, dict) else range(len(words)))]
+        ids += [token["id"] for token in told.get("added_tokens") or ()]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise PlumblineError(
+            f"{where}: the {file.name} of '{name}' is broken; save it there again by `tokenizer.save_pretrained`."
+        ) from None
+    size = config.get("vocab_size")
+    if isinstance(size, int) and ids and max(ids) >= size:
+        raise PlumblineError(
+            f"{where}: the tokeniser of '{name}' has tokens up to number {max(ids)}, and the model has vectors for {size}; "
+            "save both as they were trained together, or call `resize_token_embeddings` before."
+        )
+
+
+def _check_weights(where: str, name: str, folder: Path) -> None:
+    """Weights must be there, whole and not pickled: what is pickled can run any code when it is read."""
+    files = sorted(folder.glob(WEIGHTS))
+    pickled = [path.name for pattern in PICKLED for path in sorted(folder.glob(pattern))]
+    if not files and pickled:
+        raise PlumblineError(
+            f"{where}: the weights of '{name}' are pickled ('{pickled[0]}'), which can run any code and so is never read; "
+            "load them where you trust them and save them by `save_pretrained`, as model.safetensors."
+        )
+    if not files:
         raise PlumblineError(
             f"{where}: the folder '{name}' has no weights (such as model.safetensors); save the model there by "
             "`save_pretrained`."
         )
+    for file in files:
+        if fault := _cut_off(file):
+            raise PlumblineError(f"{where}: '{file}' {fault}; copy it again, or save the model by `save_pretrained`.")
+
+
+def _cut_off(file: Path) -> str:
+    """What is wrong with a file of tensors, as far as its header and its size tell."""
+    with file.open("rb") as opened:
+        start = opened.read(8)
+        length = int.from_bytes(start, "little")
+        header = opened.read(length) if len(start) == 8 and length <= file.stat().st_size else b""
+    try:
+        tensors = {key: value for key, value in json.loads(header).items() if key != "__metadata__"}
+        end = 8 + length + max((value["data_offsets"][1] for value in tensors.values()), default=0)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return "is not a file of safetensors, or is cut off"
+    size = file.stat().st_size
+    return f"is cut off: it has {size} of {end} bytes" if size < end else ""
 
 
 def check_epochs(where: str, epochs: int, options: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from plumbline.config.masking import PLAIN, Masked, Point, baseline, masked_variants, points
 from plumbline.config.study import Resolved, parse_seeds
 from plumbline.errors import PlumblineError
-from plumbline.registry import PAIRED, Kind, needed, told
+from plumbline.registry import PAIRED, Declaration, Kind, needed, told
 
 
 @dataclass(frozen=True, order=True)
@@ -57,6 +57,26 @@ def _missing(resolved: Resolved, kind: Kind, name: str, model: str) -> str:
     return f"{kind} '{name}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""
 
 
+# So many others are named where a measure cannot be had.
+MOST_NAMED = 6
+
+
+def _instead(resolved: Resolved, measure: str, models: list[str]) -> str:
+    """The measures that would explain the models, those first that need the same of them."""
+    needs = set(needed(resolved.declarations["measure", measure], resolved.options["measure", measure]))
+
+    def fits(declaration: Declaration, model: str) -> bool:
+        of_model = resolved.declarations["model", model]
+        usual = {name: option.default for name, option in declaration.options.items()}
+        reads = declaration.pixels or of_model.reads != "pixels"
+        return reads and not declaration.required and needed(declaration, usual) <= set(of_model.provides)
+
+    able = [one for one in resolved.registry.all("measure") if all(fits(one, model) for model in models)]
+    able = [one for one in able if one.name not in resolved.study.measures and not one.name.endswith("-published")]
+    close = sorted(able, key=lambda one: -len(needs & set(one.needs)))[:MOST_NAMED]
+    return f" (measures that would do: {', '.join(sorted(one.name for one in close))})" if close else ""
+
+
 def _unreadable(resolved: Resolved, dataset: str, model: str) -> str:
     task, tasks = resolved.declarations["dataset", dataset].task, resolved.declarations["model", model].tasks
     derived = resolved.derived.get(model)
@@ -76,7 +96,9 @@ def list_runs(resolved: Resolved) -> Runs:
         for measure in entry.measures if entry.measures is not None else study.measures:
             reason = _given(resolved, model) or _missing(resolved, "measure", measure, model)
             if reason and entry.measures is not None:
-                raise PlumblineError(f"`models.{model}.measures`: {reason}; take it off the list.")
+                raise PlumblineError(
+                    f"`models.{model}.measures`: {reason}; take it off the list{_instead(resolved, measure, [model])}."
+                )
             if reason:
                 excluded.append(Excluded("", model, measure, reason))
             else:
@@ -93,7 +115,10 @@ def list_runs(resolved: Resolved) -> Runs:
     for measure in study.measures:
         if not any(measure in explained for explained in able.values()):
             reasons = [e.reason for e in excluded if e.measure == measure] or ["no model's list of measures names it"]
-            raise PlumblineError(f"`measures.{measure}` can explain no model of this study: {'; '.join(reasons)}.")
+            others = _instead(resolved, measure, list(study.models))
+            raise PlumblineError(
+                f"`measures.{measure}` can explain no model of this study: {'; '.join(reasons)}{others}."
+            )
     for dataset in study.datasets:
         if not any(cell.dataset == dataset for cell in cells):
             reasons = [e.reason for e in excluded if e.dataset == dataset]

@@ -13,12 +13,12 @@ from plumbline.config.brought import check_brought, check_epochs, kind_of
 from plumbline.config.derived import STRENGTHS, Derived, derive
 from plumbline.config.manipulated import Manipulated, ManipulationEntry, check_variants, expand, fitting, put_words
 from plumbline.config.masking import PLAIN, RoarEntry, Unit, check_roar
+from plumbline.config.names import check_name
 from plumbline.config.recipes import OBJECTIVE_TRAINING, PAIRED_TRAINING, Preparation, Recipe, Training
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import PAIRED, Declaration, Kind, Registry, holds
 
 Split = Literal["train", "dev", "test"]
-TABLES = ("performance", "adversary", "roar", "faithfulness", "sparsity", "synthetic_roar", "reproduction", "timings")
 
 
 class Entry(BaseModel):
@@ -221,6 +221,12 @@ class Study(BaseModel):
         description="Explain so many instances of each split, drawn anew by each seed; by default all. What `roar` "
         "masks by is not sampled, nor are protocols that ask the models.",
     )
+    least_above_chance: float | None = Field(
+        0.2,
+        le=1,
+        description="Models that surely cover less of the way from guessing to always right on the test split are left "
+        "out of means, the scorecard and the report's sentences, with the status `at chance`; `null` leaves none out.",
+    )
     protocols: dict[str, ProtocolEntry] = Field({}, description="The ways to score, by name, with options.")
     compute: Compute = Field(
         default_factory=lambda: Compute(), description="How work is cut; results do not depend on it."
@@ -311,9 +317,7 @@ class Resolved:
         for kind, entries in kinds:
             for name, entry in entries.items():
                 where = f"{kind}s.{name}"
-                _check_name(name, where)
-                if kind == "protocol" and name in TABLES:
-                    raise PlumblineError(f"`{where}`: a table of every study has that name; choose another.")
+                check_name(name, where)
                 declaration = self._declared(kind, name, entry, where)
                 self.declarations[kind, name] = declaration
                 own = [key for key in type(entry).model_fields if key != "options"]
@@ -335,7 +339,7 @@ class Resolved:
                 self._fit(dataset, model)
         check_brought(self)
         for name in study.adversaries:
-            _check_name(name, f"adversaries.{name}")
+            check_name(name, f"adversaries.{name}")
         self.derived: dict[str, Derived] = {}
         for derived in derive(self):
             if derived.adversary:
@@ -346,7 +350,7 @@ class Resolved:
     def _add_manipulation(self, name: str, entry: ManipulationEntry) -> None:
         """The variants of a manipulation, each with its options typed."""
         where = f"manipulations.{name}"
-        _check_name(name, where)
+        check_name(name, where)
         declaration = self._declared("manipulation", name, entry, where)
         self.declarations["manipulation", name] = declaration
         for variant in expand(name, entry, declaration, fitting(self, name, entry, declaration)):
@@ -414,12 +418,6 @@ class Resolved:
         except PlumblineError as error:
             key = f"{where}.kind" if entry.kind else where
             raise PlumblineError(f"`{key}`: {error}") from None
-
-
-def _check_name(name: str, where: str) -> None:
-    # Names become folders and wildcards, so they must be safe in both.
-    if not name or not all(c.isalnum() or c in "-_." for c in name) or name.startswith("."):
-        raise PlumblineError(f"`{where}`: a name may hold letters, digits, '-', '_' and '.' only.")
 
 
 def _check_options(

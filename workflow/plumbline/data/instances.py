@@ -129,10 +129,16 @@ class Instances:
         drawn = sample(self.split, count, seed)
         return self.take(np.union1d(drawn, np.flatnonzero(np.isin(self.split, list(whole)))))
 
-    def generator(self, place: int, seed: int) -> np.random.Generator:
-        """A stream of random numbers of one instance and seed, whatever the order and the batch it is met in."""
+    def generator(self, place: int, seed: int, purpose: str = "") -> np.random.Generator:
+        """A stream of random numbers of one instance and seed, whatever the order and the batch it is met in; each
+        purpose has its own."""
         split, number = str(self.split[place]), int(self.instance[place])
-        return np.random.default_rng([seed, zlib.crc32(split.encode()), number])
+        own = [zlib.crc32(purpose.encode())] if purpose else []
+        return np.random.default_rng([seed, zlib.crc32(split.encode()), number, *own])
+
+    def ties(self, seed: int) -> list[np.ndarray]:
+        """A random number for each word, by which those with equal scores are put in an order."""
+        return [self.generator(i, seed, "ties").random(int(free.sum())) for i, free in enumerate(self.maskable)]
 
     @property
     def lengths(self) -> np.ndarray:

@@ -24,16 +24,21 @@ def counts_at(words: np.ndarray, level: int, unit: str) -> np.ndarray:
     return words * level // 100 if unit == "relative" else np.minimum(level, words)
 
 
-def masks_at(level: int, unit: str, scores: Sequence[np.ndarray], before: Flags | None = None) -> list[np.ndarray]:
+def masks_at(
+    level: int, unit: str, scores: Sequence[np.ndarray], ties: Sequence[np.ndarray], before: Flags | None = None
+) -> list[np.ndarray]:
     """Which words of each text are masked: those that already are, then those with the highest scores."""
     words = np.array([len(row) for row in scores], dtype=np.int64)
-    return highest(scores, counts_at(words, level, unit), before)
+    return highest(scores, counts_at(words, level, unit), ties, before)
 
 
-def highest(scores: Sequence[np.ndarray], counts: np.ndarray, before: Flags | None = None) -> list[np.ndarray]:
+def highest(
+    scores: Sequence[np.ndarray], counts: np.ndarray, ties: Sequence[np.ndarray], before: Flags | None = None
+) -> list[np.ndarray]:
     """So many words of each text, flagged: those that already are, then those with the highest scores.
 
-    Of equal scores the earlier word comes first; a score that is no number comes last.
+    Of equal scores that with the lower number in `ties` comes first: by position, measures that tie many words would
+    take those at the beginning. A score that is no number comes last.
     """
     words = np.array([len(row) for row in scores], dtype=np.int64)
     if not len(words):
@@ -42,7 +47,8 @@ def highest(scores: Sequence[np.ndarray], counts: np.ndarray, before: Flags | No
     masked = np.zeros(len(flat), dtype=bool) if before is None else np.concatenate([*before])
     row = np.repeat(np.arange(len(words)), words)
     starts = np.concatenate([[0], np.cumsum(words)[:-1]])
-    order = np.lexsort((-np.nan_to_num(flat, nan=-np.inf, posinf=np.inf, neginf=-np.inf), ~masked, row))
+    drawn = np.concatenate([*ties])
+    order = np.lexsort((drawn, -np.nan_to_num(flat, nan=-np.inf, posinf=np.inf, neginf=-np.inf), ~masked, row))
     rank = np.empty(len(flat), dtype=np.int64)
     rank[order] = np.arange(len(flat)) - starts[row]
     chosen = rank < counts[row]

@@ -85,6 +85,8 @@ def _check(corpus: PictureCorpus, recipe: Preparation, name: str) -> None:
     for place, picture in enumerate(corpus.pictures):
         where = f"Dataset '{name}', split '{picture.split}', picture {place}"
         check_place(picture.split, picture.label, corpus.classes, where, "picture")
+        if not isinstance(picture.pixels, np.ndarray) or picture.pixels.dtype != np.uint8:
+            raise PlumblineError(f"{where}: `pixels` must be a NumPy array of bytes (uint8), [height, width, 3].")
         side = corpus.pictures[0].pixels.shape[0]
         if picture.pixels.shape != (side, side, 3):
             raise PlumblineError(

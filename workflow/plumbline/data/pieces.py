@@ -41,11 +41,14 @@ def reading(checkpoint: str) -> Iterator[None]:
         logging.disable_progress_bar()
     try:
         yield
-    except (OSError, ValueError) as error:
+    except PlumblineError:
+        raise
+    # The libraries below raise whatever they trip over: of broken files not only OSError and ValueError.
+    except Exception as error:
+        told = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".: ")
         raise PlumblineError(
-            f"The checkpoint '{checkpoint}' cannot be read ({str(error).splitlines()[0].rstrip('.: ')}); there is no "
-            f"folder of that name with a {CONFIG} and no such installed package, or it is not whole, and the hub did "
-            "not give it."
+            f"The checkpoint '{checkpoint}' cannot be read ({told}); there is no folder of that name with a {CONFIG} and "
+            "no such installed package, or it is not whole, and the hub did not give it."
         ) from error
     finally:
         logging.set_verbosity(verbosity)
@@ -62,6 +65,11 @@ def load_tokeniser(checkpoint: str) -> Any:
             raise PlumblineError(
                 f"The checkpoint '{checkpoint}' has no `{token}`; take one of BERT's or RoBERTa's kind."
             )
+    if not tokeniser.is_fast:
+        raise PlumblineError(
+            f"The tokeniser of the checkpoint '{checkpoint}' does not tell which word a piece is of; save it as "
+            "tokenizer.json by `AutoTokenizer.from_pretrained(..., use_fast=True).save_pretrained`."
+        )
     return tokeniser
 
 

@@ -142,13 +142,27 @@ def check_place(split: str, label: int, classes: Sequence[str], where: str, what
     """Refuse a text of a split or of a class that there is not."""
     if split not in SPLITS:
         raise PlumblineError(f"{where}: a {what} may only be in one of the splits {', '.join(SPLITS)}.")
+    if isinstance(label, bool) or not isinstance(label, int | np.integer):
+        raise PlumblineError(
+            f"{where}: the label {label!r} is not a whole number; it must be the place of the class among the classes, "
+            f"counted from 0 ({', '.join(classes)})."
+        )
     if not 0 <= label < len(classes):
         raise PlumblineError(f"{where}: label {label} is none of the {len(classes)} classes ({', '.join(classes)}).")
 
 
 def _check_corpus(corpus: Corpus, name: str) -> None:
+    if not isinstance(corpus, Corpus):
+        told = "nothing" if corpus is None else f"a {type(corpus).__name__}"
+        raise PlumblineError(f"Dataset '{name}': its reader returns {told}; it must return a Corpus or PictureCorpus.")
     for place, example in enumerate(corpus.examples):
+        if not isinstance(example, Example):
+            raise PlumblineError(
+                f"Dataset '{name}', text {place}: it is a {type(example).__name__}; each text must be an Example."
+            )
         where = f"Dataset '{name}', split '{example.split}', text {place}"
+        if isinstance(example.tokens, str) or not all(isinstance(word, str) for word in example.tokens):
+            raise PlumblineError(f"{where}: `tokens` must be a list of words; `tokenise` makes one of a string.")
         check_place(example.split, example.label, corpus.classes, where)
         if "" in example.tokens or "" in (example.pair or ()):
             raise PlumblineError(f"{where}: a word is the empty string; the dataset's reader must leave it out.")

@@ -12,13 +12,24 @@ def missing_files(name: str, files: Mapping[str, str], raw: Path, source: str) -
     """One sentence about a dataset's files that are not under `raw`: which, where published, where to put them."""
     missing = [path for path in files.values() if not (raw / path).exists()]
     if not missing:
-        return None
+        return _no_files(name, files, raw)
     named = " and ".join(", ".join(f"'{path}'" for path in part) for part in (missing[:-1], missing[-1:]) if part)
     some, which, it = ("file", "is", "it") if len(missing) == 1 else ("files", "are", "them")
     names = "that name" if len(missing) == 1 else "these names"
     return (
         f"Dataset '{name}' needs the {some} {named}, which {which} not in the folder '{raw}': "
         f"get {it} from {source} and put {it} there under {names}."
+    )
+
+
+def _no_files(name: str, files: Mapping[str, str], raw: Path) -> str | None:
+    """One sentence about what should be a file, as its name with a suffix says, and is a folder."""
+    folders = [path for path in files.values() if Path(path).suffix and (raw / path).is_dir()]
+    if not folders:
+        return None
+    return (
+        f"Dataset '{name}' needs the file '{folders[0]}', and in '{raw}' that is a folder: move it away, and put the file "
+        "there."
     )
 
 

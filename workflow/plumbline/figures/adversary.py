@@ -80,6 +80,13 @@ NEAR = 4
 MOST_SHAPES = 500
 
 
+def by_base_seed(adversary: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the table in which models with adversaries of several seeds are told apart by the seed."""
+    several = adversary.groupby(CELL, observed=True)["base_seed"].transform("nunique") > 1
+    models = adversary["model"].astype(str)
+    return adversary.assign(model=models.where(~several, models + ", seed " + adversary["base_seed"].astype(str)))
+
+
 def attefa_violins(adversary: pd.DataFrame, published: pd.DataFrame | None) -> Figure:
     """The AtteFa score of every seed, by dataset and model; a violin around five or more seeds that differ.
 
@@ -264,7 +271,7 @@ def jsd_tvd_plane(adversary: pd.DataFrame, seeds: pd.DataFrame | None, title: st
 
 def _ran(adversary: pd.DataFrame, objective: str, needed: list[str]) -> pd.DataFrame:
     """The rows of an objective that have the needed numbers."""
-    return adversary[(adversary["objective"] == objective) & (adversary["status"] == "ok")].dropna(subset=needed)
+    return adversary[(adversary["objective"] == objective) & (adversary["status"] != "undefined")].dropna(subset=needed)
 
 
 def _selected(runs: pd.DataFrame) -> pd.DataFrame:

@@ -39,9 +39,7 @@ def groups_of(frame: pd.DataFrame, classes: list[str]) -> list[Group]:
 
 def head(figure: Figure, title: str, groups: Sequence[Group], keys: Sequence[Line2D]) -> None:
     """Title and legend, in as many columns as the width takes; names of classes may be long."""
-    # A dollar sign in a class's name opens no formula.
-    labels = [group.name.replace("$", r"\$") for group in groups]
-    patches = [Patch(color=group.colour, alpha=0.6, label=label) for group, label in zip(groups, labels, strict=True)]
+    patches = [Patch(color=group.colour, alpha=0.6, label=group.name) for group in groups]
     handles: list[Patch | Line2D] = [*patches, *keys]
     for columns in range(len(handles), 0, -1):
         legend = figure.legend(

@@ -245,7 +245,7 @@ def kind_looks(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 def _of_truth(truth: pd.DataFrame) -> pd.DataFrame:
     """The rows about the truth that have a number, with words in place of categories."""
-    rows = truth[truth["truth"] & (truth["status"] == "ok")].dropna(subset=[ATTRIBUTED])
+    rows = truth[truth["truth"] & (truth["status"] != "undefined")].dropna(subset=[ATTRIBUTED])
     return rows.assign(**{name: rows[name].astype(str) for name in (*CELL, "measure", "manipulation", "kind", "class")})
 
 

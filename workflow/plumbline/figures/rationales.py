@@ -31,7 +31,7 @@ def rationale_curves(rationales: pd.DataFrame, optimum: pd.DataFrame, title: str
     rationales: rows of the table of that name about one dataset; models of the same name look alike. optimum: `rate`,
     `precision` and `recall` by `variant` and what they are `of`: the `dataset`, or each `text` at the same rate.
     """
-    rows = rationales[rationales["status"] == "ok"]
+    rows = rationales[rationales["status"] != "undefined"]
     if rows.empty:
         return style.sentence(f"{title}: No model here selects words of a known truth.")
     rows = rows.assign(variant=rows["variant"].astype(str), model=rows["model"].astype(str))

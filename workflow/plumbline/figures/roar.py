@@ -28,7 +28,6 @@ CELL = ["dataset", "model"]
 STRATEGIES = {"recursive": "Recursive ROAR", "roar": "ROAR"}
 UNITS = {"relative": "words masked, %", "absolute": "number of words masked"}
 TOPS = {"absolute": "most important words", "relative": "most important words, %"}
-RANDOM = "random"
 NOTHING = "No model was trained on masked words here."
 LOWER = (
     "Below random: masking what the measure calls important costs more than masking at random, so that lower is more "
@@ -63,11 +62,11 @@ SYNTHETIC: dict[str, dict[str, Any]] = {
 }
 
 
-def roar_curves(roar: pd.DataFrame, metric: str, title: str) -> Figure:
+def roar_curves(roar: pd.DataFrame, metric: str, title: str, random: str = "") -> Figure:
     """A metric against how much is masked, a line for each measure and a panel for each strategy and unit.
 
     `roar` has rows of the table of that name, of one dataset and model. Where models were trained on nothing but which
-    words are masked, a second row of panels shows these.
+    words are masked, a second row of panels shows these. `random` is the study's name of masking at random.
     """
     rows = roar[(roar["metric"] == metric) & (roar["status"] == "ok")].dropna(subset=["value"])
     words, positions = (rows[rows["trained_on"] == seen] for seen in ("words", "positions"))
@@ -75,7 +74,7 @@ def roar_curves(roar: pd.DataFrame, metric: str, title: str) -> Figure:
     pairs = [pair for pair in product(UNITS, STRATEGIES) if pair in there]
     if not pairs:
         return style.sentence(f"{title}: {NOTHING}")
-    measures = _measures(rows)
+    measures = _measures(rows, random)
     relative = words[words["unit"] == "relative"]
     # Everything is masked at the last relative level; with nothing masked the positions tell nothing.
     floors = [relative[relative["level"] == relative["level"].max()], positions[positions["level"] == 0]]
@@ -86,7 +85,7 @@ def roar_curves(roar: pd.DataFrame, metric: str, title: str) -> Figure:
         for panels, kind, floor in zip(grid, kinds, floors, strict=False):
             for panel, (unit, strategy) in zip(panels, pairs, strict=True):
                 here = kind[(kind["unit"] == unit) & (kind["strategy"] == strategy)]
-                _draw_measures(panel, here, "level", "value", measures)
+                _draw_measures(panel, here, "level", "value", measures, random)
                 if len(floor):
                     panel.axhline(floor["value"].mean(), zorder=1.5, **FLOOR)
                 panel.set_xlim(left=0)
@@ -96,7 +95,7 @@ def roar_curves(roar: pd.DataFrame, metric: str, title: str) -> Figure:
             last.set_xlabel(UNITS[unit])
         if len(positions):
             grid[1, 0].set_title("\n".join(wrap(LEAKAGE, 52)), loc="left", pad=5, fontsize=7, color=style.FAINT)
-        keys = _measure_keys(measures)
+        keys = _measure_keys(measures, random)
         dotted = ["everything masked"] * (len(floors[0]) > 0) + ["chance"] * (len(positions) > 0)
         if dotted:
             keys.append(Line2D([], [], **FLOOR, label=", ".join(dotted)))
@@ -104,7 +103,7 @@ def roar_curves(roar: pd.DataFrame, metric: str, title: str) -> Figure:
     return figure
 
 
-def sparsity_figure(sparsity: pd.DataFrame, title: str) -> Figure:
+def sparsity_figure(sparsity: pd.DataFrame, title: str, random: str = "") -> Figure:
     """How much of a text's importance its most important words have, by number and by percentage of words.
 
     `sparsity` has rows of the table of that name, of one dataset and model.
@@ -113,17 +112,17 @@ def sparsity_figure(sparsity: pd.DataFrame, title: str) -> Figure:
     units = [unit for unit in TOPS if unit in set(rows["unit"])]
     if not units:
         return style.sentence(f"{title}: No text was explained here.")
-    measures = _measures(rows)
+    measures = _measures(rows, random)
     with style.look():
         figure = new_figure(style.ONE_COLUMN if len(units) == 1 else style.TWO_COLUMNS)
         panels = figure.subplots(1, len(units), sharey=True, squeeze=False)[0]
         for panel, unit in zip(panels, units, strict=True):
             here = rows[rows["unit"] == unit]
-            _draw_measures(panel, here, "top", "share", measures)
+            _draw_measures(panel, here, "top", "share", measures, random)
             panel.set(xlabel=TOPS[unit], xticks=sorted(here["top"].unique()))
         panels[0].set(ylim=(0, 1.02), ylabel="share of all importance")
         told = f"The higher the sparser: few words have most of the importance. {_seeds(rows)}"
-        finish(figure, title, _measure_keys(measures), told, TALL)
+        finish(figure, title, _measure_keys(measures, random), told, TALL)
     return figure
 
 
@@ -134,15 +133,15 @@ def bands(rows: pd.DataFrame, at: str, value: str) -> pd.DataFrame:
     return pd.DataFrame(ends, index=list(each), columns=["mean", "low", "high"])
 
 
-def _measures(rows: pd.DataFrame) -> list[str]:
+def _measures(rows: pd.DataFrame, random: str) -> list[str]:
     """In the order in which figures show them, with random, which they are set against, last."""
-    return sorted(style.ordered(rows["measure"]), key=lambda measure: measure == RANDOM)
+    return sorted(style.ordered(rows["measure"]), key=lambda measure: measure == random)
 
 
-def _draw_measures(panel: Axes, rows: pd.DataFrame, at: str, value: str, measures: Sequence[str]) -> None:
+def _draw_measures(panel: Axes, rows: pd.DataFrame, at: str, value: str, measures: Sequence[str], random: str) -> None:
     """A line with its band for each measure that is there."""
     for measure in measures:
-        _line(panel, bands(rows[rows["measure"] == measure], at, value), **_look(measure, measures))
+        _line(panel, bands(rows[rows["measure"] == measure], at, value), **_look(measure, measures, random))
     panel.margins(x=0.02)
 
 
@@ -154,16 +153,16 @@ def _line(panel: Axes, line: pd.DataFrame, **look: Any) -> None:
         panel.fill_between(line.index, line["low"], line["high"], color=look["color"], alpha=0.2, linewidth=0, zorder=2)
 
 
-def _look(measure: str, measures: Sequence[str]) -> dict[str, Any]:
+def _look(measure: str, measures: Sequence[str], random: str) -> dict[str, Any]:
     """Random has no marker and is dashed."""
     look = {"color": style.measure_colour(measure), "label": measure}
-    if measure == RANDOM:
+    if measure == random:
         return look | {"linestyle": (0, (4, 2)), "linewidth": 1.3}
     return look | {"marker": MARKERS[measures.index(measure) % len(MARKERS)], "markeredgewidth": 0}
 
 
-def _measure_keys(measures: Sequence[str]) -> list[Line2D]:
-    return [Line2D([], [], **{"linewidth": 1.1, "markersize": 4, **_look(name, measures)}) for name in measures]
+def _measure_keys(measures: Sequence[str], random: str) -> list[Line2D]:
+    return [Line2D([], [], **{"linewidth": 1.1, "markersize": 4, **_look(name, measures, random)}) for name in measures]
 
 
 def _seeds(rows: pd.DataFrame) -> str:

@@ -14,6 +14,7 @@ from plumbline.config.masking import PLAIN
 from plumbline.figures import style
 from plumbline.figures.agreement import TICKS
 from plumbline.figures.correlations import write_cell
+from plumbline.tables.scorecard import FEWEST_RANKED
 
 # The sides of a cell in inches.
 WIDE, HIGH = 0.78, 0.36
@@ -26,18 +27,18 @@ def placed(rows: pd.DataFrame) -> pd.Series:
     """Where each row's measure stands among those of its criterion, dataset, variant and model: 1 is the best, 0 the
     worst.
 
-    Of a measure that stands alone nothing is said.
+    Of one or two measures nothing is said.
     """
     better = rows["value"].astype(float) * rows["direction"].map({"higher": 1.0, "lower": -1.0})
     groups = better.groupby([rows[key] for key in ("criterion", "dataset", "variant", "model")], observed=True)
     count = groups.transform("count")
-    return ((groups.rank() - 1) / (count - 1)).where(count > 1)
+    return ((groups.rank() - 1) / (count - 1)).where(count >= FEWEST_RANKED)
 
 
 def scorecard(rows: pd.DataFrame, title: str) -> Figure:
     """Measures down, criteria across; a cell has its value and interval, or the mean over datasets and models of where
-    the measure stands, and is the darker the better it stands. Where a criterion judges one measure alone the ground is
-    grey, and the number its value. A criterion of plain and of manipulated texts has two columns, the latter last. A
+    the measure stands, and is the darker the better it stands. Where a criterion judges one or two measures alone the
+    ground is grey, and the number its value. A criterion of plain and of manipulated texts has two columns, the latter last. A
     criterion without a value has none.
 
     rows: of the table `scorecard`, about one dataset and model or several.
@@ -88,8 +89,8 @@ def _columns(rows: pd.DataFrame) -> pd.Series:
 
 def _said(several: bool) -> str:
     if several:
-        return "mean place among the measures that a criterion ranks, 1 the best; grey: the value, of one measure alone"
-    return "value and 95 % interval by each criterion (the arrow: which is better), darker where it stands better"
+        return "mean place among three or more measures that a criterion ranks, 1 the best; grey: the value"
+    return "value, and 95 % interval over three or more seeds (the arrow: which is better), darker where it stands better"
 
 
 def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
@@ -122,7 +123,8 @@ def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
             ink = style.ink_on(ground[high, low])
             elsewhere = "*" if row["matched"] == "dataset" else ""
             write_cell(panel, high, low, style.signed(row["tau"]) + elsewhere, 3.2, 7, ink)
-            write_cell(panel, high, low, _interval(row["ci_low"], row["ci_high"]), -6.0, 4.6, ink)
+            if np.isfinite(row["ci_low"]):
+                write_cell(panel, high, low, _interval(row["ci_low"], row["ci_high"]), -6.0, 4.6, ink)
         _ground(panel, ground)
         panel.set(xlim=(0, len(names) - 1), ylim=(len(names), 1))
         panel.set_xticks(np.arange(len(names) - 1) + 0.5, names[:-1], rotation=40, ha="right", rotation_mode="anchor")
@@ -131,7 +133,7 @@ def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
             ScalarMappable(Normalize(-1, 1), colours), ax=panel, label="mean Kendall τ", ticks=TICKS, shrink=0.7
         )
         bar.outline.set_visible(False)
-        said = "how alike two criteria rank measures, over datasets and models; 95 % interval"
+        said = "how alike two criteria rank measures, over datasets and models; 95 % interval if it can be told"
         beside = "; * plain texts beside manipulated ones" if (told["matched"] == "dataset").any() else ""
         _titled(figure, title, said + beside)
     return figure

@@ -81,6 +81,8 @@ LOOK: dict[str, Any] = {
     "legend.fontsize": 7.5,
     "legend.frameon": False,
     "font.size": 8,
+    # A dollar sign in a name opens no formula.
+    "text.parse_math": False,
     "hatch.linewidth": 0.5,
 }
 

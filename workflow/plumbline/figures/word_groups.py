@@ -41,7 +41,7 @@ def attention_by_group(truth: pd.DataFrame, title: str) -> Figure:
 
     truth: rows of the table `ground_truth` about one dataset and model.
     """
-    rows = truth[(truth["class"] == "all") & (truth["status"] == "ok")].dropna(subset=[ATTRIBUTED])
+    rows = truth[(truth["class"] == "all") & (truth["status"] != "undefined")].dropna(subset=[ATTRIBUTED])
     if rows.empty:
         return style.sentence(f"{title}: {NOTHING}")
     rows = rows.assign(**{name: rows[name].astype(str) for name in ("variant", "measure", "group")})

@@ -87,8 +87,9 @@ class CNN(Encoder):
         return (hidden * present).transpose(1, 2)
 
     def summary(self, hidden: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The largest value of each filter, [B, H]; padding is 0, which no filter goes below."""
-        return hidden.amax(1)
+        """The largest value of each filter over words, [B, H]; as in the study's code special tokens are 0 like
+        padding, and no filter goes below."""
+        return (hidden * batch.attendable[:, :, None]).amax(1)
 
 
 class Average(Encoder):

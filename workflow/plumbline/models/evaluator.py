@@ -102,12 +102,12 @@ class Evaluator:
             if found is None:
                 return None
             encoded, rows = found
-            told.append(self.model.decode(encoded, self.model.attend(encoded, rows)).softmax(dim=-1))
+            told.append(self.model.decode(encoded, self.model.attend(encoded, rows)).double().softmax(dim=-1))
         return torch.cat(told).numpy()
 
     @torch.no_grad()
     def probabilities(self, texts: Texts | Instances) -> np.ndarray:
-        """Class probabilities [texts, C]."""
+        """Class probabilities [texts, C], in double precision: those near 1 of models that are sure would else be equal."""
         first: dict[tuple[bytes, ...], int] = {}
         distinct: list[int] = []
         source = np.empty(len(texts.ids), dtype=np.int64)
@@ -122,8 +122,8 @@ class Evaluator:
         found: dict[str, np.ndarray] = {}
 
         def work(index: np.ndarray, batch: Batch) -> None:
-            told = self.model(batch).logits.softmax(dim=-1).cpu().numpy()
-            rows = found.setdefault("rows", np.empty((len(distinct), told.shape[1]), dtype=np.float32))
+            told = self.model(batch).logits.double().softmax(dim=-1).cpu().numpy()
+            rows = found.setdefault("rows", np.empty((len(distinct), told.shape[1]), dtype=np.float64))
             rows[index] = told
 
         ids, maskable = [texts.ids[i] for i in distinct], [texts.maskable[i] for i in distinct]

@@ -65,9 +65,35 @@ def roc_auc(probabilities: np.ndarray, labels: np.ndarray) -> float:
     return float(np.mean([_area(probabilities[:, class_], labels == class_) for class_ in against]))
 
 
+def wilson_low(hits: float, n: int, z: float = 1.959964) -> float:
+    """The lower end of Wilson's 95 % interval of a share of `hits` among `n`."""
+    share, more = hits / n, z * z / n
+    return float((share + more / 2 - z * np.sqrt(share * (1 - share) / n + more / (4 * n))) / (1 + more))
+
+
+@metric(
+    "above_chance",
+    direction="higher",
+    range=[None, 1],
+    unit="share",
+    equation="(a - g) / (1 - g); a the lower end of accuracy's 95 % interval (Wilson), g = Σ_c P(ŷ = c) P(y = c)",
+)
+def above_chance(probabilities: np.ndarray, labels: np.ndarray) -> float:
+    """How much of the way from guessing to always right the accuracy surely covers; NaN where there is one class.
+
+    Guessing is drawing answers as often as the model gives them, whatever the text, as in Cohen's κ.
+    """
+    predicted = probabilities.argmax(1)
+    guessed = sum(float(np.mean(predicted == c) * np.mean(labels == c)) for c in np.unique(labels))
+    if guessed >= 1:
+        return float("nan")
+    return (wilson_low(float(np.sum(predicted == labels)), len(labels)) - guessed) / (1 - guessed)
+
+
 PERFORMANCE: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": accuracy,
     "f1": f1,
     "macro_f1": macro_f1,
     "roc_auc": roc_auc,
+    "above_chance": above_chance,
 }

@@ -77,11 +77,29 @@ def chosen_outputs(checkpoint: str, config: Any, labels: Sequence[int | str], cl
     return wanted
 
 
+# Pickled weights can run any code, so that they are not read.
+LOADING: dict[str, Any] = {"use_safetensors": True, "output_loading_info": True}
+
+
+def _check_loaded(found: str, encoder: Any, told: Any, whole: bool) -> None:
+    """Refuse a checkpoint whose weights do not fit its config: transformers would draw what is missing at random."""
+    inside = f"{encoder.base_model_prefix}."
+    wrong = [*told["missing_keys"], *(key[0] for key in told["mismatched_keys"])]
+    # Not all checkpoints have a pooling layer, which models that classify by the first token put on top.
+    wrong = [key for key in wrong if whole or (key.startswith(inside) and ".pooler." not in key)]
+    if wrong:
+        raise PlumblineError(
+            f"The weights of the checkpoint '{found}' are not those of its config: {len(wrong)} are missing or of another "
+            f"shape, such as '{sorted(wrong)[0]}'; save the model again by `save_pretrained`."
+        )
+
+
 def _with_own_output(found: str, config: Any, wanted: list[int], made: dict[str, Any]) -> Any:
     """A checkpoint's transformer with these of its outputs, in this order."""
     from transformers import AutoModelForSequenceClassification
 
-    encoder: Any = AutoModelForSequenceClassification.from_pretrained(found, config=config, **made)
+    encoder, told = AutoModelForSequenceClassification.from_pretrained(found, config=config, **made, **LOADING)
+    _check_loaded(found, encoder, told, whole=True)
     body = {*encoder.base_model.modules()}
     last = [part for part in encoder.modules() if isinstance(part, nn.Linear) and part not in body][-1]
     last.weight, last.bias = (nn.Parameter(part.detach()[wanted]) for part in (last.weight, last.bias))
@@ -94,9 +112,10 @@ def _with_new_output(found: str, config: Any, made: dict[str, Any]) -> Any:
     from transformers import AutoModelForSequenceClassification
 
     trained = classifies(config)
-    encoder: Any = AutoModelForSequenceClassification.from_pretrained(
-        found, config=config, ignore_mismatched_sizes=trained, **made
+    encoder, told = AutoModelForSequenceClassification.from_pretrained(
+        found, config=config, ignore_mismatched_sizes=True, **made, **LOADING
     )
+    _check_loaded(found, encoder, told, whole=False)
     if trained:
         drawn = AutoModelForSequenceClassification.from_config(config, **made).state_dict()
         inside = f"{encoder.base_model_prefix}."

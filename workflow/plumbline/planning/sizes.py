@@ -10,7 +10,7 @@ from typing import Any
 from plumbline.config.masking import PLAIN
 from plumbline.config.study import Resolved
 from plumbline.registry import PICTURES
-from plumbline.store import read_json
+from plumbline.store import read_record
 
 SPLITS = ("train", "dev", "test")
 TABLE = Path(__file__).with_name("sizes.csv")
@@ -51,7 +51,7 @@ def in_folder(results: Path, dataset: str, variant: str) -> Size | None:
     """The size of a dataset that a folder of results holds."""
     for path in (results / "data" / dataset / variant / "dataset.json", results / "data" / dataset / "dataset.json"):
         if path.exists():
-            return of_summary(read_json(path))
+            return of_summary(read_record(path))
     return None
 
 

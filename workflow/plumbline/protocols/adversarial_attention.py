@@ -21,6 +21,8 @@ from plumbline.registry import protocol
 
 # An adversary counts only if it keeps the bound by more than rounding, so that it does when computed anew.
 ROUNDING = 1e-6
+# How finely the way back to the attention is searched.
+HALVINGS = 16
 # The study's code always searches with this much room, on the summed instead of the halved distance where there are
 # more than two classes.
 PUBLISHED_SLACK = 0.01
@@ -47,8 +49,9 @@ class AdversarialAttention:
     """Attention that differs as much as possible and changes the output by no more than epsilon.
 
     `adversaries` are searched for at once, from random starts, by `steps` of Adam on the divergence from the attention
-    and from each other, less `penalty` times what the output moves beyond epsilon. With `slack` at `epsilon` each
-    epsilon has its own search; `published` is the study's code: one search, at 0.01, for all.
+    and from each other, less `penalty` times what the output moves beyond epsilon. Those that still move it too far go
+    back towards the attention until they do not. With `slack` at `epsilon` each epsilon has its own search; `published`
+    is the study's code: one search, at 0.01, for all, and no way back.
     """
 
     table: ClassVar[str] = "adversarial_attention"
@@ -110,10 +113,13 @@ class AdversarialAttention:
             self.search,
         )  # fmt: skip
         with torch.no_grad():
+            searched = total_variation(model.decode(encoded, weights).softmax(-1), before)
+            if not published:
+                weights = kept_within(model, encoded, attention, before, weights, searched, slack)
             after = model.decode(encoded, weights).softmax(-1)
             change = total_variation(after, before)
             divergence = jensen_shannon(weights, attention).clamp(min=0)
-        parts = (attention, before, weights, after, change, divergence)
+        parts = (attention, before, weights, after, searched, change, divergence)
         told = [part.cpu().numpy() for part in parts]
         return [
             [
@@ -133,10 +139,12 @@ class AdversarialAttention:
         before: np.ndarray,
         weights: np.ndarray,
         after: np.ndarray,
+        searched: np.ndarray,
         change: np.ndarray,
         divergence: np.ndarray,
     ) -> dict[str, Any]:
-        """The best adversary of a row that keeps the bound, or the attention itself.
+        """The best adversary of a row that keeps the bound, or the attention itself; `feasible` are those that did when
+        the search ended.
 
         Those found with less room, in the groups before, count too: a wider bound never has a smaller maximum.
         """
@@ -148,7 +156,7 @@ class AdversarialAttention:
         return {
             "epsilon": epsilon,
             "max_attention": float(attention[row].max()),
-            "feasible": int(kept.sum()),
+            "feasible": int((searched[:groups, :, row] <= epsilon - ROUNDING).sum()),
             "jsd": 0.0 if none else float(divergence[best]),
             "change": 0.0 if none else float(change[best]),
             "attention": attention[row, words],
@@ -215,6 +223,33 @@ def search(
             logits.grad = weights * (slope - (weights * slope).sum(-1, keepdim=True))
         optimiser.step()
     return masked_softmax(logits.detach(), attendable)
+
+
+def kept_within(
+    model: Any,
+    encoded: Any,
+    attention: torch.Tensor,
+    before: torch.Tensor,
+    weights: torch.Tensor,
+    moved: torch.Tensor,
+    slack: list[float],
+) -> torch.Tensor:
+    """Weights [G, K, B, L] of which those that move the output, `moved` [G, K, B], by more than their slack go back on
+    the straight way to the attention, as far as they must.
+
+    Near the attention the output hardly moves, so that one which keeps the bound is always there.
+    """
+    bound = torch.tensor(slack, device=weights.device)[:, None, None] - ROUNDING
+    beyond = moved > bound
+    if not beyond.any():
+        return weights
+    low, high = torch.zeros_like(moved), torch.ones_like(moved)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        tried = attention + middle[..., None] * (weights - attention)
+        keeps = total_variation(model.decode(encoded, tried).softmax(-1), before) <= bound
+        low, high = torch.where(keeps, middle, low), torch.where(keeps, high, middle)
+    return torch.where(beyond[..., None], attention + low[..., None] * (weights - attention), weights)
 
 
 def divergence_slope(weights: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:

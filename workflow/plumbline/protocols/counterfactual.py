@@ -35,7 +35,7 @@ def by_class_and_bin(frame: pd.DataFrame, keys: list[str], summary: Callable[[An
             whole = {"predicted_class": class_, "max_attention_bin": bin_}
             told = frame.assign(**{column: value for column, value in whole.items() if value})
             parts.append(summary(told.groupby(groups, observed=True, sort=True)))
-    return pd.concat(parts, ignore_index=True).sort_values(groups, ignore_index=True)
+    return pd.concat(parts, ignore_index=True).sort_values(groups, ignore_index=True).assign(status="ok", reason=None)
 
 
 def quartiles(groups: Any, column: str) -> dict[str, pd.Series]:

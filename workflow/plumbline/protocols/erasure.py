@@ -26,9 +26,7 @@ from plumbline.registry import metric, protocol
 
 ONE_WORD = "no text has two words"
 NO_FALL = "no output falls when all words are erased"
-HARD, SOFT = ("comprehensiveness", "sufficiency"), ("soft_comprehensiveness", "soft_sufficiency")
-# A smaller fall of the output to nothing is hardly more than rounding, and shares of it would swamp a mean.
-SMALLEST_FALL = 1e-3
+HARD = ("comprehensiveness", "sufficiency")
 Removal = Literal["delete", "pad", "zero"]
 FloatArray = npt.NDArray[np.float64]
 
@@ -57,12 +55,17 @@ def aopc(falls: FloatArray) -> FloatArray:
     direction="higher",
     range=[0, None],
     unit="share",
-    equation="max(0, p(x) - p(x')) / max(0, p(x) - p(0)), x'_i = x_i ⊙ e, e ~ Bernoulli(1 - a_i)",
+    equation="Σ_x max(0, p(x) - p(x')) / Σ_x (p(x) - p(0)), x'_i = x_i ⊙ e, e ~ Bernoulli(1 - a_i)",
 )
-def soft_comprehensiveness(fall: FloatArray, whole: FloatArray) -> FloatArray:
-    """How much of the fall [N] to nothing is there once important words are thinned out; NaN where there is none."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(whole >= SMALLEST_FALL, np.maximum(fall, 0) / whole, np.nan)
+def soft_comprehensiveness(fall: FloatArray, whole: FloatArray) -> float:
+    """How much of the fall to nothing is there once important words are thinned out, of all texts [N] together.
+
+    Not a mean of each text's share: where the output hardly falls, a share of the fall is noise without bound. Texts
+    whose output does not fall, `whole` being 0 or less, do not count; NaN if there are no others.
+    """
+    counted = whole > 0
+    total = whole[counted].sum()
+    return float(np.maximum(fall[counted], 0).sum() / total) if total > 0 else float("nan")
 
 
 @metric(
@@ -70,11 +73,18 @@ def soft_comprehensiveness(fall: FloatArray, whole: FloatArray) -> FloatArray:
     direction="higher",
     range=[None, 1],
     unit="share",
-    equation="1 - max(0, p(x) - p(x')) / max(0, p(x) - p(0)), x'_i = x_i ⊙ e, e ~ Bernoulli(a_i)",
+    equation="1 - Σ_x max(0, p(x) - p(x')) / Σ_x (p(x) - p(0)), x'_i = x_i ⊙ e, e ~ Bernoulli(a_i)",
 )
-def soft_sufficiency(fall: FloatArray, whole: FloatArray) -> FloatArray:
-    """How much of the fall [N] to nothing is spared when unimportant words are thinned out; NaN where there is none."""
+def soft_sufficiency(fall: FloatArray, whole: FloatArray) -> float:
+    """How much of the fall to nothing is spared when unimportant words are thinned out, of all texts [N] together."""
     return 1 - soft_comprehensiveness(fall, whole)
+
+
+# Each soft metric with the column of falls that it is about.
+SOFT = {
+    "soft_comprehensiveness": (soft_comprehensiveness, "soft_fall_without"),
+    "soft_sufficiency": (soft_sufficiency, "soft_fall_alone"),
+}
 
 
 def erased(words: np.ndarray, ratio: float) -> np.ndarray:
@@ -103,8 +113,8 @@ class Erasure:
     """Comprehensiveness, sufficiency and their areas over the perturbation curve, hard and soft.
 
     The output is the probability of the predicted class. `ratios` are the shares of words, in percent, that count as
-    important; they are deleted, or get the vector of padding or zeros. Soft erasure takes the mean of `draws`, the same
-    for every measure; 0 leaves it out. Of two texts only the first is erased.
+    important; they are deleted, or get the vector of padding or zeros. Soft erasure takes the mean fall of `draws`, the
+    same for every measure; 0 leaves it out. Of two texts only the first is erased.
     """
 
     table: ClassVar[str] = "erasure"
@@ -139,7 +149,7 @@ class Erasure:
         before = evaluator.probabilities(instances)
         predicted = before.argmax(1).astype(np.int32)
         output = _of_class(before, predicted)
-        soft = self._soft(evaluator, instances, measures, predicted, output)
+        whole, soft = self._soft(evaluator, instances, measures, predicted, output)
         for measure, scores in shown(measures.items(), f"hard, seed {evaluator.seed}", "measure"):
             falls = self._hard(evaluator, instances, scores, predicted, output)
             yield {
@@ -147,7 +157,8 @@ class Erasure:
                 "measure": np.full(len(instances), measure, dtype=object),
                 **{name: aopc(fall) for name, fall in zip(HARD, falls, strict=True)},
                 **{f"{name}_at": _rows(fall) for name, fall in zip(HARD, falls, strict=True)},
-                **dict(zip(SOFT, soft[measure], strict=True)),
+                "fall_to_nothing": whole,
+                **{column: falls for (_, column), falls in zip(SOFT.values(), soft[measure], strict=True)},
             }
 
     def _hard(
@@ -165,8 +176,9 @@ class Erasure:
         if not len(several):
             return found[0], found[1]
         texts, rows = instances.take(several), [row for row in scores if len(row) > 1]
+        ties = texts.ties(evaluator.seed)
         for column, ratio in enumerate(self.ratios):
-            top = highest(rows, erased(words[several], ratio))
+            top = highest(rows, erased(words[several], ratio), ties)
             for way, gone in enumerate((top, [~flags for flags in top])):
                 after = without(evaluator, texts, gone, self.removal)
                 found[way, several, column] = output[several] - _of_class(after, predicted[several])
@@ -179,11 +191,12 @@ class Erasure:
         measures: dict[str, list[np.ndarray]],
         predicted: np.ndarray,
         output: FloatArray,
-    ) -> dict[str, FloatArray]:
-        """Soft comprehensiveness and sufficiency [2, N] of each measure."""
-        found = {measure: np.zeros((2, len(instances))) for measure in measures}
+    ) -> tuple[FloatArray, dict[str, FloatArray]]:
+        """The fall [N] of the output without any word, and the mean falls [2, N] of each measure with important words
+        thinned out and with all others."""
+        whole, found = np.full(len(instances), np.nan), {m: np.full((2, len(instances)), np.nan) for m in measures}
         if not self.draws:
-            return {measure: np.full_like(zeros, np.nan) for measure, zeros in found.items()}
+            return whole, found
         kept = {measure: [shares(row) for row in scores] for measure, scores in measures.items()}
 
         def work(index: np.ndarray, batch: Batch) -> None:
@@ -196,34 +209,34 @@ class Erasure:
                     logits = read(evaluator.model, batch, vectors * keep).logits
                     return output[index] - explained_output(logits, classes, "probability").double().cpu().numpy()
 
-                whole = np.maximum(falls(~free[..., None]), 0)
+                whole[index] = falls(~free[..., None])
                 share = {measure: _spread(free, [rows[i] for i in index]) for measure, rows in kept.items()}
                 streams = [instances.generator(int(i), evaluator.seed) for i in index]
                 told = {measure: np.zeros((2, len(index))) for measure in measures}
                 for _ in range(self.draws):
                     uniform = _uniform(free, streams, vectors)
                     for measure, important in share.items():
-                        fall, spared = (falls(uniform < keep[..., None]) for keep in (1 - important, important))
-                        told[measure] += [soft_comprehensiveness(fall, whole), soft_sufficiency(spared, whole)]
+                        told[measure] += [falls(uniform < keep[..., None]) for keep in (1 - important, important)]
             for measure, values in told.items():
                 found[measure][:, index] = values / self.draws
 
         evaluator.each(instances, work)
-        return found
+        return whole, found
 
     def summarise(self, scores: pa.Table) -> pd.DataFrame:
         """Rows of the table `erasure`: one per seed, measure and metric, and of hard ones per ratio too."""
         rows = []
         for (seed, measure), group in scores.to_pandas().groupby(["seed", "measure"], sort=True, observed=True):
-            found: list[tuple[str, float | None, np.ndarray]] = [
-                (name, None, group[name].to_numpy()) for name in (*HARD, *(SOFT if self.draws else ()))
-            ]
+            found: list[tuple[str, float | None, dict[str, Any]]] = []
             for name in HARD:
                 at = np.stack(group[f"{name}_at"].to_numpy())
-                found += [(name, ratio, at[:, column]) for column, ratio in enumerate(self.ratios)]
+                found.append((name, None, _mean(group[name].to_numpy())))
+                found += [(name, ratio, _mean(at[:, column])) for column, ratio in enumerate(self.ratios)]
+            for name in SOFT if self.draws else ():
+                found.append((name, None, _soft_summary(name, group)))
             rows += [
-                {"seed": seed, "measure": measure, "metric": name, "ratio": ratio, **_summary(name, values)}
-                for name, ratio, values in found
+                {"seed": seed, "measure": measure, "metric": name, "ratio": ratio, **summary}
+                for name, ratio, summary in found
             ]
         return pd.DataFrame(rows)
 
@@ -282,14 +295,23 @@ def _rows(values: FloatArray) -> np.ndarray:
     return column
 
 
-def _summary(name: str, values: np.ndarray) -> dict[str, Any]:
+def _mean(values: np.ndarray) -> dict[str, Any]:
+    """Mean and standard deviation over texts that have a value."""
     known = values[~np.isnan(values)]
-    reason = None if len(known) else (ONE_WORD if name in HARD else NO_FALL)
-    return {
-        "n": len(known),
-        "dropped": len(values) - len(known),
-        "mean": known.mean() if len(known) else None,
-        "std": known.std(ddof=1) if len(known) > 1 else None,
-        "status": "undefined" if reason else "ok",
-        "reason": reason,
-    }
+    if not len(known):
+        return {"n": 0, "dropped": len(values), "mean": None, "std": None, "status": "undefined", "reason": ONE_WORD}
+    told = {"n": len(known), "dropped": len(values) - len(known), "mean": known.mean(), "std": known.std()}
+    return told | {"status": "ok", "reason": None}
+
+
+def _soft_summary(name: str, rows: pd.DataFrame) -> dict[str, Any]:
+    """A soft metric of all texts together; its deviation is that of what each text adds to it, to first order."""
+    metric_of, column = SOFT[name]
+    whole, fall = (rows[key].to_numpy(dtype=np.float64) for key in ("fall_to_nothing", column))
+    counted = whole > 0
+    told = {"n": int(counted.sum()), "dropped": int((~counted).sum())}
+    if not counted.any():
+        return told | {"mean": None, "std": None, "status": "undefined", "reason": NO_FALL}
+    share = soft_comprehensiveness(fall, whole)
+    parts = (np.maximum(fall[counted], 0) - share * whole[counted]) / whole[counted].mean()
+    return told | {"mean": metric_of(fall, whole), "std": parts.std(), "status": "ok", "reason": None}

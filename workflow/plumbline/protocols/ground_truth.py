@@ -13,7 +13,7 @@ from plumbline.errors import PlumblineError
 from plumbline.models.performance import midranks
 from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.explained import Explained, Explanations, Key
-from plumbline.registry import protocol
+from plumbline.registry import metric, protocol
 from plumbline.store import read_table
 
 OTHER = "other"
@@ -99,6 +99,19 @@ def shares(scores: np.ndarray, groups: np.ndarray, count: int) -> Shares:
         return Shares(nothing, region, np.nan, np.nan, NOT_FINITE if total else ALL_ZERO)
     truth = groups == 1
     return Shares(_by_group(groups, weights, count) / total, region, *_found_and_auc(weights, truth))
+
+
+@metric(
+    "above_region",
+    direction="higher",
+    range=[None, 1],
+    unit="share",
+    equation="(Attr%(F) - |F| / n) / (1 - |F| / n); 0 is what equal importances give, 1 all on the truth",
+)
+def above_region(share: float, region: float) -> float:
+    """The share of importance on a region relative to the region's own share of the words, so that regions of other
+    sizes compare; NaN for a region that is all."""
+    return (share - region) / (1 - region) if region < 1 else float("nan")
 
 
 def _by_group(groups: np.ndarray, weights: np.ndarray, count: int) -> np.ndarray:
@@ -191,15 +204,18 @@ def _summary(rows: pd.DataFrame) -> dict[str, Any]:
     first, attributed = rows.iloc[0], rows["attributed"].dropna().to_numpy()
     low, high = mean_interval(attributed, resamples=RESAMPLES)
     here = bool(len(attributed))
+    region = float(rows["region"].mean())
+    share = float(attributed.mean()) if here else np.nan
     return {
         "truth": bool(first["truth"]),
         **{name: first[name] for name in (*OF_VARIANT, *OF_MODEL)},
         "n": len(attributed),
         "undefined": len(rows) - len(attributed),
-        "attributed_fraction": float(attributed.mean()) if here else np.nan,
+        "attributed_fraction": share,
         "ci_low": low,
         "ci_high": high,
-        "region_fraction": rows["region"].mean(),
+        "region_fraction": region,
+        "above_region": above_region(share, region),
         "found": rows["found"].mean(),
         "auc": rows["auc"].mean(),
         "status": "ok" if here else "undefined",

@@ -76,4 +76,4 @@ class SeedVariance:
             groups = told.groupby(keys, observed=True, sort=True)
             means = {"n": groups.size(), "tvd_mean": groups["tvd"].mean(), "jsd_mean": groups["jsd"].mean()}
             parts.append(pd.DataFrame(means | quartiles(groups, "jsd")).reset_index())
-        return pd.concat(parts, ignore_index=True).sort_values(keys, ignore_index=True)
+        return pd.concat(parts, ignore_index=True).sort_values(keys, ignore_index=True).assign(status="ok", reason=None)

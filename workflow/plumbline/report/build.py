@@ -40,7 +40,7 @@ def site(content: Content, names: Sequence[str]) -> dict[str, str]:
     """The pages of these names as HTML."""
     pages = [page for page in PAGES if page.name in set(names)]
     pictures = _by_page(content, names)
-    told = findings(content.tables)
+    told = findings(content.tables, content.random)
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,

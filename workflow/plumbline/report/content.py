@@ -22,6 +22,12 @@ class Content:
     versions: dict[str, str] = field(default_factory=dict)
 
     @property
+    def random(self) -> str:
+        """The study's name of the random measure; empty if it has none."""
+        measures = self.study["measures"].items()
+        return next((name for name, entry in measures if (entry.get("kind") or name) == "random"), "")
+
+    @property
     def classes(self) -> dict[str, list[str]]:
         """The names of each dataset's classes."""
         return {summary["dataset"]: summary["classes"] for summary in self.summaries}

@@ -49,8 +49,9 @@ def adversarial_overview(adversarial_attention: pd.DataFrame) -> Table:
     caption = (
         "How far attention can be moved while the output changes by no more than ε: mean over texts of the largest "
         "Jensen-Shannon divergence found, ± standard deviation over seeds, on an axis from 0 to its maximum, ln 2. "
-        "High: very different attention would have led to the same output. Low: only similar attention would. A text "
-        "without such an adversary, not feasible, counts as 0."
+        "High: very different attention would have led to the same output. Low: only similar attention would. "
+        "“Feasible” is the share of texts whose search ended within ε; of the others, what was found is moved back "
+        "towards the attention until it is."
     )
     columns = ["dataset", "model", "ε", "texts", "feasible", "mean JSD", "of the maximum"]
     return Table(caption, columns, rows, frozenset(range(2, len(columns))))

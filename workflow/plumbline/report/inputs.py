@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from plumbline.store import read_stamped
+from plumbline.tables.chance import above
 
 FIGURES = Path("results", "figures")
 # What an SVG of Matplotlib has where something is drawn along an axis.
@@ -15,9 +16,10 @@ AXIS = 'id="matplotlib.axis_'
 def read_tables(paths: Sequence[str]) -> dict[str, pd.DataFrame]:
     """The study's tables by their kind, as each file states it; a user's protocol may have brought kinds of its own.
 
-    Of several of a kind, such as two entries of one protocol, the first is shown, as in the figures.
+    Of several of a kind, such as two entries of one protocol, the first is shown, as in the figures. Rows about models
+    at chance are left out.
     """
-    return {kind: table.to_pandas() for kind, table in reversed([*map(read_stamped, paths)])}
+    return {kind: above(kind, table.to_pandas()) for kind, table in reversed([*map(read_stamped, paths)])}
 
 
 def read_figures(paths: Sequence[str]) -> dict[str, str]:

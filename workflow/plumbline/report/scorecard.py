@@ -8,6 +8,7 @@ import pandas as pd
 
 from plumbline.report.roar import bracketed, placed
 from plumbline.report.tables import DASH, Cell, Table, named, numeric, plain
+from plumbline.tables.scorecard import FEWEST_RANKED
 
 ARROWS = {"higher": "↑", "lower": "↓"}
 BLOCK = ["dataset", "variant", "model"]
@@ -26,10 +27,12 @@ def scorecard_table(scorecard: pd.DataFrame) -> Table:
         cells = [_cell(told[name], reasons) if name in told else Cell(DASH, None, "faint") for name in criteria]
         rows.append([Cell(named(dataset, variant)), Cell(model), Cell(measure), *cells])
     caption = (
-        "Mean over seeds with its 95\u00a0% interval, over seeds if there are three or more, else over texts; hold the "
-        "pointer over a number to see which. ↑: higher is better, ↓: lower is. The stronger the ground, the better the "
-        "measure stands among those of the same dataset and model. Letters say why there is no number."
+        "Mean over seeds with its 95\u00a0% interval over seeds, if there are three or more: with fewer nothing is known "
+        "of how much they matter. ↑: higher is better, ↓: lower is. The stronger the ground, the better the measure "
+        "stands among three or more of the same dataset and model. Letters say why there is no number."
     )
+    if twins := _twins(frame):
+        caption += f" Measures that rank words alike count once in agreement and between criteria: {twins}."
     columns = ["dataset", "model", "measure", *(f"{name} {ARROWS[better]}" for name, better in criteria.items())]
     return Table(caption, columns, rows, frozenset(range(3, len(columns))), reasons)
 
@@ -39,17 +42,29 @@ def _places(frame: pd.DataFrame) -> pd.Series:
     better = frame["value"].where(frame["direction"] == "higher", -frame["value"])
     groups = better.groupby([frame[key] for key in ("criterion", *BLOCK)])
     count = groups.transform("count")
-    return ((groups.rank() - 1) / (count - 1)).where(count > 1)
+    return ((groups.rank() - 1) / (count - 1)).where(count >= FEWEST_RANKED)
+
+
+def _twins(frame: pd.DataFrame) -> str:
+    """Which measures rank like which others, and in how many of the datasets and models that have both."""
+    told = frame.drop_duplicates([*BLOCK, "measure"])
+    pairs = told.dropna(subset="twin_of").groupby(["measure", "twin_of"]).size()
+    both = {pair: len(set.intersection(*(_cells(told, name) for name in pair))) for pair in pairs.index}
+    return "; ".join(f"{one} like {other} in {n} of {both[one, other]}" for (one, other), n in pairs.items())
+
+
+def _cells(frame: pd.DataFrame, measure: str) -> set[tuple[str, ...]]:
+    return set(frame.loc[frame["measure"] == measure, BLOCK].itertuples(index=False, name=None))
 
 
 def _cell(line: dict[Any, Any], reasons: list[str]) -> Cell:
     if line["status"] != "ok":
         return _missing(line["reason"], reasons)
     told = bracketed(line["value"], line["ci_low"], line["ci_high"])
-    over = "" if pd.isna(line["interval"]) else f", interval over {line['interval']}"
-    seeds = f"{line['n_seeds']} seed" + ("" if line["n_seeds"] == 1 else "s")
+    said = f"{line['n_seeds']} seed" + ("" if line["n_seeds"] == 1 else "s")
+    said += "" if pd.isna(line["reason"]) else f"; {line['reason']}"
     tint = float(line["place"]) if np.isfinite(line["place"]) else None
-    return Cell(told.text, told.sort, title=seeds + over, tint=tint)
+    return Cell(told.text, told.sort, title=said, tint=tint)
 
 
 def _missing(reason: str, reasons: list[str]) -> Cell:
@@ -82,7 +97,8 @@ def meta_table(meta_evaluation: pd.DataFrame) -> Table:
         )
     caption = (
         "How alike every two criteria rank the measures, the better first: Kendall τ, mean over datasets and models, "
-        "with its 95\u00a0% interval, on an axis from −1 to 1. Near 1 they would choose the same measures. Compared "
+        "with a 95\u00a0% interval by resampling datasets and seeds, of which there must be three or more, on an axis "
+        "from −1 to 1. Near 1 they would choose the same measures. Compared "
         "are models on the same texts or, where two criteria never judge the same, on the plain and the manipulated "
         "dataset. Letters say why there is no number."
     )

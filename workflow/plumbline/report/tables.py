@@ -7,6 +7,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from plumbline.tables.chance import AT_CHANCE
+
 DASH = "–"
 # A table with more rows can be searched, and filtered by those of these columns in which several rows share a word.
 LONG = 8
@@ -109,11 +111,26 @@ def performance_table(performance: pd.DataFrame, split: str = "test") -> Table:
     rows = []
     for cell, group in here.groupby(["dataset", "variant", "model"]):
         dataset, variant, model = map(str, cell)
-        scores = [spread(group[group["metric"] == metric]["value"]) for metric in metrics]
+        scores = [_score(group[group["metric"] == metric]) for metric in metrics]
         rows.append([Cell(named(dataset, variant)), Cell(model), numeric(group["seed"].nunique(), 0), *scores])
-    caption = f"Scores on the {split} split, mean ± standard deviation over seeds."
+    caption = (
+        f"Scores on the {split} split, mean ± standard deviation over seeds. “Above chance” is how much of the way from "
+        "guessing to always right the accuracy surely covers."
+    )
+    if (here["status"] == AT_CHANCE).any():
+        caption += (
+            " Models marked there hardly do better than guessing, so that what explains them says nothing: all other "
+            "tables, sentences and the scorecard leave them out."
+        )
     titles = [metric.replace("_", " ") for metric in metrics]
     return Table(caption, ["dataset", "model", "seeds", *titles], rows, frozenset(range(2, 3 + len(metrics))))
+
+
+def _score(rows: pd.DataFrame) -> Cell:
+    """One metric over seeds, marked if some of the models are at chance by it."""
+    cell, low = spread(rows["value"]), (rows["status"] == AT_CHANCE).sum()
+    of = "" if low == len(rows) else f", {low} of {len(rows)} seeds"
+    return replace(cell, text=f"{cell.text}, at chance{of}", mark="bad") if low else cell
 
 
 def any_table(name: str, frame: pd.DataFrame, most: int = 500) -> Table:

@@ -21,6 +21,7 @@ def truth_table(ground_truth: pd.DataFrame) -> Table:
                 Cell(measure),
                 placed(known["attributed_fraction"], 1),
                 numeric(known["region_fraction"].mean(), 3),
+                spread(known["above_region"]),
                 spread(known["found"]),
                 spread(group["accuracy"]),
                 Cell(f"{(group['chance_bound'] < SURE).sum()} of {len(group)}", (group["chance_bound"] < SURE).mean()),
@@ -30,13 +31,14 @@ def truth_table(ground_truth: pd.DataFrame) -> Table:
         )
     caption = (
         "The share of importance on what the label follows, mean ± standard deviation over models (seeds, variants), "
-        "on an axis from 0 to 1, beside that part's share of words or pixels, which is what knowing nothing gets; the "
+        "on an axis from 0 to 1, beside that part's share of words or pixels, which is what knowing nothing gets, and "
+        "relative to it: 0 is what knowing nothing gets and 1 all, whatever the part's size; the "
         "share of it among as many top words or pixels, and the chance that one of it ranks above another. Higher is "
         "better, of models that surely use it: one that does not would be right so often with a chance below 0.001. "
         "Undefined are maps without any importance."
     )
-    columns = ["dataset", "model", "measure", "importance on it", "its share", "found at the top", "accuracy"]
-    return Table(caption, [*columns, "models that use it", "AUC", "undefined"], rows, frozenset(range(3, 10)))
+    columns = ["dataset", "model", "measure", "importance on it", "its share", "relative", "found at the top", "accuracy"]
+    return Table(caption, [*columns, "models that use it", "AUC", "undefined"], rows, frozenset(range(3, 11)))
 
 
 def rationales_table(rationales: pd.DataFrame) -> Table:

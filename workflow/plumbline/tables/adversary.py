@@ -55,6 +55,8 @@ def attefa_score(tvd: npt.ArrayLike, jsd: npt.ArrayLike) -> FloatArray | np.floa
     return np.where(same, 1.0, np.minimum(share, 1.0))[()]
 
 
+# An adversary that is not asked for other attention keeps it or not by chance, which says nothing of faithfulness.
+NOT_ATTACKED = "of strength 0, so that it was not asked for other attention and has no score"
 # What a cell of adversaries tells of itself in the table.
 KEYS = ("dataset", "variant", "model", "adversary", "objective", "strength", "base_seed")
 
@@ -74,13 +76,14 @@ def adversary_rows(history: pd.DataFrame, cell: Mapping[str, Any]) -> Iterator[d
             epoch, _ = chosen_epoch(losses, cell["first"], cell["patience"], larger=False)
             chosen = {metric: float(scores["test", metric].get(epoch, np.nan)) for metric in ("f1", "tvd", "jsd")}
             diverged = not np.isfinite(list(chosen.values())).all()
+            imitates = cell["strength"] == 0
             yield (
                 row
                 | chosen
                 | {
                     "epoch": epoch or None,
-                    "attefa": np.nan if diverged else float(attefa_score(chosen["tvd"], chosen["jsd"])),
+                    "attefa": np.nan if diverged or imitates else float(attefa_score(chosen["tvd"], chosen["jsd"])),
                     "status": "undefined" if diverged else "ok",
-                    "reason": "training diverged" if diverged else None,
+                    "reason": "training diverged" if diverged else NOT_ATTACKED if imitates else None,
                 }
             )

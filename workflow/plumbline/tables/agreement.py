@@ -6,6 +6,8 @@ import pandas as pd
 
 # From the fewest to the most: the words of the text, those of both texts, special tokens too.
 TOKENS = ("text", "texts", "all")
+# Mean Kendall τ from which two measures are twins; what is missing to 1 is rounding.
+LEAST_TAU = 0.99
 RANKED = dict(zip(TOKENS, ("words of the text", "all words", "all tokens"), strict=True))
 
 
@@ -29,9 +31,18 @@ def pooled(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def overall_taus(agreement: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the table that hold a mean Kendall τ over all predicted classes."""
-    here = (agreement["statistic"] == "kendall") & (agreement["predicted_class"] == "all") & (agreement["n"] > 0)
-    return agreement[here]
+    """The rows of the table that hold a mean Kendall τ over all predicted classes, of models that are not at chance."""
+    here = (agreement["statistic"] == "kendall") & (agreement["predicted_class"] == "all")
+    return agreement[here & (agreement["status"] == "ok")]
+
+
+def twins_once(taus: pd.DataFrame) -> pd.DataFrame:
+    """Rows of mean τ without those about measures that rank like another one of their cell, which has its own rows."""
+    cell = ["dataset", "variant", "model"]
+    means = taus.groupby([*cell, "measure_a", "measure_b"], observed=True)["mean"].mean()
+    twins = {(*key[:3], max(key[3:])) for key in means[means >= LEAST_TAU].index}
+    keys = zip(*(taus[key] for key in (*cell, "measure_a", "measure_b")), strict=True)
+    return taus[[not ({(*key[:3], key[3]), (*key[:3], key[4])} & twins) for key in keys]]
 
 
 def triangles(taus: pd.DataFrame, measures: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -95,7 +95,7 @@ def _adversaries(line: pd.Series, attacks: pd.DataFrame) -> Iterator[Ours]:
         adversary, selected_on = map(str, keys)
         unjudged = _unjudged(line, selected_on)
         notes = [f"adversary '{adversary}'" if several else "", unjudged, _left_out(group)]
-        values = group[group["status"] == "ok"][SCORES[line["metric"]]].tolist()
+        values = group[group["status"] != "undefined"][SCORES[line["metric"]]].tolist()
         found = Ours(values, note="; ".join(filter(None, notes)), selected_on=selected_on)
         if not unjudged:
             least = LEAST_TOLERANCE[line["metric"]]
@@ -115,7 +115,7 @@ def _unjudged(line: pd.Series, selected_on: str) -> str:
 
 
 def _left_out(group: pd.DataFrame) -> str:
-    failed = group[group["status"] != "ok"]
+    failed = group[group["status"] == "undefined"]
     reasons = ", ".join(sorted(set(failed["reason"].dropna())))
     return "" if failed.empty else f"{len(failed)} of {len(group)} seeds left out: {reasons}"
 

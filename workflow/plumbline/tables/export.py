@@ -8,6 +8,7 @@ import pandas as pd
 
 from plumbline.store import replacing, write_table
 from plumbline.tables.agreement import RANKED, overall_taus, triangles
+from plumbline.tables.chance import above
 
 # The ends of the colours of correlations, and the strength from which letters on them are white.
 ALIKE, OPPOSITE = (169, 55, 59), (35, 105, 189)
@@ -17,40 +18,40 @@ DARK = 0.7
 LATEX_LAYOUT: dict[str, dict[str, Any]] = {
     "performance": {
         "keep": {"split": "test"},
-        "index": ["dataset", "model"],
+        "index": ["dataset", "variant", "model"],
         "columns": ["metric"],
         "values": "value",
     },
     "agreement": {
         "keep": {"statistic": "kendall"},
-        "index": ["dataset", "model", "tokens", "measure_a", "measure_b"],
+        "index": ["dataset", "variant", "model", "tokens", "measure_a", "measure_b"],
         "columns": ["predicted_class"],
         "values": "mean",
     },
     "permutation": {
         "keep": {"predicted_class": "all"},
-        "index": ["dataset", "model"],
+        "index": ["dataset", "variant", "model"],
         "columns": ["max_attention_bin"],
         "values": "median_change_mean",
         "decimals": 3,
     },
     "erasure": {
         "keep": {"ratio": float("nan")},
-        "index": ["dataset", "model", "measure"],
+        "index": ["dataset", "variant", "model", "measure"],
         "columns": ["metric"],
         "values": "mean",
         "decimals": 3,
     },
     "adversarial_attention": {
         "keep": {"predicted_class": "all"},
-        "index": ["dataset", "model", "epsilon"],
+        "index": ["dataset", "variant", "model", "epsilon"],
         "columns": ["max_attention_bin"],
         "values": "jsd_mean",
         "decimals": 3,
     },
     "adversary": {
         "keep": {"status": "ok"},
-        "index": ["dataset", "model", "adversary", "strength"],
+        "index": ["dataset", "variant", "model", "base_seed", "adversary", "objective", "strength"],
         "columns": ["selected_on"],
         "values": "attefa",
         "decimals": 3,
@@ -119,7 +120,7 @@ LATEX_LAYOUT: dict[str, dict[str, Any]] = {
     },
     "seed_variance": {
         "keep": {},
-        "index": ["dataset", "model"],
+        "index": ["dataset", "variant", "model", "base_seed"],
         "columns": ["max_attention_bin"],
         "values": "jsd_mean",
         "decimals": 3,
@@ -141,12 +142,16 @@ def write_everywhere(output: Any, name: str, frame: pd.DataFrame) -> None:
 def latex(name: str, frame: pd.DataFrame) -> str:
     """A table as a paper prints it, with booktabs rules; means ± spread over seeds where a layout is known."""
     layout = LATEX_LAYOUT.get(name)
+    frame = above(name, frame)
     for column, value in (layout or {"keep": {}})["keep"].items():
         frame = frame[frame[column].isin(value if isinstance(value, list) else [value])]
     if frame.empty:
         return f"% The table {name} has no rows.\n"
     if layout is None or "show" in layout:
         return _styled(frame[(layout or {}).get("show", list(frame))].dropna(axis=1, how="all"))
+    frame = frame.dropna(subset=layout["values"])
+    if frame.empty:
+        return f"% The table {name} has no values.\n"
     # Not all lines have all that spans them, such as a strength.
     keys = [*layout["index"], *layout["columns"]]
     frame = frame.assign(**{key: frame[key].astype(object).map(_short) for key in keys})

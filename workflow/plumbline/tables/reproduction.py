@@ -11,6 +11,8 @@ from plumbline.store import ARTEFACTS
 from plumbline.tables import attefa, jain_wallace, recursive_roar, song, zhou
 from plumbline.tables.studies import Names, Ours, Ran, Study
 
+# Options that make an importance more exact and no other one.
+PRECISION = ("tolerance",)
 STUDIES = (jain_wallace.STUDY, attefa.STUDY, song.STUDY, recursive_roar.STUDY, zhou.STUDY)
 
 
@@ -48,7 +50,8 @@ def _measure_options(study: Study, line: pd.Series, ours: Ours, names: Names) ->
     first = {kind: name for name, kind in reversed([*names.measures.items()]) if kind in kinds}
     other: dict[str, Any] = {}
     for name in ours.measures or first.values():
-        options = names.measure_options.get(name, {})
+        changed = names.measure_options.get(name, {})
+        options = {option: value for option, value in changed.items() if option not in PRECISION}
         wanted = study.measures.get((line["model"], names.measures[name]), {})
         other |= {key: value for key, value in options.items() if key not in wanted}
         other |= {key: f"not {value}" for key, value in wanted.items() if options.get(key) != value}

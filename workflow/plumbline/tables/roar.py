@@ -1,15 +1,18 @@
 """ROAR and Recursive ROAR: what it costs a model that the words which a measure calls important are masked."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from plumbline.config.masking import PLAIN
 from plumbline.protocols.bootstrap import mean_interval
 from plumbline.registry import metric
 from plumbline.store import ARTEFACTS
+from plumbline.tables.chance import Model
 
 CURVE = ["dataset", "model", "strategy", "unit", "measure"]
 POINT = [*CURVE, "level", "trained_on", "variant"]
@@ -52,11 +55,14 @@ def roar_rows(points: Iterable[dict[str, Any]], scores: pd.DataFrame) -> pd.Data
     return rows.sort_values([*CURVE, "trained_on", "metric", "level", "seed"], ignore_index=True)
 
 
-def faithfulness_rows(roar: pd.DataFrame, headline: Mapping[str, str], random: str) -> pd.DataFrame:
+def faithfulness_rows(
+    roar: pd.DataFrame, headline: Mapping[str, str], random: str, at_chance: Mapping[Model, str] = MappingProxyType({})
+) -> pd.DataFrame:
     """Rows of the table `faithfulness`: means over seeds for each measure's curve but that of `random`.
 
     Each seed's curve is compared with its random one, by the metric that is the dataset's `headline`. A seed that lacks
-    a level, diverged, or whose random curve is not above its floor is left out, and `reason` says so.
+    a level, diverged, whose random curve is not above its floor, or whose model of the plain texts is one of those
+    `at_chance`, is left out, and `reason` says so.
     """
     told = roar[(roar["trained_on"] == "words") & (roar["metric"] == roar["dataset"].astype(str).map(headline))]
     everything = (told["measure"] == random) & (told["unit"] == "relative") & (told["level"] == EVERYTHING)
@@ -70,16 +76,24 @@ def faithfulness_rows(roar: pd.DataFrame, headline: Mapping[str, str], random: s
             # Everything masked is the same whatever strategy it stands under.
             floor = floors.get((dataset, model), told[:0]).drop_duplicates("seed")
             keys = dict(zip(CURVE, key, strict=True)) | {"metric": headline[str(dataset)]}
-            rows.append(keys | _over_seeds(curve, against, floor))
+            gone = {seed: why for (*cell, seed), why in at_chance.items() if cell == [dataset, PLAIN, model]}
+            rows.append(keys | _over_seeds(curve, against, floor, gone))
     return pd.DataFrame(rows, columns=ARTEFACTS["faithfulness"].schema.names)
 
 
-def _over_seeds(curve: pd.DataFrame, random: pd.DataFrame, floor: pd.DataFrame) -> dict[str, Any]:
+def _over_seeds(
+    curve: pd.DataFrame, random: pd.DataFrame, floor: pd.DataFrame, at_chance: Mapping[int, str]
+) -> dict[str, Any]:
     """A row of the table `faithfulness` without its keys, from the rows of `roar` that it compares."""
     levels = sorted({*curve["level"], *random["level"]})
     seeds = sorted({*curve["seed"], *random["seed"]})
     told = pd.DataFrame(
-        [_of_seed(levels, *(rows[rows["seed"] == seed] for rows in (curve, random, floor))) for seed in seeds],
+        [
+            {"reason": at_chance[seed]}
+            if seed in at_chance
+            else _of_seed(levels, *(rows[rows["seed"] == seed] for rows in (curve, random, floor)))
+            for seed in seeds
+        ],
         columns=["faithfulness", "unclipped", "floor", "reason"],
     )
     counted, faults = told[told["reason"].isna()], told["reason"].dropna()

@@ -1,0 +1,94 @@
+"""Integrated gradients have as many points as they need, and say what they miss."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from plumbline.attribution.completeness import MOST, complete, gauss_legendre
+from plumbline.attribution.integrated_gradient import integrated_gradient
+from plumbline.attribution.path import integrated_gradient_pad
+from plumbline.conformance import example_instances, example_model
+from plumbline.models.evaluator import Evaluator
+from plumbline.registry import Registry
+
+INSTANCES = example_instances()
+
+
+def evaluator(sharp: float, name: str = "bilstm-tanh", budget: int = 10_000) -> Evaluator:
+    """A model whose output jumps on the way, so that few points do not tell it."""
+    model = example_model(Registry().get("model", name))
+    with torch.no_grad():
+        for parameter in model.head.parameters():
+            parameter *= sharp
+    return Evaluator(model.requires_grad_(False), 3, budget)
+
+
+def test_more_points_where_they_are_needed():
+    """∫ f' of a step at 0.5: a row that is smooth has its first points, one that jumps more of them."""
+    steep = torch.tensor([1.0, 200.0], dtype=torch.float64)
+    asked = []
+
+    def scores(rows: torch.Tensor, points: np.ndarray, weights: np.ndarray) -> torch.Tensor:
+        asked.append((rows.tolist(), len(points)))
+        at = torch.from_numpy(points)
+        slope = steep[rows, None] * torch.sigmoid(steep[rows, None] * (at - 0.503)).mul(
+            1 - torch.sigmoid(steep[rows, None] * (at - 0.503))
+        )
+        return (slope * torch.from_numpy(weights)).sum(1, keepdim=True)
+
+    every = torch.arange(2)
+    change = torch.sigmoid(steep * 0.497) - torch.sigmoid(-steep * 0.503)
+    first = scores(every, *gauss_legendre(4))
+    assert abs(first[1, 0] - change[1]) > 0.01
+    found, missing = complete(first.clone(), change, scores, 4, 0.01)
+    assert abs(missing[1]) <= 0.01 and found[0] == first[0]
+    assert asked[0] == ([0, 1], 4) and {tuple(rows) for rows, _ in asked[1:]} == {(1,)}
+    assert [points for _, points in asked[1:]] == [4 * 2**i for i in range(1, len(asked))]
+    asked.clear()
+    found, missing = complete(first.clone(), change, scores, 4, 0)
+    assert not asked and torch.equal(found, first)
+    complete(first.clone(), change + 1, scores, 4, 0.01)
+    assert asked[-1][1] == MOST * 4
+
+
+@pytest.mark.parametrize("function", ["probability", "logit"])
+@pytest.mark.parametrize("measure", [integrated_gradient, integrated_gradient_pad])
+def test_the_residual_is_the_sum_less_the_change(measure, function):
+    asked = evaluator(30.0)
+    kwargs = {"function": function, "sign": "signed", "steps": 3}
+    fixed, adaptive = (measure(asked, INSTANCES, tolerance=tolerance, **kwargs) for tolerance in (0, 0.001))
+    assert np.abs(fixed.residual).max() > 0.001 >= 0
+    assert np.abs(adaptive.residual).max() < np.abs(fixed.residual).max()
+    exact = measure(asked, INSTANCES, tolerance=0, **{**kwargs, "steps": 600})
+    for i in range(len(INSTANCES)):
+        # To first order all that is missing is in the sum.
+        parts = [found.scores[i].sum() for found in (fixed, exact)]
+        if found_specials := fixed.specials:
+            parts = [total + one.specials[i].sum() for total, one in zip(parts, (fixed, exact), strict=True)]
+            assert found_specials is not None
+            assert parts[0] - parts[1] == pytest.approx(fixed.residual[i], abs=2e-3)
+
+
+def test_texts_that_stay_incomplete_are_told():
+    asked = evaluator(3000.0)
+    with pytest.warns(UserWarning, match=r"of 12 texts miss the change of the output by more than 1e-06"):
+        integrated_gradient_pad(asked, INSTANCES, steps=1, tolerance=1e-6)
+    assert len(asked.budget.events) == 1 and "with 16 points" in asked.budget.events[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        integrated_gradient_pad(asked, INSTANCES, steps=1, tolerance=0)
+        integrated_gradient_pad(evaluator(1.0), INSTANCES)
+
+
+def test_the_published_form_sums_to_nothing_that_is_known():
+    assert integrated_gradient(evaluator(1.0), INSTANCES, weighting="published").residual is None
+
+
+def test_batches_do_not_matter():
+    small, large = (
+        integrated_gradient_pad(evaluator(30.0, budget=budget), INSTANCES, steps=3) for budget in (20, 10_000)
+    )
+    for one, other in zip(small.scores, large.scores, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)

@@ -1,0 +1,38 @@
+"""No LaTeX table takes things apart for seeds of one thing."""
+
+import pyarrow as pa
+import pytest
+
+from plumbline.store import ARTEFACTS
+from plumbline.tables.export import LATEX_LAYOUT
+
+# Keys that others decide, or that are meant to be taken together.
+DECIDED = {
+    # The level and the measure say which variant it is.
+    "roar": {"variant"},
+    # What is kept is about the truth, which is one group.
+    "ground_truth": {"group"},
+    # The mean and spread over jobs.
+    "timings": {"dataset", "variant", "model", "seeds", "measure", "event"},
+}
+NO_KEYS = {"seed", "status", "reason", "direction", "twin_of", "matched", "selected_on_test"}
+
+
+def keys(name: str) -> set[str]:
+    """The columns of a table that name what a row is about: words, and numbers that no row may lack."""
+    schema = ARTEFACTS[name].schema
+    words = {field.name for field in schema if pa.types.is_dictionary(field.type)}
+    numbers = {"level", "top", "epsilon", "strength", "ratio", "base_seed", "removed", "class", "target_rate"}
+    return {field for field in schema.names if field in words | numbers} - NO_KEYS
+
+
+@pytest.mark.parametrize("name", [name for name, layout in LATEX_LAYOUT.items() if "index" in layout])
+def test_every_key_is_kept_spans_a_line_or_spans_a_column(name):
+    layout = LATEX_LAYOUT[name]
+    single = {column for column, value in layout["keep"].items() if not isinstance(value, list) or len(value) == 1}
+    lost = keys(name) - set(layout["index"]) - set(layout["columns"]) - single - DECIDED.get(name, set())
+    assert not lost, f"{name}.tex takes what differs in {sorted(lost)} together"
+
+
+def test_what_is_decided_is_there():
+    assert all(others <= set(ARTEFACTS[name].schema.names) for name, others in DECIDED.items())

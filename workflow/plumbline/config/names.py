@@ -1,0 +1,37 @@
+"""Which names the entries of a study may have: they become folders, wildcards, addresses and labels."""
+
+import re
+
+from plumbline.errors import PlumblineError
+
+# What every study may have beside its protocols' tables.
+TABLES = (
+    *("performance", "adversary", "roar", "faithfulness", "sparsity", "synthetic_roar", "reproduction", "timings"),
+    *("quirks", "trace", "scorecard", "meta_evaluation"),
+)
+RULES = (
+    *("all", "tables", "figures", "download", "fetch_vader", "mimic_vectors", "prepare", "manipulate", "embed"),
+    *("cut_into_pieces", "train", "attend", "attribute", "attribute_masked", "attribute_together", "score"),
+    *("score_models", "summarise", "traces", "report", "rule_graph", "explorer"),
+    *("agreement_figures", "adversary_figures", "counterfactual_figures", "roar_figures", "scorecard_figures"),
+    *("synthetic_roar_figure", "truth_figures"),
+)
+# Folders beside those of entries, and what stands for everything in tables.
+WORDS = ("plain", "unmasked", "positions", "recursive", "relative", "absolute", "pieces", "checkpoints", "none")
+RESERVED = frozenset((*TABLES, *RULES, *WORDS))
+SAFE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
+# With what is put before and behind it, a name must not be longer than a file's may be.
+LONGEST = 64
+
+
+def check_name(name: str, where: str) -> None:
+    """Refuse a name that is reserved or unsafe; `where` is its place in the config."""
+    if name in RESERVED:
+        raise PlumblineError(f"`{where}`: '{name}' is a name that plumbline itself uses; choose another.")
+    if len(name) > LONGEST:
+        raise PlumblineError(f"`{where[:LONGEST]}…`: a name may have {LONGEST} characters at most; this has {len(name)}.")
+    if not SAFE.fullmatch(name):
+        raise PlumblineError(
+            f"`{where}`: a name may hold letters from a to z, digits, '-', '_' and '.' only, and must begin with a "
+            "letter or digit and not end with '.'."
+        )
