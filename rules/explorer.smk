@@ -35,6 +35,7 @@ rule explorer:
         examples=STUDY.report.examples,
         splits=STUDY.explain or ["test"],
         sample=STUDY.sample,
+        random=baseline(RESOLVED),
         specials="all" in (RESOLVED.options["protocol", AGREEMENT]["tokens"] if AGREEMENT else []),
         sets=[(*pair, tasks()[pair[0]]) for pair in explored()],
         cells=[

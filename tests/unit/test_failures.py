@@ -73,3 +73,41 @@ def test_the_end_says_which_and_why():
         "  report: No.",
         "  The same command goes on from here.",
     ]
+
+
+GROUP = """\
+[Mon Nov 16 01:29:20 2026]
+    message: SLURM-job '12' failed, SLURM status is: 'FAILED'.
+    jobs:
+        rule embed:
+            jobid: 6
+        rule train:
+            jobid: 7
+    [Mon Nov 16 01:29:20 2026]
+    Error in rule embed:
+        jobid: 6
+        output: results/data/sst/embedding.safetensors
+        log: results/logs/embed/sst.log (check log file(s) for error details)
+    [Mon Nov 16 01:29:20 2026]
+    Error in rule train:
+        jobid: 7
+        output: results/models/sst/plain/cnn/7/weights.safetensors
+        log: results/logs/train/sst/plain/cnn/7.log (check log file(s) for error details)
+"""
+
+
+def test_of_a_failed_group_the_job_is_told_that_says_why(tmp_path, log):
+    log("plumbline: The texts are empty.\n")
+    (failure,) = failures(GROUP, tmp_path)
+    assert failure[:3] == ("train", " sst/plain/cnn/7", "The texts are empty.")
+
+
+def test_of_a_failed_group_in_which_none_says_why_all_are_told(tmp_path):
+    told = failures(GROUP, tmp_path)
+    assert [one.rule for one in told] == ["embed", "train"]
+    assert {one.reason for one in told} == {"SLURM-job '12' failed, SLURM status is: 'FAILED'."}
+
+
+def test_a_lone_job_that_says_nothing_is_told_beside_a_group_that_does(tmp_path, log):
+    log("plumbline: The texts are empty.\n")
+    assert [one.rule for one in failures(error(job=9, rule="score") + GROUP, tmp_path)] == ["score", "train"]

@@ -5,9 +5,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-_ERROR = re.compile(r"^Error in (?:rule|group) (?P<rule>[\w-]+):\n(?P<facts>(?:^ +\w.*\n)+)", re.MULTILINE)
+# The jobs of a group that failed are indented, after what is said of the group.
+_ERROR = re.compile(r"^(?P<group> *)Error in rule (?P<rule>[\w-]+):\n(?P<facts>(?:^ +\w.*\n)+)", re.MULTILINE)
+_GROUP = re.compile(r"^    message: (.*)\n(?:^    log: .*\n)?^    jobs:\n", re.MULTILINE)
 _KILLED = re.compile(r"returned non-zero exit status (1[2-9]\d)\.|died with <Signals\.(\w+): (\d+)>")
 _LOGS = "results/logs/"
+NOTHING = "it ended without a word"
 
 
 class Failure(NamedTuple):
@@ -20,8 +23,13 @@ class Failure(NamedTuple):
 
 
 def failures(told: str, folder: Path) -> list[Failure]:
-    """The jobs that a log of Snakemake's says have failed and not finished since; their own logs lie in `folder`."""
+    """The jobs that a log of Snakemake's says have failed and not finished since; their own logs lie in `folder`.
+
+    Of a group all jobs are said to have failed; those of which nothing more is known are left out if others say why.
+    """
     found: dict[str, Failure] = {}
+    grouped: set[str] = set()
+    silent: set[str] = set()
     for error in _ERROR.finditer(told):
         facts = dict(re.findall(r"^ +(\w+): (.*)$", error["facts"], re.MULTILINE))
         job = facts.get("jobid", "")
@@ -29,8 +37,14 @@ def failures(told: str, folder: Path) -> list[Failure]:
             continue
         log = facts.get("log", "").removesuffix(" (check log file(s) for error details)").split(", ")[0]
         before = told[: error.start()].splitlines()[-4:]
-        found[job] = Failure(error["rule"], _about(log), reason(folder / log, facts.get("message", ""), before), log)
-    return list(found.values())
+        message = facts.get("message", "")
+        if error["group"]:
+            message = [message, *_GROUP.findall(told[: error.start()])][-1]
+            grouped.add(job)
+            silent |= {job} if reason(folder / log, "", []) == NOTHING else set()
+        found[job] = Failure(error["rule"], _about(log), reason(folder / log, message, before), log)
+    grouped_reason = any(job in found and job not in silent for job in grouped)
+    return [failure for job, failure in found.items() if job not in silent or not grouped_reason]
 
 
 def tell(failed: Iterable[Failure]) -> str:
@@ -66,4 +80,4 @@ def reason(log: Path, message: str, before: list[str]) -> str:
     if killed:
         signal = int(killed[3] or int(killed[1]) - 128)
         return f"killed by signal {signal}{', perhaps for lack of memory' if signal == 9 else ''}"
-    return "it ended without a word"
+    return NOTHING

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plumbline.failures import reason
+from plumbline.failures import NOTHING, reason
 from plumbline.progress import clock, job_name
 
 # Snakemake's handler for the terminal.
@@ -49,6 +49,10 @@ class BriefFormatter(logging.Formatter):
             return self._job_finished(fields["job_id"])
         if event == "job_error":
             return self._job_failed(fields)
+        if event == "group_error":
+            # Its jobs follow, each with its own line.
+            self._messages.append(str(getattr(record, "msg", "")))
+            return ""
         text = str(record.msg)
         if event in EVENTS_WITHOUT_A_LINE or text.startswith(NOISE):
             self._messages.extend(text.splitlines())
@@ -71,6 +75,9 @@ class BriefFormatter(logging.Formatter):
         name = self._running[fields["jobid"]].name if fields["jobid"] in self._running else fields["rule_name"]
         log = next(iter(fields["log"] or []), "")
         why = reason(Path(log), str(fields["rule_msg"] or ""), list(self._messages))
+        # All jobs of a failed group are reported; those that did not fail themselves say nothing.
+        if fields.get("indent") and why == NOTHING:
+            return ""
         return self._line("failed  ", f"{name}: {why}{f' ({log})' if log else ''}")
 
     def _line(self, what: str, text: str) -> str:

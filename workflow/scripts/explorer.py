@@ -35,5 +35,5 @@ with job(snakemake):
             params.sets, paths.instances, paths.summaries, strict=True
         )
     ]
-    wanted = Wanted(params.examples, params.splits, params.sample, params.specials)
+    wanted = Wanted(params.examples, params.splits, params.sample, params.specials, params.random)
     build(snakemake.output[0], params.name, shown, wanted)

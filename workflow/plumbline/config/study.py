@@ -218,8 +218,9 @@ class Study(BaseModel):
     sample: int | None = Field(
         None,
         ge=1,
-        description="Explain so many instances of each split, drawn anew by each seed; by default all. What `roar` "
-        "masks by is not sampled, nor are protocols that ask the models.",
+        description="Explain so many instances of each split, drawn anew by each seed; by default all. Protocols "
+        "that read importances, `erasure` too, score these; what `roar` masks by is not sampled, nor are "
+        "`permutation`, `adversarial_attention` and `seed_variance`, which ask the models alone.",
     )
     least_above_chance: float | None = Field(
         0.2,

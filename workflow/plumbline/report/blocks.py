@@ -52,13 +52,14 @@ class Shown:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is shown: so many instances, or all, of these splits, of which each seed explained so many, or all; and
-    whether special tokens are ranked too."""
+    """What is shown: so many instances, or all, of these splits, of which each seed explained so many, or all; whether
+    special tokens are ranked too; and the name of the random measure."""
 
     count: int | Literal["all"]
     splits: Sequence[str]
     sampled: int | None = None
     specials: bool = False
+    random: str = ""
 
 
 def find_blocks(

@@ -148,10 +148,12 @@ def plain_scores(told: Mapping[str, Told]) -> dict[str, dict[str, list[float | N
     return {part: scores for part, scores in parts.items() if scores or part == "scores"}
 
 
-def taus(texts: Sequence[Mapping[str, Told]], reference: str | None, specials: bool = False) -> list[Row]:
+def taus(
+    texts: Sequence[Mapping[str, Told]], reference: str | None, specials: bool = False, random: str = ""
+) -> list[Row]:
     """Kendall τ of all pairs of measures on each text: their `mean`, for each measure its τ with the reference and its
     mean with all others, and which tokens are `ranked`. None stands for what is not defined; a text that only one
-    measure tells of has none of it."""
+    measure tells of has none of it. The measure `random` counts in no mean but its own."""
     found: list[Row] = [{} for _ in texts]
     alike: dict[tuple[Any, ...], list[tuple[int, np.ndarray]]] = defaultdict(list)
     for i, told in enumerate(texts):
@@ -165,7 +167,9 @@ def taus(texts: Sequence[Mapping[str, Told]], reference: str | None, specials: b
         own = np.arange(len(measures))
         tau[:, own, own] = np.nan
         referred = tau[:, measures.index(reference)] if reference in measures else np.full(tau.shape[:2], np.nan)
-        means, whole = shorts(_means(tau, 2).ravel()), shorts(_means(tau, (1, 2)))
+        drawn = np.array([measure == random for measure in measures])
+        counted = np.where(drawn, np.nan, tau)
+        means, whole = shorts(_means(counted, 2).ravel()), shorts(_means(counted[:, ~drawn], (1, 2)))
         pairs = iter(zip(shorts(referred.ravel()), means, strict=True))
         for (i, _), mean in zip(members, whole, strict=True):
             of_each = {measure: list(next(pairs)) for measure in measures}

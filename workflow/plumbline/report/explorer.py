@@ -168,7 +168,7 @@ class _Writer:
             if self._shown.pictures:
                 plain = [_on_pixels(one, rows[place]) for place, one in enumerate(told)]
             else:
-                plain = _on_words(told, rows, reference, self._wanted.specials)
+                plain = _on_words(told, rows, reference, self._wanted.specials, self._wanted.random)
             self._save(f"{name}told/{k}", plain)
             for one in plain:
                 columns["predicted"].append(one["probable"][0][0])
@@ -232,9 +232,11 @@ class _Opened:
         return found
 
 
-def _on_words(told: list[Row], rows: dict[int, Row], reference: str | None, specials: bool) -> list[Row]:
+def _on_words(
+    told: list[Row], rows: dict[int, Row], reference: str | None, specials: bool, random: str
+) -> list[Row]:
     of = [one.pop("of") for one in told]
-    agreed = examples.taus(of, reference, specials)
+    agreed = examples.taus(of, reference, specials, random)
     return [
         told[i] | examples.plain_scores(of[i]) | agreed[i] | examples.on_truth(of[i], examples.marked(rows[i]))
         for i in range(len(told))
