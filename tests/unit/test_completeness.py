@@ -27,7 +27,7 @@ def evaluator(sharp: float, name: str = "bilstm-tanh", budget: int = 10_000) -> 
 
 def test_more_points_where_they_are_needed():
     """∫ f' of a step at 0.5: a row that is smooth has its first points, one that jumps more of them."""
-    steep = torch.tensor([1.0, 200.0], dtype=torch.float64)
+    steep = torch.tensor([1.0, 30.0], dtype=torch.float64)
     asked = []
 
     def scores(rows: torch.Tensor, points: np.ndarray, weights: np.ndarray) -> torch.Tensor:
@@ -56,25 +56,28 @@ def test_more_points_where_they_are_needed():
 @pytest.mark.parametrize("function", ["probability", "logit"])
 @pytest.mark.parametrize("measure", [integrated_gradient, integrated_gradient_pad])
 def test_the_residual_is_the_sum_less_the_change(measure, function):
-    asked = evaluator(30.0)
-    kwargs = {"function": function, "sign": "signed", "steps": 3}
-    fixed, adaptive = (measure(asked, INSTANCES, tolerance=tolerance, **kwargs) for tolerance in (0, 0.001))
-    assert np.abs(fixed.residual).max() > 0.001 >= 0
-    assert np.abs(adaptive.residual).max() < np.abs(fixed.residual).max()
-    exact = measure(asked, INSTANCES, tolerance=0, **{**kwargs, "steps": 600})
-    for i in range(len(INSTANCES)):
-        # To first order all that is missing is in the sum.
-        parts = [found.scores[i].sum() for found in (fixed, exact)]
-        if found_specials := fixed.specials:
-            parts = [total + one.specials[i].sum() for total, one in zip(parts, (fixed, exact), strict=True)]
-            assert found_specials is not None
-            assert parts[0] - parts[1] == pytest.approx(fixed.residual[i], abs=2e-3)
+    asked = evaluator(100.0)
+    kwargs = {"function": function, "sign": "signed"}
+    fixed, adaptive, exact = (
+        measure(asked, INSTANCES, steps=steps, tolerance=tolerance, **kwargs)
+        for steps, tolerance in ((1, 0), (1, 0.001), (600, 0))
+    )
+    assert np.abs(fixed.residual).max() > 0.005
+    assert np.abs(adaptive.residual).max() < np.abs(fixed.residual).max() / 4
+    assert np.abs(exact.residual).max() < 0.01
+    if fixed.specials:
+        # All that is missing is missing in the sum over words and special tokens.
+        sums = [
+            np.array([one.scores[i].sum() + one.specials[i].sum() for i in range(len(INSTANCES))])
+            for one in (fixed, exact)
+        ]
+        np.testing.assert_allclose(sums[0] - sums[1], fixed.residual - exact.residual, atol=1e-4)
 
 
 def test_texts_that_stay_incomplete_are_told():
-    asked = evaluator(3000.0)
-    with pytest.warns(UserWarning, match=r"of 12 texts miss the change of the output by more than 1e-06"):
-        integrated_gradient_pad(asked, INSTANCES, steps=1, tolerance=1e-6)
+    asked = evaluator(30.0)
+    with pytest.warns(UserWarning, match=r"of 12 texts miss the change of the output by more than 1e-09"):
+        integrated_gradient_pad(asked, INSTANCES, steps=1, tolerance=1e-9)
     assert len(asked.budget.events) == 1 and "with 16 points" in asked.budget.events[0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -10,8 +10,8 @@ from plumbline.tables.export import LATEX_LAYOUT
 DECIDED = {
     # The level and the measure say which variant it is.
     "roar": {"variant"},
-    # What is kept is about the truth, which is one group.
-    "ground_truth": {"group"},
+    # What is kept is about the truth, which is one group; the variant says how it was made.
+    "ground_truth": {"group", "manipulation", "kind", "level"},
     # The mean and spread over jobs.
     "timings": {"dataset", "variant", "model", "seeds", "measure", "event"},
 }

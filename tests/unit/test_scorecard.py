@@ -221,7 +221,7 @@ def test_criteria_agree_by_what_is_better():
 
 
 def opposite(datasets: list[str]) -> pd.DataFrame:
-    """Criteria that agree on the measures of the first dataset's models and disagree on those of all others; one seed."""
+    """Two criteria that agree on the measures of the first dataset's models and disagree on all others; one seed."""
     rising = {"attention": [0.1], "gradient": [0.2], "lime": [0.3]}
     falling = {name: [-told[0]] for name, told in rising.items()}
     parts = [(name, model, rising if name == datasets[0] else falling) for name in datasets for model in ("m1", "m2")]

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from plumbline import store
-from plumbline.config.study import TABLES
+from plumbline.config.names import TABLES
 from plumbline.errors import PlumblineError
 from plumbline.registry import Kind, Registry
 

@@ -58,7 +58,7 @@ class Residuals:
         missed = np.abs(self.values) > tolerance * np.maximum(np.abs(self.changes), 1)
         if tolerance > 0 and missed.any():
             evaluator.budget.note(
-                f"{name}, seed {evaluator.seed}: the scores of {missed.sum()} of {len(missed)} texts miss the change of "
-                f"the output by more than {tolerance:g}, by {np.abs(self.values).max():.2g} at most, with "
+                f"{name}, seed {evaluator.seed}: the scores of {missed.sum()} of {len(missed)} texts miss the change "
+                f"of the output by more than {tolerance:g}, by {np.abs(self.values).max():.2g} at most, with "
                 f"{MOST * steps} points."
             )

@@ -48,7 +48,10 @@ def along_the_way(
 
 @measure("integrated-gradient-published", equation="|(1/k) Σ_i (i/k) e_t · ∇f_c(i/k x)|", weighting="published")
 @measure(
-    "integrated-gradient", needs=["gradient"], limits={"steps": [1, None], "tolerance": [0, None]}, equation="|(1/k) Σ_i e_t · ∇f_c(i/k x)|"
+    "integrated-gradient",
+    needs=["gradient"],
+    limits={"steps": [1, None], "tolerance": [0, None]},
+    equation="|(1/k) Σ_i e_t · ∇f_c(i/k x)|",
 )
 def integrated_gradient(
     evaluator: Evaluator,

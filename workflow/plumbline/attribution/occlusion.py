@@ -2,10 +2,11 @@
 
 from typing import Literal
 
+import numpy as np
 import torch
 
 from plumbline.attribution.importances import Importances
-from plumbline.attribution.leave_one_out import without_rounding
+from plumbline.attribution.leave_one_out import RESOLUTION, rounding, without_rounding
 from plumbline.attribution.question import Question, copies, explain, outputs_with
 from plumbline.data.instances import Instances
 from plumbline.models.evaluator import Evaluator
@@ -42,8 +43,12 @@ def occlusion(
         falls = (outputs[0] - outputs[1:]).T.gather(1, numbers)
         falls = falls.abs() if sign == "absolute" else falls
         scores = falls.cpu().numpy()
-        for row, there in zip(scores, question.free.cpu().numpy(), strict=True):
-            row[there] = without_rounding(row[there])
+        close = torch.full_like(falls, RESOLUTION).cpu().numpy()
+        if function == "probability":
+            kept = outputs[1:].T.gather(1, numbers).cpu().numpy()
+            close = np.maximum(*(rounding(np.stack([p, 1 - p], -1)) for p in (kept, outputs[:1].T.cpu().numpy())))
+        for row, there, near in zip(scores, question.free.cpu().numpy(), close, strict=True):
+            row[there] = without_rounding(row[there], near[there])
         return torch.from_numpy(scores)
 
     return explain(evaluator, instances, answer, target, baseline, texts, specials)

@@ -86,7 +86,7 @@ def outputs_with(evaluator: Evaluator, question: Question, kept: torch.Tensor, f
     """
     mixed = torch.where(kept[..., None], question.vectors, question.baseline).flatten(0, 1)
     logits = read(evaluator.model, question.batch.repeat(len(kept)), mixed).logits
-    outputs = explained_output(logits, question.classes.repeat(len(kept)), function)
+    outputs = explained_output(logits.double(), question.classes.repeat(len(kept)), function)
     return outputs.masked_fill(outputs.isneginf(), 0).view(len(kept), -1)
 
 

@@ -253,7 +253,7 @@ def _check_tokeniser(where: str, name: str, file: Path, config: Mapping[str, Any
     size = config.get("vocab_size")
     if isinstance(size, int) and ids and max(ids) >= size:
         raise PlumblineError(
-            f"{where}: the tokeniser of '{name}' has tokens up to number {max(ids)}, and the model has vectors for {size}; "
+            f"{where}: the tokeniser of '{name}' has tokens up to number {max(ids)}, and the model has {size} vectors; "
             "save both as they were trained together, or call `resize_token_embeddings` before."
         )
 
@@ -264,7 +264,7 @@ def _check_weights(where: str, name: str, folder: Path) -> None:
     pickled = [path.name for pattern in PICKLED for path in sorted(folder.glob(pattern))]
     if not files and pickled:
         raise PlumblineError(
-            f"{where}: the weights of '{name}' are pickled ('{pickled[0]}'), which can run any code and so is never read; "
+            f"{where}: the weights of '{name}' are pickled ('{pickled[0]}'), which can run any code and is not read; "
             "load them where you trust them and save them by `save_pretrained`, as model.safetensors."
         )
     if not files:

@@ -29,7 +29,7 @@ def check_name(name: str, where: str) -> None:
     if name in RESERVED:
         raise PlumblineError(f"`{where}`: '{name}' is a name that plumbline itself uses; choose another.")
     if len(name) > LONGEST:
-        raise PlumblineError(f"`{where[:LONGEST]}…`: a name may have {LONGEST} characters at most; this has {len(name)}.")
+        raise PlumblineError(f"`{where[:LONGEST]}…`: a name may have {LONGEST} characters at most, not {len(name)}.")
     if not SAFE.fullmatch(name):
         raise PlumblineError(
             f"`{where}`: a name may hold letters from a to z, digits, '-', '_' and '.' only, and must begin with a "

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from plumbline import store
-from plumbline.config.study import TABLES
+from plumbline.config.names import TABLES
 from plumbline.conformance.declarations import check_documentation, default_options
 from plumbline.conformance.examples import example_explained, reads_one_text
 from plumbline.conformance.notes import Tried, kind_of

@@ -47,8 +47,8 @@ def reading(checkpoint: str) -> Iterator[None]:
     except Exception as error:
         told = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".: ")
         raise PlumblineError(
-            f"The checkpoint '{checkpoint}' cannot be read ({told}); there is no folder of that name with a {CONFIG} and "
-            "no such installed package, or it is not whole, and the hub did not give it."
+            f"The checkpoint '{checkpoint}' cannot be read ({told}); there is no folder of that name with a {CONFIG} "
+            "and no such installed package, or it is not whole, and the hub did not give it."
         ) from error
     finally:
         logging.set_verbosity(verbosity)

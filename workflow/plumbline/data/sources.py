@@ -28,8 +28,8 @@ def _no_files(name: str, files: Mapping[str, str], raw: Path) -> str | None:
     if not folders:
         return None
     return (
-        f"Dataset '{name}' needs the file '{folders[0]}', and in '{raw}' that is a folder: move it away, and put the file "
-        "there."
+        f"Dataset '{name}' needs the file '{folders[0]}', and in '{raw}' that is a folder: move it away, and put the "
+        "file there."
     )
 
 

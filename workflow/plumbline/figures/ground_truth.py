@@ -21,10 +21,12 @@ from plumbline.data.manipulation import shapley_band
 from plumbline.figures import style
 from plumbline.figures.conventions import SURE
 from plumbline.figures.counterfactual import mark
-from plumbline.figures.roar import MARKERS, RANDOM, finish, new_figure
+from plumbline.figures.roar import MARKERS, finish, new_figure
 from plumbline.protocols.bootstrap import FEWEST, mean_interval
 
 CELL = ["dataset", "variant", "model"]
+# The usual name of the random measure, which comes last.
+RANDOM = "random"
 # What the variants of a manipulation have in common.
 FOUND_IN = ["dataset", "manipulation", "model"]
 ATTRIBUTED, REGION = "attributed_fraction", "region_fraction"

@@ -38,8 +38,8 @@ def placed(rows: pd.DataFrame) -> pd.Series:
 def scorecard(rows: pd.DataFrame, title: str) -> Figure:
     """Measures down, criteria across; a cell has its value and interval, or the mean over datasets and models of where
     the measure stands, and is the darker the better it stands. Where a criterion judges one or two measures alone the
-    ground is grey, and the number its value. A criterion of plain and of manipulated texts has two columns, the latter last. A
-    criterion without a value has none.
+    ground is grey, and the number its value. A criterion of plain and of manipulated texts has two columns, the latter
+    last. A criterion without a value has none.
 
     rows: of the table `scorecard`, about one dataset and model or several.
     """
@@ -90,7 +90,9 @@ def _columns(rows: pd.DataFrame) -> pd.Series:
 def _said(several: bool) -> str:
     if several:
         return "mean place among three or more measures that a criterion ranks, 1 the best; grey: the value"
-    return "value, and 95 % interval over three or more seeds (the arrow: which is better), darker where it stands better"
+    return (
+        "value, and 95 % interval over three or more seeds (the arrow: which is better), darker where it stands better"
+    )
 
 
 def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:

@@ -107,7 +107,7 @@ class Evaluator:
 
     @torch.no_grad()
     def probabilities(self, texts: Texts | Instances) -> np.ndarray:
-        """Class probabilities [texts, C], in double precision: those near 1 of models that are sure would else be equal."""
+        """Class probabilities [texts, C], in double precision: near 1 those of a sure model would else be equal."""
         first: dict[tuple[bytes, ...], int] = {}
         distinct: list[int] = []
         source = np.empty(len(texts.ids), dtype=np.int64)

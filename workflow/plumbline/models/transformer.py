@@ -89,8 +89,8 @@ def _check_loaded(found: str, encoder: Any, told: Any, whole: bool) -> None:
     wrong = [key for key in wrong if whole or (key.startswith(inside) and ".pooler." not in key)]
     if wrong:
         raise PlumblineError(
-            f"The weights of the checkpoint '{found}' are not those of its config: {len(wrong)} are missing or of another "
-            f"shape, such as '{sorted(wrong)[0]}'; save the model again by `save_pretrained`."
+            f"The weights of the checkpoint '{found}' are not those of its config: {len(wrong)} are missing or of "
+            f"another shape, such as '{sorted(wrong)[0]}'; save the model again by `save_pretrained`."
         )
 
 

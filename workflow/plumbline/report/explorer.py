@@ -232,9 +232,7 @@ class _Opened:
         return found
 
 
-def _on_words(
-    told: list[Row], rows: dict[int, Row], reference: str | None, specials: bool, random: str
-) -> list[Row]:
+def _on_words(told: list[Row], rows: dict[int, Row], reference: str | None, specials: bool, random: str) -> list[Row]:
     of = [one.pop("of") for one in told]
     agreed = examples.taus(of, reference, specials, random)
     return [

@@ -1,5 +1,6 @@
 """The scorecard in the report: every measure by every criterion, and how alike criteria rank measures."""
 
+from collections import Counter
 from string import ascii_lowercase
 from typing import Any
 
@@ -27,9 +28,9 @@ def scorecard_table(scorecard: pd.DataFrame) -> Table:
         cells = [_cell(told[name], reasons) if name in told else Cell(DASH, None, "faint") for name in criteria]
         rows.append([Cell(named(dataset, variant)), Cell(model), Cell(measure), *cells])
     caption = (
-        "Mean over seeds with its 95\u00a0% interval over seeds, if there are three or more: with fewer nothing is known "
-        "of how much they matter. ↑: higher is better, ↓: lower is. The stronger the ground, the better the measure "
-        "stands among three or more of the same dataset and model. Letters say why there is no number."
+        "Mean over seeds with its 95\u00a0% interval over seeds, if there are three or more: with fewer nothing is "
+        "known of how much they matter. ↑: higher is better, ↓: lower is. The stronger the ground, the better the "
+        "measure stands among three or more of the same dataset and model. Letters say why there is no number."
     )
     if twins := _twins(frame):
         caption += f" Measures that rank words alike count once in agreement and between criteria: {twins}."
@@ -48,9 +49,11 @@ def _places(frame: pd.DataFrame) -> pd.Series:
 def _twins(frame: pd.DataFrame) -> str:
     """Which measures rank like which others, and in how many of the datasets and models that have both."""
     told = frame.drop_duplicates([*BLOCK, "measure"])
-    pairs = told.dropna(subset="twin_of").groupby(["measure", "twin_of"]).size()
-    both = {pair: len(set.intersection(*(_cells(told, name) for name in pair))) for pair in pairs.index}
-    return "; ".join(f"{one} like {other} in {n} of {both[one, other]}" for (one, other), n in pairs.items())
+    pairs = Counter(told.dropna(subset="twin_of")[["measure", "twin_of"]].itertuples(index=False, name=None))
+    return "; ".join(
+        f"{one} like {other} in {count} of {len(_cells(told, one) & _cells(told, other))}"
+        for (one, other), count in pairs.items()
+    )
 
 
 def _cells(frame: pd.DataFrame, measure: str) -> set[tuple[str, ...]]:

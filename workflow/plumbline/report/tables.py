@@ -114,8 +114,8 @@ def performance_table(performance: pd.DataFrame, split: str = "test") -> Table:
         scores = [_score(group[group["metric"] == metric]) for metric in metrics]
         rows.append([Cell(named(dataset, variant)), Cell(model), numeric(group["seed"].nunique(), 0), *scores])
     caption = (
-        f"Scores on the {split} split, mean ± standard deviation over seeds. “Above chance” is how much of the way from "
-        "guessing to always right the accuracy surely covers."
+        f"Scores on the {split} split, mean ± standard deviation over seeds. “Above chance” is how much of the way "
+        "from guessing to always right the accuracy surely covers."
     )
     if (here["status"] == AT_CHANCE).any():
         caption += (

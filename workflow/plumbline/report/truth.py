@@ -37,7 +37,16 @@ def truth_table(ground_truth: pd.DataFrame) -> Table:
         "better, of models that surely use it: one that does not would be right so often with a chance below 0.001. "
         "Undefined are maps without any importance."
     )
-    columns = ["dataset", "model", "measure", "importance on it", "its share", "relative", "found at the top", "accuracy"]
+    columns = [
+        "dataset",
+        "model",
+        "measure",
+        "importance on it",
+        "its share",
+        "relative",
+        "found at the top",
+        "accuracy",
+    ]
     return Table(caption, [*columns, "models that use it", "AUC", "undefined"], rows, frozenset(range(3, 11)))
 
 

@@ -73,7 +73,7 @@ def ours(line: pd.Series, dataset: str, model: str | None, ran: Ran) -> Iterator
 
 def _agreement(line: pd.Series, dataset: str, model: str, ran: Ran, agreement: pd.DataFrame) -> Iterator[Ours]:
     # Of several entries of a kind the first, whose options are the ones that are checked.
-    measures = {kind: name for name, kind in reversed(ran.names.measures.items())}
+    measures = {kind: name for name, kind in reversed([*ran.names.measures.items()])}
     pair = {measures.get(line["measure_a"]), measures.get(line["measure_b"])}
     here = (agreement["dataset"] == dataset) & (agreement["model"] == model) & (agreement["statistic"] == "kendall")
     here &= agreement["predicted_class"] == line["predicted_class"]

@@ -183,12 +183,12 @@ def scorecard_rows(
     there = set(values[["criterion", *KEYS[:-1]]].itertuples(index=False, name=None))
     cells = sorted({*explained, *values[KEYS].itertuples(index=False, name=None)})
     left_out: dict[Cell, list[int]] = {}
-    for *cell, seed in sorted(at_chance):
-        left_out.setdefault((cell[0], cell[1], cell[2]), []).append(int(seed))
+    for dataset, variant, model, seed in sorted(at_chance):
+        left_out.setdefault((dataset, variant, model), []).append(int(seed))
     rows = []
     for criterion in (one for one in CRITERIA if one.table in set(tables)):
-        for *block, measure in (one for one in cells if criterion.judges(one[1])):
-            cell = block[0], block[1], block[2]
+        for dataset, variant, model, measure in (one for one in cells if criterion.judges(one[1])):
+            cell = dataset, variant, model
             found = known.get((criterion.name, *cell, measure))
             twin = first_twin(measures.twins, cell, measure)
             row = dict(zip(KEYS, (*cell, measure), strict=True)) | {
@@ -197,11 +197,11 @@ def scorecard_rows(
                 "twin_of": None if twin == measure else twin,
             }
             if found is None:
-                reason = _missing(criterion, (*cell, measure), there, measures.kinds, left_out.get(cell, []))
-                rows.append(row | {"n_seeds": 0, "per_seed": [], "status": "missing", "reason": reason})
+                why = _missing(criterion, (*cell, measure), there, measures.kinds, left_out.get(cell, []))
+                rows.append(row | {"n_seeds": 0, "per_seed": [], "status": "missing", "reason": why})
             else:
-                reason = _seeds_at_chance(left_out[cell]) if cell in left_out else None
-                rows.append(row | _estimate(found, criterion.bounds) | {"status": "ok", "reason": reason})
+                partly = _seeds_at_chance(left_out[cell]) if cell in left_out else None
+                rows.append(row | _estimate(found, criterion.bounds) | {"status": "ok", "reason": partly})
     return pd.DataFrame(rows, columns=ARTEFACTS["scorecard"].schema.names)
 
 

@@ -39,7 +39,7 @@ def twins_among(scores: Mapping[str, Sequence[np.ndarray]], seed: int = 0) -> di
         words = len(rows[0])
         taken = np.sort(generator.choice(words, WORDS, replace=False)) if words > WORDS else np.arange(words)
         told = np.array([row[taken] for row in rows], dtype=np.float64)
-        finite = np.isfinite(told).all(1)
+        finite = np.asarray(np.isfinite(told).all(1))
         taus, _ = kendall_tau(np.where(finite[:, None], told, 0.0)[None])
         known = np.isfinite(taus[0]) & finite[:, None] & finite
         sums += np.where(known, taus[0], 0.0)
