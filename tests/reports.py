@@ -184,6 +184,7 @@ def truth_frame() -> pd.DataFrame:
     rows = [
         keys
         | {"variant": variant, "truth": truth, "class": class_, "attributed_fraction": share, "region_fraction": 0.25}
+        | {"above_region": (share - 0.25) / 0.75}
         | {"found": 0.5, "auc": 0.75, "accuracy": 0.99, "chance_bound": share - 0.4, "undefined": 1}
         for variant, share in (("blur-0", 0.4), ("blur-1", 0.6))
         for truth in (True, False)
@@ -215,8 +216,8 @@ def erasure_frame() -> pd.DataFrame:
 
 def scorecard_frame() -> pd.DataFrame:
     """Three measures by one criterion that knows all, one where lower is better, and one about attention alone."""
-    line = CELL | {"direction": "higher", "n_seeds": 3, "interval": "seeds", "status": "ok"}
-    lost = {"n_seeds": 0, "interval": None, "status": "missing", "reason": "it is about <attention> alone"}
+    line = CELL | {"direction": "higher", "n_seeds": 3, "status": "ok"}
+    lost = {"n_seeds": 0, "status": "missing", "reason": "it is about <attention> alone"}
     rows = []
     for place, measure in enumerate((*MEASURES, "random")):
         value = {"value": 0.1 * place, "ci_low": 0.1 * place - 0.05, "ci_high": 0.1 * place + 0.05}

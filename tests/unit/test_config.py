@@ -144,7 +144,7 @@ def study(**changes):
         ),
         (
             {"protocols": {"adversary": {"kind": "agreement"}}},
-            "`protocols.adversary`: a table of every study has that name; choose another.",
+            "`protocols.adversary`: 'adversary' is a name that plumbline itself uses; choose another.",
         ),
     ],
 )
@@ -233,7 +233,7 @@ def test_tokens_that_a_measure_does_not_tell_are_refused_before_any_work():
 
 
 def test_protocol_may_not_take_the_name_of_a_table():
-    with pytest.raises(PlumblineError, match=r"`protocols\.timings`: a table of every study has that name"):
+    with pytest.raises(PlumblineError, match=r"`protocols\.timings`: 'timings' is a name that plumbline itself uses"):
         resolve(study(protocols={"timings": {"kind": "agreement"}}))
 
 

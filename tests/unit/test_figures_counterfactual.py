@@ -256,7 +256,7 @@ def test_whatever_is_drawn_fits(tmp_path: Path) -> None:
 def test_names_of_classes_are_no_formulas(tmp_path: Path) -> None:
     figure = permutation_violins(rows(), ["$x", "\\frac$"], "t")
     style.save(figure, tmp_path / "figure.svg")
-    assert "\\$x" in words(figure)
+    assert {"$x", "\\frac$"} <= set(words(figure))
 
 
 def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:

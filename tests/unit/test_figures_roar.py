@@ -163,7 +163,7 @@ def assert_fits(figure: Figure) -> None:
 
 def test_a_line_is_the_mean_over_seeds_and_its_band_the_interval() -> None:
     rows = roar(curves=RELATIVE)
-    (panel,) = roar_curves(rows, "macro_f1", "sst, bilstm").axes
+    (panel,) = roar_curves(rows, "macro_f1", "sst, bilstm", "random").axes
     for measure in FIVE:
         here = rows[(rows["measure"] == measure) & (rows["metric"] == "macro_f1")]
         line, levels = line_of(panel, measure), sorted(here["level"].unique())
@@ -217,7 +217,7 @@ def test_what_masks_give_away_has_a_second_row() -> None:
 
 
 def test_measures_are_told_apart_by_more_than_colour() -> None:
-    figure = roar_curves(roar(SEVEN, ALL), "macro_f1", "sst, bilstm")
+    figure = roar_curves(roar(SEVEN, ALL), "macro_f1", "sst, bilstm", "random")
     (panel, *_) = figure.axes
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == [*style.ordered(SEVEN[:-1]), "random", "everything masked"]
@@ -225,6 +225,15 @@ def test_measures_are_told_apart_by_more_than_colour() -> None:
     assert {line.get_marker() for line in lines} == set(MARKERS) and len({line.get_color() for line in lines}) == 7
     assert [line.get_color() for line in lines] == [style.measure_colour(name) for name in names[:-2]]
     assert line_of(panel, "random").get_marker() == "None"
+
+
+def test_the_baseline_is_known_by_what_it_is_and_not_by_its_name() -> None:
+    rows = roar(FIVE, RELATIVE)
+    rows = rows.assign(measure=rows["measure"].astype(object).replace("random", "chance"))
+    (panel,) = roar_curves(rows, "macro_f1", "t", "chance").axes
+    assert line_of(panel, "chance").get_linestyle() == "--"
+    (panel,) = roar_curves(roar(FIVE, RELATIVE), "macro_f1", "t", "chance").axes
+    assert line_of(panel, "random").get_linestyle() == "-"
 
 
 def test_scores_that_are_not_there_are_not_drawn() -> None:
@@ -415,7 +424,7 @@ def test_the_scripts_draw_what_is_asked(tmp_path: Path, monkeypatch: pytest.Monk
     cell = {"dataset": "sst", "model": "bilstm"}
     plots = [cell | {"kind": kind, "stem": f"{kind}/sst/bilstm"} for kind in ("roar-curves", "sparsity")]
     plots.append({"kind": "faithfulness", "stem": "faithfulness"})
-    params = SimpleNamespace(plots=plots, headline={"sst": "accuracy"})
+    params = SimpleNamespace(plots=plots, headline={"sst": "accuracy"}, random="random")
     asked = SimpleNamespace(input={name: f"{name}.parquet" for name in tables}, params=params)
     runpy.run_path(str(scripts / "roar_figures.py"), {"snakemake": asked})
     curves, sparse, overview = (drawn[f"results/figures/{plot['stem']}"] for plot in plots)

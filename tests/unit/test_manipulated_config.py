@@ -104,7 +104,7 @@ def test_words_that_are_put_into_texts_are_told_once():
         ({"b": {**BLUR, "radius": {"between": [2, 1]}}}, r"write a value, {between"),
         ({"b": {**BLUR, "radus": 3}}, r"`manipulations.b.radus` is not a key .* did you mean 'radius'\?"),
         ({"b": {**BLUR, "radius": "wide"}}, r"`manipulations.b.radius` is 'wide'"),
-        ({"articles": {}, "plain": {"kind": "articles"}}, "a variant 'plain' is there twice"),
+        ({"articles": {}, "plain": {"kind": "articles"}}, "'plain' is a name that plumbline itself uses"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(manipulations, sentence):

@@ -6,10 +6,11 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from scipy.stats import kendalltau
 
 from plumbline.attribution.attention import attention
 from plumbline.attribution.gradient import gradient
-from plumbline.attribution.leave_one_out import all_but_one, leave_one_out, without_rounding
+from plumbline.attribution.leave_one_out import RESOLUTION, all_but_one, leave_one_out, rounding, without_rounding
 from plumbline.attribution.random import random
 from plumbline.conformance import example_instances, example_model, reads_one_text
 from plumbline.data.instances import Instances, Texts
@@ -148,13 +149,36 @@ def test_words_that_differ_by_rounding_alone_are_not_ranked():
 
 def test_close_scores_become_one_and_others_keep_their_order():
     scores = np.array([0.5, 1e-5, 0.5 + 1e-7, 2e-5, 1e-5 + 2e-7, 1e-5 + 4e-7], dtype=np.float32)
-    found = without_rounding(scores)
+    found = without_rounding(scores, np.full(6, 3e-7))
     assert found[0] == found[2] and found[1] == found[4] < found[5] < found[3] < found[0]
     np.testing.assert_allclose(found, scores, atol=3e-7)
     dense = np.arange(400, dtype=np.float32)[::-1] * 1e-7
-    assert len(set(without_rounding(dense).tolist())) >= 100 and (np.diff(without_rounding(dense)) <= 0).all()
-    assert np.isnan(without_rounding(np.array([np.nan], dtype=np.float32))).all()
-    assert len(without_rounding(np.empty(0, dtype=np.float32))) == 0
+    settled = without_rounding(dense, np.full(400, 3e-7))
+    assert len(set(settled.tolist())) >= 100 and (np.diff(settled) <= 0).all()
+    assert np.isnan(without_rounding(np.array([np.nan], dtype=np.float32), np.zeros(1))).all()
+    assert len(without_rounding(np.empty(0, dtype=np.float32), np.empty(0))) == 0
+
+
+def test_what_rounding_makes_of_an_output_is_less_where_the_model_is_sure():
+    even, sure = rounding(np.array([[0.5, 0.5], [1 - 1e-6, 1e-6]]))
+    assert even == pytest.approx(0.5 * RESOLUTION) and sure == pytest.approx(2e-6 * RESOLUTION, rel=1e-3)
+
+
+def test_a_sure_model_ranks_words_as_it_does_in_double_precision():
+    """All probabilities are 1 in single precision, and most differences of them 0 or rounding."""
+    asked = evaluator("bilstm-tanh")
+    with torch.no_grad():
+        asked.model.head.linear.weight *= 500
+        asked.model.head.linear.bias += 12
+    found = leave_one_out(asked, INSTANCES)
+    asked.model.double()
+    exact = leave_one_out(asked, INSTANCES)
+    before = asked.probabilities(INSTANCES)
+    assert np.median(before.max(1)) > 1 - 1e-6
+    taus = [
+        kendalltau(one, other).statistic for one, other in zip(found.scores, exact.scores, strict=True) if len(one) > 2
+    ]
+    assert np.nanmean(taus) > 0.999 and np.nanmin(taus) > 0.97
 
 
 def test_all_but_one():

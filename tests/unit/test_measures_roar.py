@@ -101,7 +101,7 @@ def test_integrated_gradient_agrees_with_captum(name, paired, target):
 def test_integrated_gradient_equals_one_pass_per_point(name, function, weighting):
     """`published` differentiates with respect to the vectors before they are scaled."""
     asked = evaluator(name)
-    options = {"target": 1, "function": function, "steps": 7, "weighting": weighting, "sign": "signed"}
+    options = {"target": 1, "function": function, "steps": 7, "weighting": weighting, "sign": "signed", "tolerance": 0}
     found = integrated_gradient(asked, INSTANCES, **options).scores
     for i in (0, 5, 13):
         batch, free = alone(INSTANCES, i), INSTANCES.maskable[i]

@@ -71,7 +71,14 @@ def test_adversaries_are_chosen_on_test_as_published():
 
 
 def test_swapped_labels_are_those_of_the_other_pair():
-    usual = {"model": "tanh", "statistic": "kendall", "predicted_class": "all", "tokens": "text", "n": 5}
+    usual = {
+        "model": "tanh",
+        "statistic": "kendall",
+        "predicted_class": "all",
+        "tokens": "text",
+        "n": 5,
+        "status": "ok",
+    }
     taus = {("attention", "gradient"): 0.1, ("attention", "leave-one-out"): 0.2, ("gradient", "leave-one-out"): 0.6}
     agreement = pd.DataFrame(
         [

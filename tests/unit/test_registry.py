@@ -61,7 +61,10 @@ def test_misspelt_name_gets_the_nearest():
         (("power: int = 1", "power=1"), "option 'power' needs a type and a default"),
         (("power: int", "power: np.ndarray"), "must be typed with"),
         (("power=2", "pwer=2"), "states 'pwer': did you mean 'power'"),
-        (('"word-length-squared"', "str(1)"), "must be declared with a name and literal values"),
+        (
+            ('"word-length-squared"', "str(1)"),
+            r"its name is `str\(1\)`, which is no literal; .* write the value itself\.",
+        ),
         (("def word_length(", "def word_length(("), "is not valid Python"),
         (('"word-length",', '"attention",'), "declared twice"),
     ],
@@ -70,6 +73,26 @@ def test_faulty_declaration_gets_one_sentence(plugin, change, complaint):
     plugin.write_text(PLUGIN.replace(*change))
     with pytest.raises(PlumblineError, match=complaint):
         Registry([plugin])
+
+
+@pytest.mark.parametrize(
+    ("written", "literal"),
+    [
+        ('files={s: f"{s}.tsv" for s in ("train", "test")}', "{'train': 'train.tsv', 'test': 'test.tsv'}"),
+        ("limits={'power': [1, 2 * 8]}", "{'power': [1, 16]}"),
+        ("limits=LIMITS", None),
+        ("limits=open('/dev/null')", None),
+    ],
+)
+def test_what_is_no_literal_is_named_and_shown_as_one(tmp_path, written, literal):
+    path = tmp_path / "plugin.py"
+    path.write_text(f"@dataset('mine', {written})\ndef mine(raw, seed):\n    pass\n")
+    with pytest.raises(PlumblineError) as caught:
+        Registry([path])
+    name, _, value = written.partition("=")
+    told = str(caught.value)
+    assert f"`{name}` is `" in told and "which is no literal" in told and "\n" not in told
+    assert told.endswith(f"write the value itself: {literal}." if literal else "write the value itself.")
 
 
 def test_a_fact_that_is_true_or_false_must_be(tmp_path: Path):

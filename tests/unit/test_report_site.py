@@ -160,15 +160,19 @@ def test_findings_are_sentences_of_the_tables(content: Content) -> None:
         "scorecard": "Mean τ between the rankings of one pair of criteria: −0.50.",
         "attention": "Mean τ with attention: gradient 0.30.",
         "disagreement": "Mean τ over the one pair of measures: 0.30.",
-        "adversaries": "AtteFa 0.20 to 0.60, 1 being the most faithful.",
+        "adversaries": "AtteFa 0.40, 1 being the most faithful.",
         "masking": "Mean faithfulness: attention 0.30, gradient −1.00.",
-        "truth": "Share of importance on what decides: gradient 0.50.",
+        "truth": "Importance on what decides, 0 as by chance, 1 all: gradient 0.33.",
         "erasure": "Mean comprehensiveness: attention 0.21, gradient 0.21.",
         "reproduction": "Published results: 1 of 2 within tolerance. Published sizes of datasets: 1 not judged.",
     }
     assert list(findings(bare(content).tables)) == ["reproduction"]
-    nothing = content.tables["agreement"].assign(measure_a="random", n=0)
+    nothing = content.tables["agreement"].assign(n=0, status="undefined")
     assert findings({"agreement": nothing}) == {}
+    # Neither what is random nor a model at chance has a part in it.
+    assert "disagreement" not in findings({"agreement": content.tables["agreement"]}, "gradient")
+    lost = content.tables["agreement"].assign(status="at chance")
+    assert findings({"agreement": lost}) == {}
 
 
 def test_figures_stand_on_the_page_of_their_kind(content: Content, pages: dict[str, str]) -> None:

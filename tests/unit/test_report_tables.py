@@ -285,7 +285,7 @@ def test_bars_that_compare_nothing_are_left_out(tmp_path: Path, monkeypatch: pyt
 def test_the_truth_that_measures_find_is_told_for_all_variants_of_a_manipulation_together() -> None:
     (line,) = truth_table(truth_frame()).rows
     assert texts(line[:5]) == ["birds (blur)", "m", "gradient", "0.500 ± 0.100", "0.250"]
-    assert (line[3].at, line[7].text, line[9].text) == (0.5, "1 of 2", "2")
+    assert (line[3].at, line[5].text, line[8].text, line[10].text) == (0.5, "0.333 ± 0.133", "1 of 2", "2")
 
 
 def test_rationales_are_told_beside_the_best_that_could_be() -> None:
@@ -321,7 +321,7 @@ def test_the_scorecard_says_which_way_is_better_and_why_a_number_is_missing() ->
         [1, 0.5, 0],
     ]
     assert attention[2].tint is None, "there is nothing to stand above"
-    assert (gradient[0].title, gradient[1].title) == ("3 seeds, interval over seeds", "1 seed, interval over seeds")
+    assert (gradient[0].title, gradient[1].title) == ("3 seeds", "1 seed")
     assert [scorecard.letter(i) for i in (0, 25, 26, 27, 52)] == ["a", "z", "aa", "ab", "ba"]
 
 

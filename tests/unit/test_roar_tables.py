@@ -223,7 +223,7 @@ def test_points_that_share_a_variant_have_its_scores_and_tables_can_be_written(t
     ]
     points.append(KEYS | {"measure": "gradient", "level": 100, "variant": "positions/all", "trained_on": "positions"})
     table = roar_rows(points + points, pd.concat([dev, scores]))
-    assert len(table) == 5 * 2 * 4
+    assert len(table) == 5 * 2 * 5
     accuracy = table[table["metric"] == "accuracy"].set_index(["trained_on", "measure", "level", "seed"])["value"]
     assert accuracy["words", "gradient"].tolist() == accuracy["words", "random"].tolist() == [1, 0, 0.75, 0.25]
     assert accuracy["positions"].tolist() == [1, 0]

@@ -103,7 +103,7 @@ def test_integrated_gradients_sum_to_the_change_of_the_output(name, paired):
 @pytest.mark.parametrize("baseline", ["pad", "zero"])
 def test_integrated_gradients_agree_with_captum(name, paired, baseline):
     asked, instances = evaluator(name, paired, budget=200), some_of(paired)
-    found = integrated_gradient_pad(asked, instances, baseline=baseline, target="gold", sign="signed")
+    found = integrated_gradient_pad(asked, instances, baseline=baseline, target="gold", sign="signed", tolerance=0)
     assert found.target.tolist() == instances.label.tolist()
     for i in range(len(instances)):
         vectors, nothing, probabilities = alone(asked, instances, i, baseline)
@@ -250,7 +250,7 @@ def test_words_that_differ_by_rounding_alone_are_not_ranked(monkeypatch):
     twins = Instances(np.array(["test"]), np.array([0]), np.array([0], dtype=np.int32), [ids], [free])
     scores = occlusion(asked, twins, function="logit").scores[0]
     assert len(set(scores)) == len(set(words)) == len(set(zip(words, scores, strict=True))) == 5
-    monkeypatch.setattr("plumbline.attribution.occlusion.without_rounding", lambda scores: scores)
+    monkeypatch.setattr("plumbline.attribution.occlusion.without_rounding", lambda scores, resolution: scores)
     assert len(set(occlusion(asked, twins, function="logit").scores[0])) > 5
 
 

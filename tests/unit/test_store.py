@@ -80,11 +80,11 @@ def test_damage_inside_the_pages_is_noticed(tmp_path: Path):
 def test_other_kind_or_version_is_refused(tmp_path: Path, monkeypatch):
     path = tmp_path / "a.parquet"
     store.write_table(path, "attributions", ROWS)
-    with pytest.raises(PlumblineError, match="holds 'attributions' version 2, not 'predictions' version 1"):
+    with pytest.raises(PlumblineError, match="holds 'attributions' version 3, not 'predictions' version 1"):
         store.read_table(path, "predictions")
-    newer = store.Artefact("attributions", 3, store.ARTEFACTS["attributions"].schema)
+    newer = store.Artefact("attributions", 4, store.ARTEFACTS["attributions"].schema)
     monkeypatch.setitem(store.ARTEFACTS, "attributions", newer)
-    with pytest.raises(PlumblineError, match="version 2, not 'attributions' version 3"):
+    with pytest.raises(PlumblineError, match="version 3, not 'attributions' version 4"):
         store.read_table(path, "attributions")
 
 
@@ -103,10 +103,10 @@ def test_a_column_that_may_be_null_may_be_left_out_and_no_other(tmp_path: Path):
 def test_foreign_columns_are_refused(tmp_path: Path):
     path = tmp_path / "a.parquet"
     table = pa.table({"seed": [1]}).replace_schema_metadata(
-        {"plumbline.artefact": "attributions", "plumbline.version": "2"}
+        {"plumbline.artefact": "attributions", "plumbline.version": "3"}
     )
     pq.write_table(table, path)
-    with pytest.raises(PlumblineError, match="does not have the columns of 'attributions' version 2"):
+    with pytest.raises(PlumblineError, match="does not have the columns of 'attributions' version 3"):
         store.read_table(path, "attributions")
 
 

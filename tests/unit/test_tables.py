@@ -54,10 +54,10 @@ def test_tables_are_written_as_parquet_csv_and_latex(tmp_path):
     table = performance([CELL], [predictions([[0.2, 0.8], [0.7, 0.3]], [1, 0])])
     paths = {key: tmp_path / f"t.{key}" for key in ("parquet", "csv", "latex")}
     write_everywhere(SimpleNamespace(**paths), "performance", table)
-    assert read_table(paths["parquet"], "performance").num_rows == 4
-    assert len(pd.read_csv(paths["csv"])) == 4
+    assert read_table(paths["parquet"], "performance").num_rows == 5
+    assert len(pd.read_csv(paths["csv"])) == 5
     text = paths["latex"].read_text()
-    assert r"\toprule" in text and "macro f1" in text and "sst & bilstm-tanh & 1.00" in text
+    assert r"\toprule" in text and "macro f1" in text and "sst & plain & bilstm-tanh & " in text
 
 
 def test_latex_gives_spread_over_seeds_and_escapes():
@@ -71,7 +71,7 @@ def test_latex_gives_spread_over_seeds_and_escapes():
         "reason": None,
     }
     text = latex("performance", pd.DataFrame([{**row, "seed": 0, "value": 0.5}, {**row, "seed": 1, "value": 0.7}]))
-    assert r"a\_b & m & 0.60 $\pm$ 0.10" in text
+    assert r"a\_b & plain & m & 0.60 $\pm$ 0.10" in text
 
 
 def test_published_table_holds_the_studys_numbers():

@@ -514,8 +514,8 @@ FILES = {
     "6).",
     HEADS["measure"] + GOOD.replace('"good", ', '"good", equaton="?", '): "plugin.py, line 6: the measure 'good' "
     "states 'equaton': did you mean 'equation'?",
-    HEADS["measure"] + GOOD.replace('"good"', "NAME"): "plugin.py, line 6: the measure 'good' must be declared with a "
-    "name and literal values.",
+    HEADS["measure"] + GOOD.replace('"good"', "NAME"): "plugin.py, line 6: the measure 'good': its name is `NAME`, "
+    "which is no literal; declarations are read without being run, so write the value itself.",
     HEADS["measure"] + GOOD.replace('"good"', '"attention"'): "'plugin.py': the name of the measure 'attention' is "
     "plumbline's own; choose another.",
     HEADS["measure"] + GOOD + GOOD.replace("def good", "def other"): "'plugin.py': the name of the measure 'good' is "

@@ -110,8 +110,8 @@ def integrated_gradient_pad(
     residuals = Residuals(len(instances))
 
     def answer(question: Question) -> torch.Tensor:
-        ends = torch.stack([torch.zeros_like(question.free), torch.ones_like(question.free)])
-        without, with_all = outputs_with(evaluator, question, ends, function).double()
+        ends = (torch.zeros_like(question.free), torch.ones_like(question.free))
+        without, with_all = (outputs_with(evaluator, question, end[None], function)[0] for end in ends)
         values, missing = complete(
             _scores(evaluator, question, function, *gauss_legendre(steps)),
             with_all - without,

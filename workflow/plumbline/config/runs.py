@@ -96,9 +96,8 @@ def list_runs(resolved: Resolved) -> Runs:
         for measure in entry.measures if entry.measures is not None else study.measures:
             reason = _given(resolved, model) or _missing(resolved, "measure", measure, model)
             if reason and entry.measures is not None:
-                raise PlumblineError(
-                    f"`models.{model}.measures`: {reason}; take it off the list{_instead(resolved, measure, [model])}."
-                )
+                others = "" if _given(resolved, model) else _instead(resolved, measure, [model])
+                raise PlumblineError(f"`models.{model}.measures`: {reason}; take it off the list{others}.")
             if reason:
                 excluded.append(Excluded("", model, measure, reason))
             else:

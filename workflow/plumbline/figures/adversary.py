@@ -37,6 +37,7 @@ from plumbline.figures.counterfactual import (
     violins,
 )
 from plumbline.tables.adversary import LARGEST_JSD, LARGEST_TVD
+from plumbline.tables.chance import DEFINED
 
 # The columns that these figures read, in the order of the tables.
 RUNS = ["dataset", "model", "objective", "strength", "selected_on", "tvd", "jsd", "attefa", "status"]
@@ -271,7 +272,7 @@ def jsd_tvd_plane(adversary: pd.DataFrame, seeds: pd.DataFrame | None, title: st
 
 def _ran(adversary: pd.DataFrame, objective: str, needed: list[str]) -> pd.DataFrame:
     """The rows of an objective that have the needed numbers."""
-    return adversary[(adversary["objective"] == objective) & (adversary["status"] != "undefined")].dropna(subset=needed)
+    return adversary[(adversary["objective"] == objective) & adversary["status"].isin(DEFINED)].dropna(subset=needed)
 
 
 def _selected(runs: pd.DataFrame) -> pd.DataFrame:

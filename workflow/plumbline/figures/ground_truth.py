@@ -23,6 +23,7 @@ from plumbline.figures.conventions import SURE
 from plumbline.figures.counterfactual import mark
 from plumbline.figures.roar import MARKERS, finish, new_figure
 from plumbline.protocols.bootstrap import FEWEST, mean_interval
+from plumbline.tables.chance import DEFINED
 
 CELL = ["dataset", "variant", "model"]
 # The usual name of the random measure, which comes last.
@@ -247,7 +248,7 @@ def kind_looks(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 def _of_truth(truth: pd.DataFrame) -> pd.DataFrame:
     """The rows about the truth that have a number, with words in place of categories."""
-    rows = truth[truth["truth"] & (truth["status"] != "undefined")].dropna(subset=[ATTRIBUTED])
+    rows = truth[truth["truth"] & truth["status"].isin(DEFINED)].dropna(subset=[ATTRIBUTED])
     return rows.assign(**{name: rows[name].astype(str) for name in (*CELL, "measure", "manipulation", "kind", "class")})
 
 

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from plumbline.figures import style
 from plumbline.figures.counterfactual import mark
 from plumbline.figures.roar import MARKERS, finish, new_figure
+from plumbline.tables.chance import DEFINED
 
 # What is drawn against the share of words selected, from left to right.
 DRAWN = ("precision", "recall")
@@ -31,7 +32,7 @@ def rationale_curves(rationales: pd.DataFrame, optimum: pd.DataFrame, title: str
     rationales: rows of the table of that name about one dataset; models of the same name look alike. optimum: `rate`,
     `precision` and `recall` by `variant` and what they are `of`: the `dataset`, or each `text` at the same rate.
     """
-    rows = rationales[rationales["status"] != "undefined"]
+    rows = rationales[rationales["status"].isin(DEFINED)]
     if rows.empty:
         return style.sentence(f"{title}: No model here selects words of a known truth.")
     rows = rows.assign(variant=rows["variant"].astype(str), model=rows["model"].astype(str))

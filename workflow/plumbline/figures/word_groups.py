@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 from plumbline.figures import style
 from plumbline.figures.ground_truth import ATTRIBUTED, CHANCE, NOTHING, REGION, measures_of
 from plumbline.figures.roar import finish, new_figure
+from plumbline.tables.chance import DEFINED
 
 OTHER = "other"
 # Of the truth, then of the other groups of words.
@@ -41,7 +42,7 @@ def attention_by_group(truth: pd.DataFrame, title: str) -> Figure:
 
     truth: rows of the table `ground_truth` about one dataset and model.
     """
-    rows = truth[(truth["class"] == "all") & (truth["status"] != "undefined")].dropna(subset=[ATTRIBUTED])
+    rows = truth[(truth["class"] == "all") & truth["status"].isin(DEFINED)].dropna(subset=[ATTRIBUTED])
     if rows.empty:
         return style.sentence(f"{title}: {NOTHING}")
     rows = rows.assign(**{name: rows[name].astype(str) for name in ("variant", "measure", "group")})

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any
 
 from plumbline.config.masking import PLAIN
 from plumbline.config.study import Resolved
+from plumbline.errors import PlumblineError
 from plumbline.registry import PICTURES
-from plumbline.store import read_record
+from plumbline.store import read_json
 
 SPLITS = ("train", "dev", "test")
 TABLE = Path(__file__).with_name("sizes.csv")
@@ -51,7 +53,9 @@ def in_folder(results: Path, dataset: str, variant: str) -> Size | None:
     """The size of a dataset that a folder of results holds."""
     for path in (results / "data" / dataset / variant / "dataset.json", results / "data" / dataset / "dataset.json"):
         if path.exists():
-            return of_summary(read_record(path))
+            # A plan is an estimate: a record of another form tells it nothing.
+            with suppress(KeyError, TypeError, PlumblineError):
+                return of_summary(read_json(path))
     return None
 
 

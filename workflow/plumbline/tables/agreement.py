@@ -42,7 +42,8 @@ def twins_once(taus: pd.DataFrame) -> pd.DataFrame:
     means = taus.groupby([*cell, "measure_a", "measure_b"], observed=True)["mean"].mean()
     twins = {(*key[:3], max(key[3:])) for key in means[means >= LEAST_TAU].index}
     keys = zip(*(taus[key] for key in (*cell, "measure_a", "measure_b")), strict=True)
-    return taus[[not ({(*key[:3], key[3]), (*key[:3], key[4])} & twins) for key in keys]]
+    once = [not ({(*key[:3], key[3]), (*key[:3], key[4])} & twins) for key in keys]
+    return taus[np.array(once, dtype=bool)]
 
 
 def triangles(taus: pd.DataFrame, measures: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 ABOVE_CHANCE, AT_CHANCE = "above_chance", "at chance"
+# What may be drawn: the numbers of such models are what they are.
+DEFINED = ("ok", AT_CHANCE)
 Model = tuple[str, str, str, int]
 
 
