@@ -89,7 +89,7 @@ def test_what_is_no_literal_is_named_and_shown_as_one(tmp_path, written, literal
     path.write_text(f"@dataset('mine', {written})\ndef mine(raw, seed):\n    pass\n")
     with pytest.raises(PlumblineError) as caught:
         Registry([path])
-    name, _, value = written.partition("=")
+    name = written.partition("=")[0]
     told = str(caught.value)
     assert f"`{name}` is `" in told and "which is no literal" in told and "\n" not in told
     assert told.endswith(f"write the value itself: {literal}." if literal else "write the value itself.")
