@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from plumbline.fork_client import THREADS
-from plumbline.fork_server import AFTER_USE, AT_START, CLIENT, ENVIRONMENT, WHEN_IDLE, server_command
+from plumbline.fork_server import AFTER_USE, AT_START, CLIENT, ENVIRONMENT, WHEN_IDLE, ForkServer, server_command
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is a fork server on Linux only")
 
@@ -19,10 +19,20 @@ LIBRARY = str(CLIENT.parents[1])
 SLEEPER = "import os, time\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[tuple[subprocess.Popen, str]]:
+    """A server's process and address, the same for all tests that leave it as it is."""
+    yield from started(tmp_path_factory.mktemp("server"))
+
+
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[subprocess.Popen, str]]:
-    """A server's process and address."""
-    address = str(tmp_path / "socket")
+def own_server(tmp_path: Path) -> Iterator[tuple[subprocess.Popen, str]]:
+    """One for a test that ends it."""
+    yield from started(tmp_path)
+
+
+def started(folder: Path) -> Iterator[tuple[subprocess.Popen, str]]:
+    address = str(folder / "socket")
     environment = os.environ | ENVIRONMENT | {"PYTHONPATH": LIBRARY}
     process = subprocess.Popen(server_command(address), stdin=subprocess.PIPE, env=environment, start_new_session=True)
     wait_for(Path(address).exists)
@@ -127,10 +137,10 @@ def test_a_fork_is_killed_with_its_client(server, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["the run ends", "the server is killed"])
-def test_all_forks_end_with_the_run(server, tmp_path, how):
-    running = client(server[1], written(tmp_path / "job", SLEEPER))
+def test_all_forks_end_with_the_run(own_server, tmp_path, how):
+    running = client(own_server[1], written(tmp_path / "job", SLEEPER))
     fork = forked(tmp_path / "job")
-    server[0].stdin.close() if how == "the run ends" else server[0].kill()
+    own_server[0].stdin.close() if how == "the run ends" else own_server[0].kill()
     assert running.wait(20) == 1
     wait_for(lambda: ended(fork))
 
@@ -140,3 +150,14 @@ def test_otherwise_a_script_runs_in_a_process_of_its_own(request, tmp_path, othe
     address = request.getfixturevalue("server")[1] if other else str(tmp_path / "nobody")
     running = client(address, written(tmp_path / "job", "import sys\nprint('numpy' in sys.modules)\n"), **other)
     assert running.communicate(timeout=60)[0] == "False\n" and running.returncode == 0
+
+
+def test_a_server_that_is_importing_is_not_waited_for():
+    """The end of a run of a few short jobs would else be as late as an import of torch that nobody needs."""
+    run = ForkServer()
+    run._process = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)"], stdin=subprocess.PIPE, start_new_session=True
+    )
+    process, began = run._process, time.monotonic()
+    run.stop()
+    assert process.poll() is not None and time.monotonic() - began < 20

@@ -290,7 +290,7 @@ def test_long_texts_without_each_word_are_as_if_read_anew(name, paired, monkeypa
     long = replace(short, ids=ids, maskable=free)
     model = example_model(REGISTRY.get("model", name), paired=paired).requires_grad_(False)
     found = {}
-    for budget in (104, 400, 20_000):
+    for budget in (104, 20_000):
         asked = Evaluator(model, 0, budget)
         assert asked.probabilities_without(long, 0).shape == (69, ANSWERS if paired else CLASSES)
         found[budget] = leave_one_out(asked, long).scores
