@@ -51,7 +51,9 @@ def check_agreement(results: Results, checks: Checks, at_chance: dict[tuple, str
                 one, other = (ranked(found[row[side]][key], tokens) for side in ("measure_a", "measure_b"))
                 value = value_of(row["statistic"], one, other, k)
                 where = (*cell, *key, row["measure_a"], row["measure_b"])
-                checks.same(f"agreement: {row['statistic']}", [value, len(one)], [row["value"], row["length"]], EXACT, where)
+                checks.same(
+                    f"agreement: {row['statistic']}", [value, len(one)], [row["value"], row["length"]], EXACT, where
+                )
                 checks.same("agreement: status", ["ok" if value == value else "dropped"], [row["status"]], 0, where)
         measures, statistics = sorted(asked["measures"]), len(options["statistics"]) * len(options["tokens"])
         texts = len({(row["seed"], row["split"], row["instance"]) for row in rows})

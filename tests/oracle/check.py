@@ -93,7 +93,9 @@ class Checks:
             verdict = "" if one.passed else f"FAILED at {one.worst}"
             rows.append((one.name, str(one.rows), f"{one.difference:.1e}", f"{one.tolerance:.0e}", verdict))
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
-        lines = [" | ".join([c.ljust(w) for c, w in zip(row, widths, strict=False)] + [row[4]]).rstrip(" |") for row in rows]
+        lines = [
+            " | ".join([c.ljust(w) for c, w in zip(row, widths, strict=False)] + [row[4]]).rstrip(" |") for row in rows
+        ]
         return "\n".join([*lines, *(f"skipped: {line}" for line in self.skipped)])
 
 

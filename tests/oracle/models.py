@@ -174,19 +174,17 @@ class Model:
         return hidden.mean(1)
 
     def _attention(self, hidden: Tensor, query: Tensor | None, text: Text) -> Tensor:
-        scores = []
-        for t, word in enumerate(text.words):
-            score = hidden.new_zeros(len(hidden))
-            if self.options["attention"] == "tanh":
-                inside = linear(self.weights, "attention.project", hidden[:, t])
-                if query is not None:
-                    inside = inside + linear(self.weights, "attention.query", query)
-                score = linear(self.weights, "attention.score", torch.tanh(inside))[:, 0]
-            elif self.options["attention"] == "dot":
-                asked = self.weights["attention.score.weight"][0] if query is None else query
-                score = (hidden[:, t] * asked).sum(-1) / hidden.shape[-1] ** 0.5
-            scores.append(score / self.options["temperature"] if word else torch.full_like(score, -inf))
-        return torch.stack(scores, 1).softmax(-1)
+        scores = hidden.new_zeros(hidden.shape[:2])
+        if self.options["attention"] == "tanh":
+            inside = linear(self.weights, "attention.project", hidden)
+            if query is not None:
+                inside = inside + linear(self.weights, "attention.query", query)[:, None]
+            scores = linear(self.weights, "attention.score", torch.tanh(inside))[..., 0]
+        elif self.options["attention"] == "dot":
+            asked = self.weights["attention.score.weight"] if query is None else query
+            scores = (hidden * asked[:, None]).sum(-1) / hidden.shape[-1] ** 0.5
+        shut = torch.tensor([0.0 if word else -inf for word in text.words], dtype=hidden.dtype)
+        return (scores / self.options["temperature"] + shut).softmax(-1)
 
     def _told(self, text: Text, context: Tensor, query: Tensor | None) -> Tensor:
         if query is not None:
