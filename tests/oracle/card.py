@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 
 from tests.oracle.check import Checks, grouped
 from tests.oracle.masking import outside
-from tests.oracle.statistics import interval, kendall, mean, performance
+from tests.oracle.statistics import interval, kendall, long_kendall, mean, performance
 from tests.oracle.store import Results, Row, read, record
 
 EXACT = 1e-9
 LEAST_ABOVE_CHANCE = 0.2
-TWINS, FIRST_ROWS, MOST_WORDS = 0.99, 100, 200
+TWINS, FIRST_ROWS, LONG = 0.99, 100, 100
 FEWEST_RANKED, RESOLUTION = 3, 1e-6
 # The criteria in their order: which is better, what they are bounded by, the variants and the measure they are about.
 CRITERIA: dict[str, tuple[str, float, float, str, str]] = {
@@ -123,7 +123,7 @@ def alike(one: dict[tuple, list[float]], other: dict[tuple, list[float]], common
     for key in common:
         a, b = one[key], other[key]
         if len(a) == len(b) >= 2 and all(map(isfinite, [*a, *b])):
-            found.append(kendall(a[:MOST_WORDS], b[:MOST_WORDS]))
+            found.append(long_kendall(a, b) if len(a) > LONG else kendall(a, b))
     known = [tau for tau in found if not isnan(tau)]
     return bool(known) and mean(known) >= TWINS
 

@@ -29,19 +29,28 @@ def quantile(values: Numbers, share: float) -> float:
 
 def kendall(one: Numbers, other: Numbers, resolution: float = 0.0) -> float:
     """τ-b: concordant less discordant pairs over the root of the pairs that each does not tie."""
-    concordance = ordered_a = ordered_b = 0.0
-    a, b = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
-    for i in range(len(a) - 1):
-        up, across = (signs(values[i + 1 :] - values[i], resolution) for values in (a, b))
-        concordance += float((up * across).sum())
-        ordered_a += float((up != 0).sum())
-        ordered_b += float((across != 0).sum())
+    concordance = ordered_a = ordered_b = 0
+    for i in range(len(one)):
+        for j in range(i):
+            up, across = one[i] - one[j], other[i] - other[j]
+            in_a, in_b = abs(up) > resolution, abs(across) > resolution
+            ordered_a += in_a
+            ordered_b += in_b
+            if in_a and in_b:
+                concordance += 1 if (up > 0) == (across > 0) else -1
     return concordance / sqrt(ordered_a * ordered_b) if ordered_a and ordered_b else nan
 
 
-def signs(differences: np.ndarray, resolution: float) -> np.ndarray:
-    """1, 0 or -1 for each difference, 0 if it is within the resolution."""
-    return np.where(np.abs(differences) > resolution, np.sign(differences), 0.0)
+def long_kendall(one: Numbers, other: Numbers) -> float:
+    """The same of long lists, a row of pairs at a time."""
+    a, b = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    concordance = ordered_a = ordered_b = 0.0
+    for i in range(len(a) - 1):
+        up, across = np.sign(a[i + 1 :] - a[i]), np.sign(b[i + 1 :] - b[i])
+        concordance += float(up @ across)
+        ordered_a += float(np.abs(up).sum())
+        ordered_b += float(np.abs(across).sum())
+    return concordance / sqrt(ordered_a * ordered_b) if ordered_a and ordered_b else nan
 
 
 def top_k_fagin(one: Numbers, other: Numbers, k: int) -> float:
