@@ -220,6 +220,16 @@ def test_criteria_agree_by_what_is_better():
     assert set(zip(rows["ci_low"], rows["ci_high"], strict=True)) == {(1.0, 1.0), (-1.0, -1.0)}
 
 
+def test_a_criterion_with_fewer_seeds_ranks_by_its_own_means():
+    """Such as one whose tables leave a seed out: no seed of it counts twice because the other criterion has more."""
+    tables = {
+        "erasure": erasure({"attention": [0.0, 0.5], "gradient": [0.2, 0.2], "lime": [0.1, 0.1]}),
+        "faithfulness": faithfulness({"attention": [0.3] * 3, "gradient": [0.2] * 3, "lime": [0.1] * 3}),
+    }
+    (row,) = meta_rows(card(tables), "random").to_dict("records")
+    assert row["tau"] == 1.0
+
+
 def opposite(datasets: list[str]) -> pd.DataFrame:
     """Two criteria that agree on the measures of the first dataset's models and disagree on all others; one seed."""
     rising = {"attention": [0.1], "gradient": [0.2], "lime": [0.3]}

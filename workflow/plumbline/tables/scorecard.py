@@ -240,15 +240,19 @@ class Block(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """What a criterion says of the measures of a cell: values [measures, seeds], the larger the better."""
+    """What a criterion says of the measures of a cell, the larger the better: values [measures, seeds], of the seeds
+    that all measures have, and the means [measures] over all seeds of each."""
 
     measures: list[str]
     values: np.ndarray
+    means: np.ndarray
 
-    def signs(self, common: Sequence[str], drawn: np.ndarray) -> np.ndarray:
-        """Which of each pair of some measures is better, [draws, pairs], by the means over drawn seeds [draws, n]."""
-        rows = self.values[[self.measures.index(measure) for measure in common]]
-        means = rows[:, drawn % rows.shape[1]].mean(-1).T
+    def signs(self, common: Sequence[str], drawn: np.ndarray | None = None) -> np.ndarray:
+        """Which of each pair of some measures is better, [draws, pairs], by the means over drawn seeds [draws, n]; or,
+        [1, pairs], by those over all."""
+        index = [self.measures.index(measure) for measure in common]
+        rows = self.values[index]
+        means = self.means[None, index] if drawn is None else rows[:, drawn % rows.shape[1]].mean(-1).T
         gaps = np.stack([means[:, a] - means[:, b] for a, b in combinations(range(len(common)), 2)], axis=1)
         return np.where(np.abs(gaps) > RESOLUTION, np.sign(gaps), 0.0)
 
@@ -263,7 +267,8 @@ def rankings(card: pd.DataFrame, random: str) -> dict[str, dict[Block, Ranking]]
         sign = 1 if rows["direction"].iloc[0] == "higher" else -1
         seeds = rows["n_seeds"].min()
         ranked = sign * np.stack([np.asarray(numbers, dtype=np.float64)[:seeds] for numbers in rows["per_seed"]])
-        found.setdefault(criterion, {})[Block(*block)] = Ranking(rows["measure"].astype(str).tolist(), ranked)
+        means = sign * rows["value"].to_numpy(dtype=np.float64)
+        found.setdefault(criterion, {})[Block(*block)] = Ranking(rows["measure"].astype(str).tolist(), ranked, means)
     return found
 
 
@@ -304,8 +309,9 @@ def _compared(
     if len(common) < FEWEST_RANKED:
         return None
     seeds = max(one.values.shape[1], other.values.shape[1])
-    drawn = np.vstack([np.arange(seeds), generator.integers(seeds, size=(resamples, seeds))])
-    told = tau(one.signs(common, drawn), other.signs(common, drawn))
+    # The mean of a criterion with fewer seeds than the other is over its own: drawn seeds go round among them.
+    drawn = generator.integers(seeds, size=(resamples, seeds))
+    told = tau(*(np.vstack([side.signs(common), side.signs(common, drawn)]) for side in (one, other)))
     return None if np.isnan(told[0]) else Compared(dataset, seeds, told)
 
 
