@@ -3,11 +3,21 @@
 from math import isfinite, nan
 
 from tests.oracle.check import Checks, grouped, indexed
-from tests.oracle.statistics import deviation, kendall, long_kendall, mean, top_k_fagin
+from tests.oracle.statistics import (
+    deviation,
+    kendall,
+    long_kendall,
+    mean,
+    pearson,
+    ranks,
+    top_k_fagin,
+    top_k_jain_wallace,
+)
 from tests.oracle.store import Cell, Results, Row, read
 
 EXACT = 1e-9
 LONG = 100
+KNOWN = ("kendall", "spearman", "pearson", "top-k-fagin", "top-k-jain-wallace")
 KEYS = ["seed", "split", "instance", "measure_a", "measure_b", "statistic", "tokens"]
 
 
@@ -27,8 +37,12 @@ def value_of(statistic: str, one: list[float], other: list[float], k: int) -> fl
     """A statistic of two rankings; none if one of them is no ranking."""
     if len(one) < 2 or not all(map(isfinite, [*one, *other])):
         return nan
-    if statistic == "top-k-fagin":
-        return top_k_fagin(one, other, k)
+    if statistic.startswith("top-k"):
+        return {"top-k-fagin": top_k_fagin, "top-k-jain-wallace": top_k_jain_wallace}[statistic](one, other, k)
+    if statistic == "pearson":
+        return pearson(one, other)
+    if statistic == "spearman":
+        return nan if len({*one}) == 1 or len({*other}) == 1 else pearson(ranks(one), ranks(other))
     return long_kendall(one, other) if len(one) > LONG else kendall(one, other)
 
 
@@ -44,7 +58,7 @@ def check_agreement(results: Results, checks: Checks, at_chance: dict[tuple, str
             lengths = {(row["split"], row["instance"]): row["length"] for row in of_seed}
             k = max(options["top_k_minimum"], int(options["top_k_share"] * mean(list(lengths.values()))))
             for row in of_seed:
-                if row["statistic"] not in ("kendall", "top-k-fagin"):
+                if row["statistic"] not in KNOWN:
                     checks.skip(f"the statistic {row['statistic']} of agreement is not computed anew")
                     continue
                 key = seed, row["split"], row["instance"]

@@ -1,7 +1,7 @@
 """Statistics in plain loops."""
 
 from collections.abc import Sequence
-from math import ceil, comb, exp, floor, isfinite, lgamma, nan, pi, sqrt
+from math import ceil, comb, exp, floor, isfinite, isnan, lgamma, nan, pi, sqrt
 
 import numpy as np
 
@@ -51,6 +51,32 @@ def long_kendall(one: Numbers, other: Numbers) -> float:
         ordered_a += float(np.abs(up).sum())
         ordered_b += float(np.abs(across).sum())
     return concordance / sqrt(ordered_a * ordered_b) if ordered_a and ordered_b else nan
+
+
+def pearson(one: Numbers, other: Numbers) -> float:
+    """Covariance over the product of the deviations."""
+    a, b = mean(one), mean(other)
+    shared = sum((x - a) * (y - b) for x, y in zip(one, other, strict=True))
+    spreads = sum((x - a) ** 2 for x in one) * sum((y - b) ** 2 for y in other)
+    return shared / sqrt(spreads) if len(set(one)) > 1 and len(set(other)) > 1 else nan
+
+
+def ranks(values: Numbers) -> list[float]:
+    """The rank of each value from 1 on; equal ones share the mean of their ranks."""
+    return [sum(w < v for w in values) + (sum(w == v for w in values) + 1) / 2 for v in values]
+
+
+def top_k_jain_wallace(one: Numbers, other: Numbers, k: int) -> float:
+    """The study's code: discordant shared items, items overtaken by one that only one list has, and pairs that only
+    one list has at ½; pairs of one item in each list cost nothing."""
+    a, b = (set(sorted(range(len(scores)), key=lambda i, s=scores: (-s[i], i))[:k]) for scores in (one, other))
+    shared, only_a, only_b = sorted(a & b), a - b, b - a
+    tau = kendall([one[i] for i in shared], [other[i] for i in shared])
+    reordered = 0.0 if isnan(tau) else (1 - tau) / 2 * len(shared) ** 2
+    overtaken = sum(one[i] < one[j] for i in shared for j in only_a)
+    overtaken += sum(other[i] < other[j] for i in shared for j in only_b)
+    unknown = len(only_a) * (len(only_a) - 1) / 2
+    return (reordered + overtaken + unknown) / len(a | b) ** 2
 
 
 def top_k_fagin(one: Numbers, other: Numbers, k: int) -> float:

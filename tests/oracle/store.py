@@ -85,7 +85,7 @@ class Results:
         for path in sorted(root.rglob("*.parquet")):
             protocol, dataset, *variant, model, _ = path.relative_to(root).parts
             asked = record(path.with_suffix(".json"))["config"]
-            if asked["object"].endswith(f":{kind}"):
+            if asked.get("object", "").endswith(f":{kind}"):
                 yield protocol, Cell(dataset, "/".join(variant), model, path.stem), asked, read(path)
 
     def model(self, cell: Cell) -> Row:
