@@ -16,4 +16,8 @@ with job(snakemake):
         summary = protocol.summarise(read_table(path, scores_of(protocol)))
         frames.append(summary.assign(**{key: cell[key] for key in ("dataset", "variant", "model")}))
     left_out = at_chance(read_table(snakemake.input.performance, "performance").to_pandas())
-    write_everywhere(snakemake.output, protocol.table, marked(pd.concat(frames, ignore_index=True), left_out))
+    table = pd.concat(frames, ignore_index=True)
+    # A row that compares two models says nothing if one of them is at chance.
+    for seed in ("seed", "base_seed"):
+        table = marked(table, left_out, seed) if seed in table else table
+    write_everywhere(snakemake.output, protocol.table, table)
