@@ -28,11 +28,12 @@ STUDY = {
     },
     "manipulations": {"articles": {"datasets": ["reviews"]}},
     "models": {
-        "average-tanh": {"hidden": 8, "datasets": ["mock-2", "stories"], "training": RECIPE},
+        "average-tanh": {"hidden": 8, "datasets": ["mock-2"], "training": RECIPE},
         "bilstm-tanh": {"hidden": 8, "datasets": ["mock-2", "reviews"], "training": RECIPE, "measures": USUAL},
         "cnn-tanh": {"hidden": 8, "datasets": ["mock-2"], "training": RECIPE, "measures": ["attention", "occlusion"]},
         "transformer-tanh": {
-            "hidden": 8, "datasets": ["mock-2"], "training": RECIPE, "measures": ["attention", "rollout", "gradient"],
+            "hidden": 8, "datasets": ["stories"], "training": RECIPE,
+            "measures": ["attention", "gradient", "integrated-gradient-pad"],
         },
         "bag-of-words": {"datasets": ["mock-2"], "training": RECIPE, "measures": ["input-x-gradient", "deep-lift"]},
     },
@@ -47,13 +48,13 @@ STUDY = {
         },
     },
     "measures": [
-        *USUAL, "gradient-attached", "integrated-gradient-pad", "occlusion", "deep-lift", "rollout",
+        *USUAL, "gradient-attached", "integrated-gradient-pad", "occlusion", "deep-lift",
     ],
     "protocols": {
         "agreement": {"statistics": ["kendall", "top-k-fagin"], "top_k_minimum": 3},
-        "permutation": {"permutations": 10, "datasets": ["mock-2"]},
-        "adversarial_attention": {"steps": 20, "datasets": ["stories"]},
-        "seed_variance": {"datasets": ["stories"]},
+        "permutation": {"permutations": 10, "datasets": ["mock-2", "stories"]},
+        "adversarial_attention": {"steps": 20, "datasets": ["mock-2"]},
+        "seed_variance": {"datasets": ["mock-2"], "base_seed": 2},
         "ground_truth": {},
         "erasure": {"ratios": [20, 50], "draws": 1, "datasets": ["mock-2", "reviews"]},
     },
@@ -104,7 +105,7 @@ def change_number(source: Path, target: Path, column: str) -> None:
 
 
 MASKS = "models/mock-2/recursive/relative/attention/80/average-tanh/0-2/masks.parquet"
-ADVERSARIES = "scores/adversarial_attention/stories/plain/average-tanh/0-2.parquet"
+ADVERSARIES = "scores/adversarial_attention/mock-2/plain/average-tanh/0-2.parquet"
 
 
 @pytest.mark.parametrize(
