@@ -35,11 +35,11 @@ from plumbline.scheduling import remove_default_rate_limit, retry_only_what_may_
 
 # Where a study's own files may lie: as they are named, beside its config file, or in the project.
 PLACES = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
-config.update(with_files_located(config, PLACES))
 
 PLANNING = "PLUMBLINE_PLAN" in os.environ
 
 try:
+    config.update(with_files_located(config, PLACES))
     RESOLVED = resolve(config)
     RUNS = list_runs(RESOLVED)
     STUDY = RESOLVED.study

@@ -54,6 +54,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.stem != "test_tutorial")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many rows of the table of faults were tried, and how they ended."""
+    reports = [one for kind in ("passed", "failed") for one in terminalreporter.getreports(kind) if one.when == "call"]
+    rows = [({value for key, value in one.user_properties if key == "fault"}, one.duration) for one in reports]
+    rows = [row for row in rows if row[0]]
+    if not rows:
+        return
+    early, late = (sum(how in said for said, _ in rows) for how in ("before any job", "in a job"))
+    terminalreporter.section("faults")
+    terminalreporter.line(
+        f"{len(rows)} faults tried in {sum(seconds for _, seconds in rows):.0f} s: one sentence told "
+        f"{(early + late) / len(rows):.1%}, {early / len(rows):.1%} were refused before any job, "
+        f"{late / len(rows):.1%} by a job that was started once."
+    )
+
+
 def copy_project(into: Path) -> Path:
     into.mkdir(parents=True, exist_ok=True)
     for part in PARTS:

@@ -51,12 +51,7 @@ def _read(path: Path, others: Sequence[Declaration]) -> list[Declaration]:
         raise PlumblineError(f"'{path}' is a folder; name the Python file of your method.")
     if path.exists() and path.suffix != ".py":
         raise PlumblineError(f"'{path}' is no Python file; its name must end in '.py'.")
-    try:
-        declared = list(declarations_in(path))
-    except UnicodeDecodeError:
-        raise PlumblineError(f"'{path}' is no Python file: it is not UTF-8 text.") from None
-    except (OSError, ValueError) as error:
-        raise PlumblineError(f"The plug-in file '{path}' cannot be read: {error}.") from None
+    declared = list(declarations_in(path))
     misplaced = _misplaced(ast.parse(path.read_text(encoding="utf-8")), path)
     if misplaced:
         raise PlumblineError(misplaced)

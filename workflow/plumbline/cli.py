@@ -111,6 +111,8 @@ def _counted(least: int) -> Callable[[str], int]:
 
 def generate(project: Path, check: bool) -> int:
     """Write the generated files, or with `check` only say which of them are out of date."""
+    if not (project / "config.yaml").is_file():
+        raise PlumblineError(f"'{project}' is not the project's folder: it has no config.yaml; name that by --project.")
     files = generated(project) | captions(project)
     stale = [(path, text) for path, text in files.items() if not path.exists() or path.read_text() != text]
     for path, text in stale:

@@ -82,6 +82,14 @@ FACTS: dict[str, dict[str, Any]] = {
 PAIRED = ("question answering", "inference", "paraphrase")
 # The task whose texts are pictures, one token a pixel.
 PICTURES = "image classification"
+# What a fact must be, by the type of its default.
+WANTED: dict[type, str] = {
+    bool: "True or False",
+    int: "a whole number",
+    str: "text",
+    list: "a list of names",
+    dict: "keys and values",
+}
 OPTION_TYPES = {"Literal": Literal, "int": int, "float": float, "bool": bool, "str": str, "list": list, "dict": dict}
 T = TypeVar("T")
 
@@ -183,10 +191,18 @@ def declarations_in(path: Path) -> Iterator[Declaration]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise PlumblineError(f"The plug-in file '{path}' does not exist.") from error
+    except IsADirectoryError as error:
+        raise PlumblineError(f"The plug-in file '{path}' is a folder; name a Python file.") from error
+    except OSError as error:
+        raise PlumblineError(f"The plug-in file '{path}' cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise PlumblineError(f"'{path}' is no Python file: it is not UTF-8 text.") from error
     except SyntaxError as error:
-        raise PlumblineError(
-            f"The plug-in file '{path}' is not valid Python: {error.msg}, line {error.lineno}."
-        ) from error
+        line = f", line {error.lineno}" if error.lineno else ""
+        raise PlumblineError(f"The plug-in file '{path}' is not valid Python: {error.msg}{line}.") from error
+    # Before Python 3.12, text with a null byte.
+    except ValueError as error:
+        raise PlumblineError(f"The plug-in file '{path}' is not valid Python: {error}.") from error
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue
@@ -238,12 +254,20 @@ def _declaration(call: ast.Call, lowest: ast.Call, node: ast.FunctionDef | ast.C
     options = _options(node, where)
     facts = {fact: stated.pop(fact, shared.get(fact, default)) for fact, default in FACTS[kind].items()}
     for fact, default in FACTS[kind].items():
-        if isinstance(default, bool) and not isinstance(facts[fact], bool):
-            raise PlumblineError(f"{where} states {fact}={facts[fact]!r}; it must be True or False.")
+        if default is not None and type(facts[fact]) is not type(default):
+            raise PlumblineError(f"{where} states {fact}={facts[fact]!r}; it must be {WANTED[type(default)]}.")
+        if isinstance(default, list) and not all(isinstance(word, str) for word in facts[fact]):
+            raise PlumblineError(f"{where} states {fact}={facts[fact]!r}; it must hold names alone.")
     for preset, value in stated.items():
         if preset not in options:
             raise PlumblineError(f"{where} states '{preset}': {nearest(preset, [*FACTS[kind], *options])}")
         options[preset] = Option(options[preset].type, options[preset].annotation, value)
+    for option, bounds in facts.get("limits", {}).items():
+        two = isinstance(bounds, list | tuple) and len(bounds) == 2
+        if not two or not all(bound is None or isinstance(bound, int | float) for bound in bounds):
+            raise PlumblineError(
+                f"{where} states the limits {bounds!r} of '{option}'; write [least, most], of which one may be None."
+            )
     for fact, said in (("limits", "limits of"), ("required", "as required")):
         for option in facts.get(fact, ()):
             if option not in options:
@@ -253,9 +277,14 @@ def _declaration(call: ast.Call, lowest: ast.Call, node: ast.FunctionDef | ast.C
 
 
 @cache
-def _scan(plugins: tuple[Path, ...]) -> dict[tuple[str, str], Declaration]:
-    found: dict[tuple[str, str], Declaration] = {}
-    for path in [*(p for room in ROOMS for p in sorted((PACKAGE / room).rglob("*.py"))), *plugins]:
+def _library() -> dict[tuple[str, str], Declaration]:
+    return _scan([path for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))], {})
+
+
+def _scan(paths: Iterable[Path], known: Mapping[tuple[str, str], Declaration]) -> dict[tuple[str, str], Declaration]:
+    """What is known, with the declarations of files; a name may be declared once."""
+    found = dict(known)
+    for path in paths:
         for declaration in declarations_in(path):
             key = (declaration.kind, declaration.name)
             if key in found:
@@ -272,7 +301,7 @@ class Registry:
 
     def __init__(self, plugins: Iterable[str | Path] = ()) -> None:
         self.plugins = tuple(Path(path) for path in plugins)
-        self._found = _scan(self.plugins)
+        self._found = _scan(self.plugins, _library())
 
     def names(self, kind: Kind) -> list[str]:
         """All names of one kind, sorted."""

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plumbline.config.plain import check_plain
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import PACKAGE
 
@@ -53,17 +54,19 @@ LONGEST_OF_HUB = 96
 
 def located(path: str, places: Iterable[Path]) -> str:
     """What a study names, in the first of the places that has it; relative to the working folder unless absolute."""
-    found = next((place / path for place in places if (place / path).exists()), Path(path))
+    found = next((place / path for place in places if os.path.exists(place / path)), Path(path))
     return str(found) if Path(path).is_absolute() else os.path.relpath(found)
 
 
 def with_files_located(config: dict[str, Any], places: Sequence[Path]) -> dict[str, Any]:
-    """The config with the files and folders that it names where they lie."""
+    """The config with the files and folders that it names where they lie; what cannot be in any config is refused."""
+    check_plain(config)
     plugins = config.get("plugins")
-    if isinstance(plugins, list):
-        plugins = [located(str(path), places) for path in plugins]
+    beside = [*places]
+    if isinstance(plugins, list) and all(isinstance(path, str) for path in plugins):
+        plugins = [located(path, places) for path in plugins]
         config = {**config, "plugins": plugins}
-    beside = [*places, *(Path(path).parent for path in plugins or ())]
+        beside += [Path(path).parent for path in plugins]
     for section, locate in (("measures", _measure_located), ("models", _model_located)):
         entries = config.get(section)
         if isinstance(entries, dict):
@@ -86,7 +89,7 @@ def _measure_located(name: str, entry: dict[str, Any], places: Sequence[Path]) -
 
 def _model_located(name: str, entry: dict[str, Any], places: Sequence[Path]) -> dict[str, Any]:
     checkpoint = entry.get("checkpoint")
-    if checkpoint and isinstance(checkpoint, str) and any((place / checkpoint).is_dir() for place in places):
+    if checkpoint and isinstance(checkpoint, str) and any(os.path.isdir(place / checkpoint) for place in places):
         return {**entry, "checkpoint": located(checkpoint, places)}
     return entry
 
@@ -100,7 +103,7 @@ def _pointer(method: str, places: Sequence[Path]) -> str:
     if not dot or module == CAPTUM_METHODS:
         return name
     file = module if module.endswith(".py") else f"{module.replace('.', '/')}.py"
-    if module.endswith(".py") or any((place / file).is_file() for place in places):
+    if module.endswith(".py") or any(os.path.isfile(place / file) for place in places):
         module = located(file, places)
     return f"{module}:{name}"
 
@@ -169,6 +172,8 @@ def _check_own_method(where: str, module: str, name: str) -> None:
         tree = ast.parse(Path(module).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise PlumblineError(f"{where}: there is no file '{module}'.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlumblineError(f"{where}: the file '{module}' cannot be read: {error}.") from None
     except SyntaxError as error:
         raise PlumblineError(
             f"{where}: the file '{module}' is not valid Python: {error.msg}, line {error.lineno}."
@@ -183,7 +188,7 @@ def check_columns(where: str, path: str) -> None:
     from pyarrow import ArrowInvalid
     from pyarrow.parquet import read_schema
 
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise PlumblineError(f"{where}: there is no file '{path}'.")
     try:
         names = read_schema(path).names
@@ -204,9 +209,9 @@ def _check_checkpoint(where: str, name: str) -> None:
     if not name:
         raise PlumblineError(f"{where} names none; write a folder, an installed package or a name of the hub.")
     folder = Path(find_checkpoint(name))
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         place = name.startswith((".", "~", "/")) or folder.is_absolute()
-        if place or len(folder.parts) > 2 or Path(folder.parts[0]).is_dir():
+        if place or len(folder.parts) > 2 or os.path.isdir(folder.parts[0]):
             raise PlumblineError(f"{where}: there is no folder '{name}'.")
         if len(name) > LONGEST_OF_HUB or not OF_HUB.fullmatch(name):
             raise PlumblineError(

@@ -44,7 +44,9 @@ class ManipulationEntry(BaseModel):
         description="Sets of classes, such as pairs; the instances of one are all that a draw keeps, and draws take "
         "them in turn. By default all classes.",
     )
-    draws: int = Field(1, ge=1, description="So many variants of each kind, with parameters and labels of their own.")
+    draws: int = Field(
+        1, ge=1, le=10_000, description="So many variants of each kind, with parameters and labels of their own."
+    )
     seed: int = Field(0, ge=0, description="Seed of labels, parameters and all else that is drawn.")
 
     @field_validator("r")
@@ -93,6 +95,9 @@ def _values(name: str, draw: int, option: str, value: Any, whole: bool, where: s
     if not isinstance(value, Mapping):
         return [value]
     if set(value) == {LEVELS} and isinstance(value[LEVELS], list) and value[LEVELS]:
+        for level in value[LEVELS]:
+            if isinstance(level, bool) or not isinstance(level, int | float):
+                raise PlumblineError(f"`{where}.{option}.{LEVELS}` holds {level!r}; levels must be numbers.")
         return list(value[LEVELS])
     bounds = value.get(BETWEEN, ())
     numbers = isinstance(bounds, list) and all(isinstance(bound, int | float) for bound in bounds)

@@ -19,6 +19,8 @@ from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import PAIRED, Declaration, Kind, Registry, holds
 
 Split = Literal["train", "dev", "test"]
+# What file systems allow.
+LONGEST_FILE = 255
 
 
 class Entry(BaseModel):
@@ -252,6 +254,11 @@ class Study(BaseModel):
         if value is None:
             return {}
         if isinstance(value, list):
+            for name in value:
+                if not isinstance(name, str):
+                    raise ValueError(
+                        f"a list holds names alone, and {name!r} is none; write `name: {{...}}` without dashes"
+                    )
             value = {name: {} for name in value}
         return {name: entry or {} for name, entry in value.items()} if isinstance(value, dict) else value
 
@@ -264,6 +271,20 @@ class Study(BaseModel):
     @classmethod
     def _distinct(cls, blocks: list[str]) -> list[str]:
         return check_distinct(blocks)
+
+    @field_validator("datasets", "models")
+    @classmethod
+    def _some(cls, entries: dict[str, Any]) -> dict[str, Any]:
+        if not entries:
+            raise ValueError("a study needs at least one")
+        return entries
+
+    @field_validator("raw")
+    @classmethod
+    def _a_folder(cls, value: str) -> str:
+        if max(len(part.encode()) for part in value.split("/")) > LONGEST_FILE:
+            raise ValueError(f"a folder's name may have {LONGEST_FILE} bytes at most")
+        return value
 
 
 def blocks_of(value: Any) -> list[str]:
@@ -282,19 +303,32 @@ def check_distinct(blocks: list[str]) -> list[str]:
     return blocks
 
 
+# A block is a folder, and its seeds are trained in one job; random generators take no larger seeds.
+LONGEST_BLOCK, MOST_SEEDS, LARGEST_SEED = 100, 10_000, 2**32 - 1
+
+
 def parse_seeds(block: str) -> list[int]:
     """The seeds of a block: ``0-4`` is 0 to 4, ``10,50`` is 10 and 50."""
+    if len(block) > LONGEST_BLOCK:
+        raise ValueError(
+            f"the block of seeds '{block[:20]}…' has {len(block)} characters, and its folder's name {LONGEST_BLOCK} at "
+            "most; write '0-4' for seeds in a row, or make it several blocks."
+        )
     seeds: list[int] = []
     for part in block.split(","):
-        first, _, last = part.partition("-")
-        if (
-            not first.isdigit()
-            or (last and not last.isdigit())
-            or part.endswith("-")
-            or (last and int(last) < int(first))
-        ):
+        bounds = part.split("-")
+        if len(bounds) > 2 or not all(bound.isascii() and bound.isdigit() for bound in bounds):
             raise ValueError(f"'{block}' is not a block of seeds; write '0-4' or '10,50,257'.")
-        seeds += range(int(first), int(last or first) + 1)
+        first, last = int(bounds[0]), int(bounds[-1])
+        if last < first:
+            raise ValueError(f"'{block}' is not a block of seeds; write '0-4' or '10,50,257'.")
+        if last > LARGEST_SEED:
+            raise ValueError(f"'{block}' holds the seed {last}; the largest is {LARGEST_SEED}.")
+        if last - first >= MOST_SEEDS:
+            raise ValueError(
+                f"'{block}' holds {last - first + 1} seeds; a block may have {MOST_SEEDS}, so make it several."
+            )
+        seeds += range(first, last + 1)
     return seeds
 
 
@@ -518,9 +552,16 @@ def read_config(path: Path) -> dict[str, Any]:
         raise PlumblineError(f"There is no config file '{path}'.") from error
     except IsADirectoryError as error:
         raise PlumblineError(f"'{path}' is a folder; name a config file.") from error
+    except OSError as error:
+        raise PlumblineError(f"The config file '{path}' cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise PlumblineError(f"'{path}' is no config file: it is not UTF-8 text.") from error
     except yaml.MarkedYAMLError as error:
         where = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise PlumblineError(f"'{path}'{where} is not valid YAML: {error.problem}.") from error
+    # Signs that YAML forbids, and values such as a date that there is not.
+    except (yaml.YAMLError, ValueError) as error:
+        raise PlumblineError(f"'{path}' is not valid YAML: {str(error).splitlines()[0]}.") from error
     if not isinstance(config, dict):
         raise PlumblineError(f"'{path}' must hold keys and values, as config.yaml does.")
     return config

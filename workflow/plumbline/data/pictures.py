@@ -9,7 +9,7 @@ import numpy as np
 from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import SPLITS
 from plumbline.data.pixels import pack
-from plumbline.data.prepare import Prepared, check_place, fewer_than_published, per_class, sampled
+from plumbline.data.prepare import Prepared, check_classes, check_place, fewer_than_published, per_class, sampled
 from plumbline.errors import PlumblineError
 from plumbline.registry import PICTURES
 
@@ -82,7 +82,12 @@ def _check(corpus: PictureCorpus, recipe: Preparation, name: str) -> None:
             raise PlumblineError(
                 f"Dataset '{name}': `{option}` is about the words of texts, and pictures have none; leave it out."
             )
+    check_classes(corpus.classes, name)
     for place, picture in enumerate(corpus.pictures):
+        if not isinstance(picture, Picture):
+            raise PlumblineError(
+                f"Dataset '{name}', picture {place}: it is a {type(picture).__name__}; each must be a Picture."
+            )
         where = f"Dataset '{name}', split '{picture.split}', picture {place}"
         check_place(picture.split, picture.label, corpus.classes, where, "picture")
         if not isinstance(picture.pixels, np.ndarray) or picture.pixels.dtype != np.uint8:

@@ -1,5 +1,6 @@
 """Texts for models that have a tokeniser of their own: words cut into its pieces, and where its checkpoint lies."""
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ TOGETHER = 1000
 def find_checkpoint(name: str) -> str:
     """The folder that a checkpoint's name means: one of that name, or the one that an installed package of that name
     holds; else the name itself, which the hub may know."""
-    if Path(name, CONFIG).is_file():
+    if os.path.isfile(Path(name, CONFIG)):
         return name
     package = name.replace("-", "_")
     spec = find_spec(package) if package.isidentifier() else None

@@ -151,18 +151,32 @@ def check_place(split: str, label: int, classes: Sequence[str], where: str, what
         raise PlumblineError(f"{where}: label {label} is none of the {len(classes)} classes ({', '.join(classes)}).")
 
 
+def check_classes(classes: Sequence[str], name: str) -> None:
+    """Refuse classes that are no list of different names."""
+    named = isinstance(classes, list | tuple) and all(isinstance(class_, str) and class_ for class_ in classes)
+    if not named or not classes or len(set(classes)) < len(classes):
+        raise PlumblineError(f"Dataset '{name}': its classes are {classes!r}; they must be a list of different names.")
+
+
+def _is_text(words: Any) -> bool:
+    return isinstance(words, Sequence) and not isinstance(words, str) and all(isinstance(word, str) for word in words)
+
+
 def _check_corpus(corpus: Corpus, name: str) -> None:
     if not isinstance(corpus, Corpus):
         told = "nothing" if corpus is None else f"a {type(corpus).__name__}"
         raise PlumblineError(f"Dataset '{name}': its reader returns {told}; it must return a Corpus or PictureCorpus.")
+    check_classes(corpus.classes, name)
     for place, example in enumerate(corpus.examples):
         if not isinstance(example, Example):
             raise PlumblineError(
                 f"Dataset '{name}', text {place}: it is a {type(example).__name__}; each text must be an Example."
             )
         where = f"Dataset '{name}', split '{example.split}', text {place}"
-        if isinstance(example.tokens, str) or not all(isinstance(word, str) for word in example.tokens):
-            raise PlumblineError(f"{where}: `tokens` must be a list of words; `tokenise` makes one of a string.")
+        for column in ("tokens", "pair"):
+            words = getattr(example, column)
+            if not _is_text(words) and not (column == "pair" and words is None):
+                raise PlumblineError(f"{where}: `{column}` must be a list of words; `tokenise` makes one of a string.")
         check_place(example.split, example.label, corpus.classes, where)
         if "" in example.tokens or "" in (example.pair or ()):
             raise PlumblineError(f"{where}: a word is the empty string; the dataset's reader must leave it out.")

@@ -49,7 +49,7 @@ def downloads(resolved: Resolved, raw: Path) -> list[tuple[Archive, list[str]]]:
         embedding = resolved.preparations[dataset].embedding
         paths += [path for _, path in _needed(resolved, dataset)]
         paths += [embedding.path] if embedding.kind == "file" else []
-    holding = [_downloaded(path) for path in paths if not (raw / path).exists()]
+    holding = [_downloaded(path) for path in paths if not os.path.exists(raw / path)]
     archives = {archive.name: archive for archive in holding if archive}
     return [(archive, archive.absent(raw)) for archive in archives.values()]
 

@@ -1,6 +1,7 @@
 """The publishers' files under the raw folder: what a dataset declares, what is missing, and reading their text."""
 
 import csv
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from plumbline.registry import declarations_in
 
 def missing_files(name: str, files: Mapping[str, str], raw: Path, source: str) -> str | None:
     """One sentence about a dataset's files that are not under `raw`: which, where published, where to put them."""
-    missing = [path for path in files.values() if not (raw / path).exists()]
+    missing = [path for path in files.values() if not os.path.exists(raw / path)]
     if not missing:
         return _no_files(name, files, raw)
     named = " and ".join(", ".join(f"'{path}'" for path in part) for part in (missing[:-1], missing[-1:]) if part)
@@ -24,7 +25,7 @@ def missing_files(name: str, files: Mapping[str, str], raw: Path, source: str) -
 
 def _no_files(name: str, files: Mapping[str, str], raw: Path) -> str | None:
     """One sentence about what should be a file, as its name with a suffix says, and is a folder."""
-    folders = [path for path in files.values() if Path(path).suffix and (raw / path).is_dir()]
+    folders = [path for path in files.values() if Path(path).suffix and os.path.isdir(raw / path)]
     if not folders:
         return None
     return (

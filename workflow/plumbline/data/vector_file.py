@@ -3,6 +3,7 @@
 One word a line, then its numbers, with single spaces between; fastText and word2vec begin with a line `words numbers`.
 """
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 
@@ -23,7 +24,7 @@ PUBLISHERS = {
 
 def missing_vectors(raw: Path, name: str) -> str | None:
     """One sentence about a file of vectors that is not under `raw`: which, where published, where to put it."""
-    if (raw / name).is_file():
+    if os.path.isfile(raw / name):
         return None
     file = Path(name).name.lower()
     publisher = next((place for start, place in PUBLISHERS.items() if file.startswith(start)), "their publisher")

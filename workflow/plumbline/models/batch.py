@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -123,3 +124,14 @@ def plan(
         held += length + second
         widest = max(widest, second)
     return [*batches, order[start:]] if len(order) else []
+
+
+def output_of(model: Any, batch: Batch) -> Any:
+    """A model's output, which must have logits."""
+    output = model(batch)
+    if not hasattr(output, "logits"):
+        raise PlumblineError(
+            f"The model '{type(model).__name__}' returns a {type(output).__name__}; its `forward` must return "
+            "Output(logits), from plumbline.models.classifier."
+        )
+    return output

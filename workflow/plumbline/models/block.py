@@ -25,9 +25,11 @@ def build(
     """A fresh model. Its class takes the word vectors [V, d], or None if it brings its own, the number of classes, the
     vectors of second texts where there are any, and its options."""
     model = load(pointer)(embedding, classes, *([] if pair is None else [pair]), **options)
+    if not isinstance(model, torch.nn.Module):
+        raise PlumblineError(f"The model '{type(model).__name__}' must be a subclass of torch.nn.Module.")
     for name in ("embedding", *([] if pair is None else ["pair_embedding"])):
         # Trained models are found again by these names.
-        if not hasattr(model, name):
+        if not hasattr(getattr(model, name, None), "weight"):
             raise PlumblineError(f"The model '{type(model).__name__}' must keep its word vectors as `self.{name}`.")
         getattr(model, name).weight.requires_grad_(trainable)
     return model

@@ -8,7 +8,7 @@ import psutil
 import torch
 
 from plumbline.errors import PlumblineError
-from plumbline.models.batch import Batch
+from plumbline.models.batch import Batch, output_of
 
 # More tokens than this make a pass no faster, unless a model, for which a token is less, says otherwise.
 USEFUL_TOKENS = {"cpu": 16384, "cuda": 262144}
@@ -40,8 +40,7 @@ def bytes_per_token(model: Any, example: Batch) -> float:
     model.eval()  # Dropout would draw, and what is drawn next must not depend on this.
     try:
         with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda nothing: nothing):
-            output = model(example)
-            keep(output.logits)
+            keep(output_of(model, example).logits)
     finally:
         weight.requires_grad_(asked)
         model.train(training)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
-from plumbline.models.batch import Batch
+from plumbline.models.batch import Batch, output_of
 from plumbline.models.distances import jensen_shannon, kullback_leibler, matched, total_variation
 
 Row = Mapping[str, torch.Tensor]
@@ -28,7 +28,7 @@ class Classification:
 
     def run(self, model: Any, batch: Batch, row: Row) -> Any:
         """The model's output."""
-        return model(batch)
+        return output_of(model, batch)
 
     def losses(self, output: Any, row: Row) -> torch.Tensor:
         """The loss [B] that training lowers."""

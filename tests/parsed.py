@@ -1,0 +1,22 @@
+"""What the Snakefile does with a config before any job, in one process with the test."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from plumbline.config.brought import located, with_files_located
+from plumbline.config.runs import Runs, list_runs
+from plumbline.config.study import resolve
+from plumbline.data.raw import check_raw, downloads
+
+
+def parsed(config: dict[str, Any], places: Sequence[Path], raw_there: bool = True) -> Runs:
+    """The runs of a study, its files checked as `rules/common.smk` checks them; the first fault is raised."""
+    resolved = resolve(with_files_located(config, places))
+    runs = list_runs(resolved)
+    raw = Path(os.environ.get("PLUMBLINE_DATA") or located(resolved.study.raw, places))
+    if raw_there:
+        check_raw(resolved, raw)
+    downloads(resolved, raw)
+    return runs
