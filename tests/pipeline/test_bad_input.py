@@ -529,7 +529,10 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "declaration of an unknown fact": (plugin(MEASURE.format(", need=[]", "")), "states 'need': did you mean 'needs'?"),
     "fact of a wrong type": (plugin(MEASURE.format(", cheap=1", "")), "states cheap=1; it must be True or False."),
-    "needs as text": (plugin(MEASURE.format(", needs='gradient'", "")), "states needs='gradient'; it must be a list"),
+    "needs as text": (
+        plugin(MEASURE.format(", needs='gradient'", "")),
+        "states needs='gradient'; it must be a list, such as ['gradient'].",
+    ),
     "limits as a list": (
         plugin(MEASURE.format(", limits=[1, 2]", "")),
         "states limits=[1, 2]; it must be keys and values",

@@ -70,9 +70,10 @@ usual = settings(deadline=None, derandomize=True, database=None, suppress_health
 
 
 def check(config: dict[Any, Any]) -> None:
-    """A plan, or one sentence."""
+    """A plan, or one sentence; so too where the raw files must be there, as for a run."""
     try:
         parsed(config, PLACES, raw_there=False)
+        parsed(config, PLACES)
     except PlumblineError as error:
         assert str(error).strip() and "\n" not in str(error), repr(str(error))
 
@@ -109,19 +110,19 @@ def without_settings(monkeypatch):
 
 
 @given(value)
-@settings(usual, max_examples=300)
+@settings(usual, max_examples=200)
 def test_any_value(found):
     check(found if isinstance(found, dict) else {"name": found})
 
 
 @given(st.fixed_dictionaries({}, optional={name: value for name in Study.model_fields}))
-@settings(usual, max_examples=300)
+@settings(usual, max_examples=200)
 def test_any_section(found):
     check({**SMALL, **found})
 
 
 @given(st.data())
-@settings(usual, max_examples=1000)
+@settings(usual, max_examples=600)
 def test_changes_of_a_small_study(data):
     config = copy.deepcopy(SMALL)
     for _ in range(data.draw(st.integers(1, 3))):
@@ -131,7 +132,7 @@ def test_changes_of_a_small_study(data):
 
 @pytest.mark.parametrize("study", STUDIES)
 @given(data=st.data())
-@settings(usual, max_examples=30)
+@settings(usual, max_examples=20)
 def test_changes_of_the_studies(study, data):
     config = copy.deepcopy(STUDIES[study])
     mutate(data, config)

@@ -259,8 +259,6 @@ def broken(evaluator, instances):
 
 # The declaration of a measure, and what is said of it.
 DECLARATIONS = {
-    '@measure("broken", needs="attention", equation="?")': "its declaration states needs='attention'; it must be a "
-    "list, such as ['attention'].",
     '@measure("broken", range=[1, 0], equation="?")': "its declaration states range=[1, 0]; it must be [least, "
     "greatest]; None is no bound.",
     '@measure("broken", needs=["telepathy"], equation="?")': "no registered model provides what it needs: telepathy.",

@@ -87,7 +87,7 @@ WANTED: dict[type, str] = {
     bool: "True or False",
     int: "a whole number",
     str: "text",
-    list: "a list of names",
+    list: "a list",
     dict: "keys and values",
 }
 OPTION_TYPES = {"Literal": Literal, "int": int, "float": float, "bool": bool, "str": str, "list": list, "dict": dict}
@@ -255,7 +255,10 @@ def _declaration(call: ast.Call, lowest: ast.Call, node: ast.FunctionDef | ast.C
     facts = {fact: stated.pop(fact, shared.get(fact, default)) for fact, default in FACTS[kind].items()}
     for fact, default in FACTS[kind].items():
         if default is not None and type(facts[fact]) is not type(default):
-            raise PlumblineError(f"{where} states {fact}={facts[fact]!r}; it must be {WANTED[type(default)]}.")
+            example = (
+                f", such as [{facts[fact]!r}]" if isinstance(default, list) and isinstance(facts[fact], str) else ""
+            )
+            raise PlumblineError(f"{where} states {fact}={facts[fact]!r}; it must be {WANTED[type(default)]}{example}.")
         if isinstance(default, list) and not all(isinstance(word, str) for word in facts[fact]):
             raise PlumblineError(f"{where} states {fact}={facts[fact]!r}; it must hold names alone.")
     for preset, value in stated.items():
