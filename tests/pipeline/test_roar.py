@@ -119,8 +119,10 @@ def test_masks_follow_the_importances_one_level_below(masked):
             n = len(row["scores"])
             count = int(level) * n // 100 if unit == "relative" else min(int(level), n)
             already = row.get("before", np.zeros(n, dtype=bool))
-            order = sorted(range(n), key=lambda t: (not already[t], -row["scores"][t], t))
-            assert set(np.flatnonzero(row["masked"])) == set(order[:count])
+            # Which of several words that tie are masked is drawn.
+            rank = [(not already[t], -row["scores"][t]) for t in range(n)]
+            chosen = np.flatnonzero(row["masked"])
+            assert sorted(rank[t] for t in chosen) == sorted(rank)[:count]
             checked += 1
     assert checked > 2000
     explained = pd.read_parquet(

@@ -172,6 +172,8 @@ def latex_matrices(agreement: pd.DataFrame, measures: list[str]) -> str:
     """
     taus = overall_taus(agreement)
     tables = ["% These tables need \\usepackage{booktabs} and \\usepackage[table]{xcolor}.\n"]
+    if taus.empty:
+        tables.append("% There is none: no model has two measures that rank, or all are at chance.\n")
     for (model, tokens), rows in taus.groupby(["model", "tokens"], observed=True):
         here = [name for name in measures if name in {*rows["measure_a"], *rows["measure_b"]}]
         blocks = {dataset: triangles(some, here)[0] for dataset, some in rows.groupby("dataset", observed=True)}
