@@ -1,13 +1,16 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from plumbline.cli import main
+from plumbline.config.names import RESERVED, check_name
 from plumbline.config.recipes import Training
 from plumbline.config.reference import annotate, generated
 from plumbline.config.runs import list_runs
 from plumbline.config.study import parse_seeds, read_config, resolve
 from plumbline.errors import PlumblineError
+from plumbline.registry import KINDS, Registry
 
 PROJECT = Path(__file__).parents[2]
 
@@ -458,3 +461,21 @@ def test_runs_finds_plugins_beside_the_config_file(tmp_path, capsys):
     )
     assert main(["runs", str(tmp_path / "my.yaml")]) == 0
     assert "late, random" in capsys.readouterr().out
+
+
+def test_every_rule_and_table_has_a_name_that_no_entry_may_have():
+    project = Path(__file__).parents[2]
+    files = [project / "Snakefile", *(project / "rules").glob("*.smk")]
+    rules = {name for file in files for name in re.findall(r"^ *rule (\w+):", file.read_text(), re.MULTILINE)}
+    assert len(rules) > 30 and rules <= RESERVED
+    tables = set(re.findall(r'"results/tables/(\w+)\.parquet"', "".join(file.read_text() for file in files)))
+    assert len(tables) > 8 and tables <= RESERVED
+    own = {name for kind in KINDS if kind != "metric" for name in Registry().names(kind)}
+    assert not own & RESERVED, "what is registered can be had by its own name"
+
+
+@pytest.mark.parametrize("section", ["datasets", "models", "measures", "protocols"])
+def test_reserved_names_are_refused_everywhere(section):
+    for name in ("scorecard", "quirks", "trace", "meta_evaluation", "train"):
+        with pytest.raises(PlumblineError, match=f"`{section}.{name}`: '{name}' is a name that plumbline itself uses"):
+            check_name(name, f"{section}.{name}")

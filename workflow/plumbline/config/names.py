@@ -10,9 +10,20 @@ TABLES = (
     *("quirks", "trace", "scorecard", "meta_evaluation"),
 )
 RULES = (
-    *("all", "tables", "figures", "download", "fetch_vader", "mimic_vectors", "prepare", "manipulate", "embed"),
-    *("cut_into_pieces", "train", "attend", "attribute", "attribute_masked", "attribute_together", "score"),
-    *("score_models", "summarise", "traces", "report", "rule_graph", "explorer"),
+    *(
+        "all",
+        "tables",
+        "figures",
+        "bring",
+        "download",
+        "fetch_vader",
+        "mimic_vectors",
+        "prepare",
+        "manipulate",
+        "embed",
+    ),
+    *("cut_into_pieces", "train", "retrain", "attend", "attribute", "attribute_masked", "attribute_together"),
+    *("score", "score_models", "summarise", "traces", "report", "rule_graph", "explorer"),
     *("agreement_figures", "adversary_figures", "counterfactual_figures", "roar_figures", "scorecard_figures"),
     *("synthetic_roar_figure", "truth_figures"),
 )
