@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -84,7 +85,9 @@ def stop_leftovers(folder: Path, comments: Collection[str], patience: float = PA
     if jobs:
         subprocess.run(["scancel", *jobs], check=False)
     for process in processes:
-        process.kill()
+        # It may have ended with its job in SLURM's queue.
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
     left = [*(f"SLURM job {job}" for job in jobs), *(f"process {process.pid}" for process in processes)]
     end = time.monotonic() + patience
     while queued(folder, comments) or running(folder):

@@ -35,7 +35,8 @@ def adversary_overview(adversary: pd.DataFrame) -> Table:
         "classes, from 0 to 0.5; JSD how different the attention is, from 0 to ln 2; AtteFa the ratio of the two, each "
         "as a share of its maximum, and 1 at most. AtteFa near 0: other attention gives the same output, so that "
         "attention is not faithful. Near 1: it does not. The epoch is the one with the lowest loss on the split that "
-        "chooses it; choosing on test is how AtteFa was published, and is optimistic for the adversary."
+        "chooses it; choosing on test is how AtteFa was published, and is optimistic for the adversary. An F1 far "
+        "below the base model's is of an adversary that failed to say the same, and its score says little."
     )
     if any(row[4].mark for row in rows):
         caption += " Seeds whose training diverged are in no mean."
