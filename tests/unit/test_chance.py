@@ -10,6 +10,7 @@ from sklearn.metrics import cohen_kappa_score
 from plumbline.models.performance import above_chance, wilson_low
 from plumbline.report.tables import performance_table
 from plumbline.store import ARTEFACTS
+from plumbline.tables.adversary import adversary_rows
 from plumbline.tables.chance import AT_CHANCE, above, at_chance, marked
 from plumbline.tables.export import latex
 from plumbline.tables.performance import performance
@@ -118,3 +119,18 @@ def test_the_report_marks_them():
     assert cell.mark == "bad" and cell.text.endswith("at chance, 1 of 2 seeds") and "leave them out" in table.caption
     fine = performance_table(told([0.9, 0.93]))
     assert not any(cell.mark for cell in fine.rows[0]) and "leave them out" not in fine.caption
+
+
+def test_an_adversary_that_is_not_asked_for_other_attention_has_no_score():
+    history = pd.DataFrame(
+        [
+            {"seed": 0, "epoch": 1, "split": split, "metric": metric, "value": value}
+            for split in ("train", "test")
+            for metric, value in {"loss": 0.1, "f1": 0.9, "tvd": 0.01, "jsd": 0.001}.items()
+        ]
+    )
+    cell = CELL | {"adversary": "a", "objective": "wiegreffe-pinter", "base_seed": 0, "selected_on": ["train"]}
+    cell |= {"first": 1, "patience": 5}
+    imitates, attacks = (next(adversary_rows(history, cell | {"strength": strength})) for strength in (0.0, 0.1))
+    assert np.isnan(imitates["attefa"]) and imitates["reason"].startswith("of strength 0")
+    assert attacks["attefa"] == 1.0 and attacks["reason"] is None

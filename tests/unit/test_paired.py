@@ -11,8 +11,9 @@ from plumbline.config.recipes import Training
 from plumbline.conformance import WORDS, example_instances, example_model, whole_batch
 from plumbline.data.instances import Instances, Texts
 from plumbline.models import evaluator
-from plumbline.models.batch import Batch
+from plumbline.models.batch import Batch, collate
 from plumbline.models.block import build, trained_models
+from plumbline.models.encoders import CNN
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.learner import parameter_groups
 from plumbline.models.trainer import train_block
@@ -222,3 +223,12 @@ def test_it_learns_whether_two_texts_say_the_same():
     here = np.array(predictions["split"]) == "test"
     predicted = np.stack(predictions["probabilities"])[here].argmax(1)
     assert (predicted == np.array(predictions["label"])[here]).mean() >= 0.95
+
+
+def test_the_question_vector_of_a_cnn_is_of_its_words_alone():
+    """As in the study's code, whose mask leaves out the special tokens: however large they are, they do not count."""
+    encoder = CNN(3, 2)
+    batch = collate([np.array([2, 7, 8, 3])], [np.array([False, True, True, False])])
+    hidden = torch.zeros(1, 4, encoder.size)
+    hidden[0, 0], hidden[0, 1], hidden[0, 3] = 9.0, 1.0, 5.0
+    assert encoder.summary(hidden, batch).tolist() == [[1.0] * encoder.size]
