@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.figures.scorecard import NOTHING, meta_evaluation, placed, scorecard
+from plumbline.figures.scorecard import NOTHING, meta_evaluation, scorecard
+from plumbline.tables.scorecard import places
 
 MEASURES = {"attention": 0.1, "gradient": 0.3, "random": 0.0}
 
@@ -37,12 +38,12 @@ def written(figure) -> list[str]:
 
 def test_places_are_by_what_is_better():
     rows = card(net=1.0)
-    told = rows[rows["status"] == "ok"].assign(place=placed(rows[rows["status"] == "ok"]))
-    places = told.set_index(["criterion", "measure"])["place"]
+    told = rows[rows["status"] == "ok"].assign(place=places(rows[rows["status"] == "ok"]))
+    found = told.set_index(["criterion", "measure"])["place"]
     for criterion in ("ROAR", "sufficiency"):
-        assert places[criterion].to_dict() == {"attention": 0.5, "gradient": 1.0, "random": 0.0}
+        assert found[criterion].to_dict() == {"attention": 0.5, "gradient": 1.0, "random": 0.0}
     # One measure alone has no place.
-    assert np.isnan(places["AtteFa", "attention"])
+    assert np.isnan(found["AtteFa", "attention"])
 
 
 def test_one_dataset_and_model_shows_values_and_what_is_missing():

@@ -684,14 +684,21 @@ def write_table(path: str | Path, name: str, columns: Mapping[str, Any] | pa.Tab
         pq.write_table(table.replace_schema_metadata(stamp), temporary, compression="zstd")
 
 
-def _read_parquet(path: str | Path, columns: list[str] | None) -> pa.Table:
+@contextmanager
+def _reading_parquet(path: str | Path) -> Iterator[None]:
+    """Tell in a sentence that a Parquet file is missing or damaged."""
     try:
-        # Not the dataset reader: it would merge keys from the path into the table, and keys are columns here.
-        return pq.ParquetFile(path).read(columns)
+        yield
     except FileNotFoundError as error:
         raise PlumblineError(f"The table '{path}' does not exist.") from error
     except (pa.ArrowException, OSError) as error:
         raise DamagedError(path, "is damaged and cannot be read as Parquet") from error
+
+
+def _read_parquet(path: str | Path, columns: list[str] | None) -> pa.Table:
+    with _reading_parquet(path):
+        # Not the dataset reader: it would merge keys from the path into the table, and keys are columns here.
+        return pq.ParquetFile(path).read(columns)
 
 
 def read_table(path: str | Path, name: str, columns: list[str] | None = None) -> pa.Table:
@@ -707,7 +714,7 @@ PART = 2**24
 
 def stream_table(path: str | Path, name: str, columns: list[str], part: int = PART) -> Iterator[pa.Table]:
     """The same in parts of about so many bytes, counted over all columns."""
-    try:
+    with _reading_parquet(path):
         file = pq.ParquetFile(path, memory_map=True)
         groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
         each = sum(group.total_byte_size for group in groups) / max(1, file.metadata.num_rows)
@@ -715,21 +722,13 @@ def stream_table(path: str | Path, name: str, columns: list[str], part: int = PA
             table = pa.Table.from_batches([batch]).replace_schema_metadata(file.schema_arrow.metadata)
             _check(path, name, table.schema, columns)
             yield table
-    except FileNotFoundError as error:
-        raise PlumblineError(f"The table '{path}' does not exist.") from error
-    except (pa.ArrowException, OSError) as error:
-        raise DamagedError(path, "is damaged and cannot be read as Parquet") from error
 
 
 def first_rows(path: str | Path, name: str, columns: list[str], count: int) -> pa.Table:
     """The first rows of a table, at most so many; the others are not read into memory."""
-    try:
+    with _reading_parquet(path):
         file = pq.ParquetFile(path)
         batches = [next(file.iter_batches(count, columns=columns))] if file.metadata.num_rows else []
-    except FileNotFoundError as error:
-        raise PlumblineError(f"The table '{path}' does not exist.") from error
-    except (pa.ArrowException, OSError) as error:
-        raise DamagedError(path, "is damaged and cannot be read as Parquet") from error
     schema = pa.schema([file.schema_arrow.field(column) for column in columns], file.schema_arrow.metadata)
     table = pa.Table.from_batches(batches, batches[0].schema if batches else schema)
     _check(path, name, table.schema.with_metadata(file.schema_arrow.metadata), columns)

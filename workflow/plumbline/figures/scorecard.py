@@ -14,25 +14,13 @@ from plumbline.config.masking import PLAIN
 from plumbline.figures import style
 from plumbline.figures.agreement import TICKS
 from plumbline.figures.correlations import write_cell
-from plumbline.tables.scorecard import FEWEST_RANKED
+from plumbline.tables.scorecard import places
 
 # The sides of a cell in inches.
 WIDE, HIGH = 0.78, 0.36
 NOTHING = "no protocol of this study scores a measure"
 WORDS = ("criterion", "direction", "dataset", "variant", "model", "measure")
 ARROWS = {"higher": "↑", "lower": "↓"}
-
-
-def placed(rows: pd.DataFrame) -> pd.Series:
-    """Where each row's measure stands among those of its criterion, dataset, variant and model: 1 is the best, 0 the
-    worst.
-
-    Of one or two measures nothing is said.
-    """
-    better = rows["value"].astype(float) * rows["direction"].map({"higher": 1.0, "lower": -1.0})
-    groups = better.groupby([rows[key] for key in ("criterion", "dataset", "variant", "model")], observed=True)
-    count = groups.transform("count")
-    return ((groups.rank() - 1) / (count - 1)).where(count >= FEWEST_RANKED)
 
 
 def scorecard(rows: pd.DataFrame, title: str) -> Figure:
@@ -48,7 +36,7 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
     told = rows[rows["status"] == "ok"]
     if told.empty:
         return style.sentence(f"{title}: {NOTHING}")
-    told = told.assign(place=placed(told))
+    told = told.assign(place=places(told))
     several = told.groupby(["dataset", "model"], observed=True).ngroups > 1
     scored = rows[rows["criterion"].isin(told["criterion"])]
     plain_first = scored.sort_values("variant", key=lambda variants: variants != PLAIN, kind="stable")

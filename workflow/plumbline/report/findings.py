@@ -6,6 +6,7 @@ import pandas as pd
 
 from plumbline.report.published import verdict
 from plumbline.report.tables import number, plain
+from plumbline.tables.adversary import scored
 from plumbline.tables.agreement import fewest_tokens, overall_taus, twins_once
 
 # Of more measures the first are told.
@@ -48,10 +49,7 @@ def _disagreement(agreement: pd.DataFrame, random: str) -> str:
 
 
 def _adversaries(adversary: pd.DataFrame, random: str) -> str:
-    """Of the objective whose score it is, as it is chosen without the test split if it is."""
-    rows = adversary[(adversary["objective"] == "attefa") & (adversary["status"] == "ok")]
-    rows = rows[rows["selected_on"] == ("dev" if (rows["selected_on"] == "dev").any() else "test")]
-    means = rows.groupby(["dataset", "model"])["attefa"].mean().dropna()
+    means = scored(adversary).groupby(["dataset", "model"])["attefa"].mean().dropna()
     ends = dict.fromkeys([number(means.min()), number(means.max())])
     return f"AtteFa {' to '.join(ends)}, 1 being the most faithful." if len(means) else ""
 

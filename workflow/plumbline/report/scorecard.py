@@ -9,7 +9,7 @@ import pandas as pd
 
 from plumbline.report.roar import bracketed, placed
 from plumbline.report.tables import DASH, Cell, Table, named, numeric, plain
-from plumbline.tables.scorecard import FEWEST_RANKED
+from plumbline.tables.scorecard import places
 
 ARROWS = {"higher": "↑", "lower": "↓"}
 BLOCK = ["dataset", "variant", "model"]
@@ -20,7 +20,7 @@ def scorecard_table(scorecard: pd.DataFrame) -> Table:
     frame = plain(scorecard)
     criteria = dict(zip(frame["criterion"], frame["direction"], strict=True))
     reasons = list(dict.fromkeys(frame[frame["status"] != "ok"]["reason"].dropna()))
-    frame["place"] = _places(frame)
+    frame["place"] = places(frame)
     rows = []
     for key, group in frame.groupby([*BLOCK, "measure"], sort=False):
         dataset, variant, model, measure = map(str, key)
@@ -36,14 +36,6 @@ def scorecard_table(scorecard: pd.DataFrame) -> Table:
         caption += f" Measures that rank words alike count once in agreement and between criteria: {twins}."
     columns = ["dataset", "model", "measure", *(f"{name} {ARROWS[better]}" for name, better in criteria.items())]
     return Table(caption, columns, rows, frozenset(range(3, len(columns))), reasons)
-
-
-def _places(frame: pd.DataFrame) -> pd.Series:
-    """How well each row stands among the measures of its criterion, dataset and model: 1 is the best, 0 the worst."""
-    better = frame["value"].where(frame["direction"] == "higher", -frame["value"])
-    groups = better.groupby([frame[key] for key in ("criterion", *BLOCK)])
-    count = groups.transform("count")
-    return ((groups.rank() - 1) / (count - 1)).where(count >= FEWEST_RANKED)
 
 
 def _twins(frame: pd.DataFrame) -> str:

@@ -55,6 +55,13 @@ def attefa_score(tvd: npt.ArrayLike, jsd: npt.ArrayLike) -> FloatArray | np.floa
     return np.where(same, 1.0, np.minimum(share, 1.0))[()]
 
 
+def scored(adversary: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the table that say how faithful attention is: of the objective `attefa`, and if epochs were chosen on
+    dev and on test those of dev."""
+    rows = adversary[(adversary["objective"] == "attefa") & (adversary["status"] == "ok")]
+    return rows[rows["selected_on"] == ("dev" if (rows["selected_on"] == "dev").any() else "test")]
+
+
 # An adversary that is not asked for other attention keeps it or not by chance, which says nothing of faithfulness.
 NOT_ATTACKED = "of strength 0, so that it was not asked for other attention and has no score"
 # What a cell of adversaries tells of itself in the table.

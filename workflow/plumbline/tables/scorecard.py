@@ -14,6 +14,7 @@ import pandas as pd
 from plumbline.config.masking import PLAIN
 from plumbline.protocols.bootstrap import FEWEST, student_interval
 from plumbline.store import ARTEFACTS
+from plumbline.tables.adversary import scored
 from plumbline.tables.agreement import fewest_tokens, overall_taus
 from plumbline.tables.chance import Model
 from plumbline.tables.twins import Cell, Twins, first_twin
@@ -84,8 +85,7 @@ def _of_attention(column: str) -> Callable[[pd.DataFrame, Measures], pd.DataFram
 
 
 def _attefa(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
-    rows = table[(table["objective"] == "attefa") & (table["status"] == "ok")]
-    rows = rows[rows["selected_on"] == ("dev" if (rows["selected_on"] == "dev").any() else "test")]
+    rows = scored(table)
     return rows.assign(measure="attention", value=rows["attefa"])[VALUES]
 
 
@@ -229,6 +229,15 @@ def _estimate(rows: pd.DataFrame, bounds: tuple[float, float]) -> dict[str, Any]
     low, high = np.clip(student_interval(told), *bounds).tolist()
     value = float(told.mean())
     return {"n_seeds": len(told), "per_seed": told.tolist(), "value": value, "ci_low": low, "ci_high": high}
+
+
+def places(card: pd.DataFrame) -> pd.Series:
+    """Where each row's measure stands among those of its criterion, dataset, variant and model: 1 is the best, 0 the
+    worst. Of one or two measures nothing is said."""
+    better = card["value"].astype(float) * card["direction"].map({"higher": 1.0, "lower": -1.0}).astype(float)
+    groups = better.groupby([card[key] for key in ("criterion", *Block._fields)], observed=True)
+    count = groups.transform("count")
+    return ((groups.rank() - 1) / (count - 1)).where(count >= FEWEST_RANKED)
 
 
 class Block(NamedTuple):
