@@ -15,8 +15,8 @@ from plumbline.models.batch import collate
 from plumbline.models.budget import USEFUL_TOKENS
 from plumbline.models.distances import jensen_shannon
 from plumbline.models.evaluator import Evaluator
-from plumbline.protocols.adversarial_attention import AdversarialAttention
-from plumbline.protocols.permutation import permuted
+from plumbline.protocols.attention.adversarial import AdversarialAttention
+from plumbline.protocols.attention.permutation import permuted
 
 
 def one_permutation_at_a_time(asked: Evaluator, instances: Instances, permutations: int) -> np.ndarray:

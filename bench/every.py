@@ -26,9 +26,9 @@ from timing import Row
 
 from plumbline.attribution.deep_lift import partners
 from plumbline.attribution.importances import Importances
+from plumbline.data.datasets.textures import textures
 from plumbline.data.instances import Instances, Texts
 from plumbline.data.pixels import pack
-from plumbline.data.textures import textures
 from plumbline.models.batch import Batch
 from plumbline.models.block import build
 from plumbline.models.budget import USEFUL_TOKENS

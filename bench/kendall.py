@@ -7,7 +7,7 @@ from scipy.stats import kendalltau
 from sizes import Sizes
 from timing import Row, compare
 
-from plumbline.protocols.rank_statistics import kendall_tau
+from plumbline.protocols.agreement.rank_statistics import kendall_tau
 
 
 def rows(sizes: Sizes) -> Iterator[Row]:

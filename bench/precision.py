@@ -10,9 +10,9 @@ from plumbline.attribution.attention import attention
 from plumbline.attribution.gradient import gradient
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
-from plumbline.models.performance import PERFORMANCE
-from plumbline.models.trainer import split_rows, train_seeds
-from plumbline.protocols.rank_statistics import kendall_tau
+from plumbline.protocols.agreement.rank_statistics import kendall_tau
+from plumbline.training.performance import PERFORMANCE
+from plumbline.training.trainer import split_rows, train_seeds
 
 
 def lines(task: Task, device: str, sizes: Sizes) -> Iterator[str]:

@@ -15,9 +15,9 @@ from plumbline.models.batch import collate
 from plumbline.models.budget import Budget
 from plumbline.models.devices import arithmetic
 from plumbline.models.evaluator import Evaluator
-from plumbline.models.learner import Learner, batch_order, class_weights, parameter_groups
-from plumbline.models.performance import PERFORMANCE
-from plumbline.models.trainer import split_rows, train_seeds
+from plumbline.training.learner import Learner, batch_order, class_weights, parameter_groups
+from plumbline.training.performance import PERFORMANCE
+from plumbline.training.trainer import split_rows, train_seeds
 
 
 def plain(task: Task, seeds: list[int], device: str) -> tuple[list[float], list[list[float]]]:

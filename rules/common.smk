@@ -13,25 +13,25 @@ LIBRARY = Path(workflow.basedir, "workflow")
 sys.path.insert(0, str(LIBRARY))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")])))
 
-from plumbline.config.brought import CAPTUM, IMPORTED, located, method_file, with_files_located
+from plumbline.config.external import CAPTUM, IMPORTED, located, method_file, with_files_located
 from plumbline.config.masking import PLAIN, UNMASKED, baseline, measure_options
 from plumbline.config.runs import Cell, list_runs
 from plumbline.config.study import parse_seeds, resolve
 from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vectors_of
-from plumbline.damage import ASIDE, set_aside_noted
+from plumbline.runtime.corruption import ASIDE, set_aside_noted
 from plumbline.errors import PlumblineError
-from plumbline.failures import failures, tell
-from plumbline.fork_server import FEWEST_JOBS, ForkServer
-from plumbline.leftovers import comment, mark_processes, stop_leftovers
-from plumbline.live import Live
+from plumbline.runtime.failures import failures, tell
+from plumbline.runtime.fork_server import FEWEST_JOBS, ForkServer
+from plumbline.runtime.orphans import comment, mark_processes, stop_leftovers
+from plumbline.runtime.live import Live
 from plumbline.planning.absent import absent_files
-from plumbline.progress import forget, job_key, job_name
-from plumbline.provenance import code_hash, text_hash
+from plumbline.runtime.progress import forget, job_key, job_name
+from plumbline.runtime.provenance import code_hash, text_hash
 from plumbline.registry import PAIRED, PICTURES
 from plumbline.report.pictures import CAPTIONS, KINDS as KINDS_OF_FIGURES
 from plumbline.report.pages import pages_of
-from plumbline.run_log import make_brief
-from plumbline.scheduling import remove_default_rate_limit, retry_only_what_may_be_cured
+from plumbline.runtime.run_log import make_brief
+from plumbline.runtime.scheduling import remove_default_rate_limit, retry_only_what_may_be_cured
 
 # Where a study's own files may lie: as they are named, beside its config file, or in the project.
 PLACES = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
@@ -95,7 +95,7 @@ def begin():
 
 def end(logs, failed):
     """After the last job: what ran and what failed. The run's log may be several files."""
-    from plumbline.summary import ran, summary  # Only here: it would slow the start of every job.
+    from plumbline.runtime.summary import ran, summary  # Only here: it would slow the start of every job.
 
     LIVE.stop()
     FORKS.stop()

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from plumbline.data.pixels import pack
-from plumbline.report.blocks import Block, Rival, Shown, Wanted
+from plumbline.explorer.blocks import Block, Rival, Shown, Wanted
+from plumbline.explorer.build import build
 from plumbline.report.build import write_site
-from plumbline.report.explorer import build
 from plumbline.store import write_table
 from tests.reports import CLASSES, CURVE, HOSTILE, LEVELS, content, summary, table
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from plumbline.config.brought import located, with_files_located
+from plumbline.config.external import located, with_files_located
 from plumbline.config.runs import Runs, list_runs
 from plumbline.config.study import resolve
 from plumbline.data.raw import check_raw, downloads

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from plumbline.protocols.counterfactual import BINS
+from plumbline.protocols.attention.bins import BINS
 from plumbline.report.content import Content
 from plumbline.report.pages import pages_of
 from plumbline.report.pictures import KINDS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.report.blocks import Wanted
+from plumbline.explorer.blocks import Wanted
 from tests.explored import SIDE, everything, large, write_explorer
 from tests.reports import HOSTILE
 

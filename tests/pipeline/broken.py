@@ -6,7 +6,7 @@ from torch import nn
 
 from plumbline.attribution.importances import Importances
 from plumbline.data.corpus import Corpus, Example
-from plumbline.data.pictures import Picture, PictureCorpus
+from plumbline.data.images import Picture, PictureCorpus
 from plumbline.models.classifier import Output
 from plumbline.registry import dataset, measure, model
 

@@ -34,14 +34,14 @@ def test_fresh_clone_times_rerun_nothing(copy):
 
 
 def test_comments_and_docstrings_rerun_nothing(copy):
-    edit(copy / "workflow/plumbline/models/trainer.py", '"""', '"""Reworded. ')
-    edit(copy / "workflow/plumbline/protocols/rank_statistics.py", "\n\n\n", "\n\n\n# A comment.\n")
+    edit(copy / "workflow/plumbline/training/trainer.py", '"""', '"""Reworded. ')
+    edit(copy / "workflow/plumbline/protocols/agreement/rank_statistics.py", "\n\n\n", "\n\n\n# A comment.\n")
     edit(copy / "workflow/scripts/train.py", '"""', '"""Reworded. ')
     assert planned_jobs(copy) == set()
 
 
 def test_edited_metric_reruns_scores_but_no_training(copy):
-    with (copy / "workflow/plumbline/protocols/rank_statistics.py").open("a") as file:
+    with (copy / "workflow/plumbline/protocols/agreement/rank_statistics.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
     assert planned_jobs(copy) == {"score", *AFTER_SCORES}
 
@@ -55,7 +55,7 @@ def test_edited_figure_reruns_figures_and_report_only(copy):
 
 
 def test_edited_experiment_reruns_its_own_branch_only(copy):
-    with (copy / "workflow/plumbline/protocols/permutation.py").open("a") as file:
+    with (copy / "workflow/plumbline/protocols/attention/permutation.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
     assert planned_jobs(copy) == {"score_models", "summarise", "permutation_figures", *JUDGED, "timings", "report"}
     done = run_snakemake(copy, "all", "-n", "--cores", "2").stdout

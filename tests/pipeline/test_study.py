@@ -134,8 +134,9 @@ def test_plugins_lie_beside_the_config_file_wherever_results_go(finished, tmp_pa
 def test_library_works_without_snakemake():
     code = (
         "import sys\nsys.modules['snakemake'] = None\n"
-        "import plumbline.models.trainer, plumbline.attribution.run, plumbline.protocols.agreement, plumbline.job\n"
-        "import plumbline.data.prepare, plumbline.tables.reproduction, plumbline.conformance\n"
+        "import plumbline.training.trainer, plumbline.attribution.run, plumbline.protocols.agreement.score\n"
+        "import plumbline.runtime.job\n"
+        "import plumbline.data.prepare, plumbline.papers.reproduction, plumbline.conformance\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(LIBRARY)})
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.provenance import module_file
+from plumbline.runtime.provenance import module_file
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "workflow" / "scripts").glob("*.py"))
 HEAVY = {"torch", "transformers", "spacy", "seaborn", "captum", "sklearn", "gensim"}

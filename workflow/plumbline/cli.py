@@ -6,16 +6,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from plumbline.config.brought import with_files_located
+from plumbline.config.external import with_files_located
 from plumbline.config.reference import generated
 from plumbline.config.runs import list_runs
 from plumbline.config.study import read_config, resolve
-from plumbline.damage import set_aside
 from plumbline.errors import PlumblineError
-from plumbline.live import watch
 from plumbline.registry import KINDS, Kind, Registry
 from plumbline.report.pictures import captions
-from plumbline.verify import damaged
+from plumbline.runtime.corruption import set_aside
+from plumbline.runtime.live import watch
+from plumbline.runtime.verify import damaged
 
 
 def show_runs(config: Path) -> None:
@@ -53,10 +53,10 @@ def show_registered(kind: str, plugins: list[Path]) -> None:
 def show_plans(given: argparse.Namespace) -> None:
     """Print what studies will take, one after the other, and their sum if there are several."""
     # Only here: no other command needs them.
-    from plumbline.gpus import installed, visible
     from plumbline.planning.measured import read_timings
     from plumbline.planning.plan import Machine, plan_study
     from plumbline.planning.show import as_json, text, together
+    from plumbline.runtime.gpus import installed, visible
     from plumbline.store import write_json
 
     if given.json and given.json.is_dir():
@@ -81,7 +81,7 @@ def show_checks(files: list[Path], raw: Path, tracebacks: bool) -> int:
     """Print what is wrong with the objects that files declare, as it is found."""
     from tqdm import tqdm
 
-    from plumbline.checking import check_files
+    from plumbline.conformance.checking import check_files
 
     good = []
     for line, fine in check_files(files, raw, tracebacks):
@@ -93,7 +93,7 @@ def show_checks(files: list[Path], raw: Path, tracebacks: bool) -> int:
 
 def write_template(kind: Kind, name: str, folder: Path) -> None:
     """Write a template of the user's own and say what to do with it."""
-    from plumbline.template import next_steps, write_new
+    from plumbline.templates.new import next_steps, write_new
 
     print(next_steps(kind, name, *write_new(kind, name, folder)))
 

@@ -27,7 +27,7 @@ from plumbline.errors import PlumblineError, nearest
 Kind = Literal["dataset", "manipulation", "model", "measure", "protocol", "metric"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PACKAGE = Path(__file__).parent
-ROOMS = ("data", "models", "attribution", "protocols", "tables")
+ROOMS = ("data", "models", "training", "attribution", "protocols", "papers")
 
 # What a declaration states about its object. Any other keyword of the decorator presets an option. `limits` are the
 # least and the greatest value of options that have such; None is no bound. `required` are options that a config must

@@ -2,10 +2,10 @@
 
 import pandas as pd
 
-from plumbline.job import job
+from plumbline.protocols.adversary.table import adversary_rows
+from plumbline.protocols.performance.chance import at_chance, marked
+from plumbline.runtime.job import job
 from plumbline.store import read_table
-from plumbline.tables.adversary import adversary_rows
-from plumbline.tables.chance import at_chance, marked
 from plumbline.tables.export import write_everywhere
 
 with job(snakemake):

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from plumbline.figures.adversary import attefa_violins, by_base_seed, jsd_tvd_plane
 from plumbline.figures.style import save
-from plumbline.job import job
-from plumbline.protocols.counterfactual import EVERY
+from plumbline.protocols.adversary.figures import attefa_violins, by_base_seed, jsd_tvd_plane
+from plumbline.protocols.attention.bins import EVERY
+from plumbline.runtime.job import job
 from plumbline.store import read_table
 
 with job(snakemake):

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from plumbline.figures.agreement import kendall, measures_of, tau_histogram, tau_matrix
-from plumbline.figures.correlations import correlation_matrices
-from plumbline.figures.differences import Roles, mean_differences
 from plumbline.figures.style import save
-from plumbline.job import job
+from plumbline.protocols.agreement.differences import Roles, mean_differences
+from plumbline.protocols.agreement.figures import kendall, measures_of, tau_histogram, tau_matrix
+from plumbline.protocols.agreement.matrices import correlation_matrices
+from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, write_text
 from plumbline.tables.export import latex_matrices
 

@@ -1,9 +1,9 @@
 """Where trained models look, of all that another job reads of them."""
 
 from plumbline.data.instances import Instances
-from plumbline.job import job
 from plumbline.models.block import trained_models
 from plumbline.models.weights import attention_columns
+from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, write_table
 
 with job(snakemake) as running:

@@ -4,9 +4,9 @@ from plumbline.attribution.run import Asked, attribute
 from plumbline.config.masking import PLAIN, UNMASKED
 from plumbline.data.instances import Instances
 from plumbline.data.masking import of_seed, special_ids, with_masks
-from plumbline.job import Part, job
 from plumbline.models.block import trained_models
 from plumbline.registry import load
+from plumbline.runtime.job import Part, job
 from plumbline.store import read_record, read_table, write_table
 
 

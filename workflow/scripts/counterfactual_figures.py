@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from plumbline.figures.adversarial_texts import WEIGHTS, WORDS, adversarial_texts, choose_texts, gather
-from plumbline.figures.adversary import VARIANCES, seed_variance
 from plumbline.figures.conventions import SECONDS
-from plumbline.figures.counterfactual import CHANGES, DIVERGENCES, jsd_histogram, jsd_violins, permutation_violins
 from plumbline.figures.style import save
-from plumbline.job import job
+from plumbline.protocols.adversary.figures import VARIANCES, seed_variance
+from plumbline.protocols.attention.adversarial_texts import WEIGHTS, WORDS, adversarial_texts, choose_texts, gather
+from plumbline.protocols.attention.figures import CHANGES, DIVERGENCES, jsd_histogram, jsd_violins, permutation_violins
+from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table
 
 DRAWN = {

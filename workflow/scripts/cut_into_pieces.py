@@ -1,7 +1,7 @@
 """Cut a dataset's texts into the word pieces of a pretrained model."""
 
-from plumbline.data.pieces import cut_into_pieces
-from plumbline.job import job
+from plumbline.data.subwords import cut_into_pieces
+from plumbline.runtime.job import job
 from plumbline.store import read_table, write_json, write_table
 
 with job(snakemake) as running:

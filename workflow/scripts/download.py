@@ -4,7 +4,7 @@ from pathlib import Path
 
 from plumbline.data.download import download
 from plumbline.data.publishers import ARCHIVES
-from plumbline.job import job
+from plumbline.runtime.job import job
 
 with job(snakemake):
     download(ARCHIVES[snakemake.params.archive], Path(snakemake.params.raw))

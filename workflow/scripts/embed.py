@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 
 from plumbline.config.recipes import Embedding
 from plumbline.data.embeddings import embed, second_vectors
-from plumbline.job import job
+from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, write_arrays, write_json
 
 with job(snakemake):

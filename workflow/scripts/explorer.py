@@ -1,10 +1,10 @@
 """Build the data of the explorer."""
 
+from plumbline.explorer.blocks import Shown, Wanted, find_blocks
+from plumbline.explorer.build import build
 from plumbline.figures.conventions import SECONDS
-from plumbline.job import job
 from plumbline.registry import PICTURES
-from plumbline.report.blocks import Shown, Wanted, find_blocks
-from plumbline.report.explorer import build
+from plumbline.runtime.job import job
 from plumbline.store import read_record
 
 with job(snakemake):

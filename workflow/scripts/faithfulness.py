@@ -1,10 +1,10 @@
 """Measure by the curves how faithful each measure is."""
 
-from plumbline.job import job
+from plumbline.protocols.performance.chance import at_chance
+from plumbline.protocols.roar.table import faithfulness_rows
+from plumbline.runtime.job import job
 from plumbline.store import read_table
-from plumbline.tables.chance import at_chance
 from plumbline.tables.export import write_everywhere
-from plumbline.tables.roar import faithfulness_rows
 
 with job(snakemake):
     roar = read_table(snakemake.input.table, "roar").to_pandas()

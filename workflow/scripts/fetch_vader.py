@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from plumbline.data.fetch import fetch_vader
-from plumbline.job import job
+from plumbline.runtime.job import job
 
 with job(snakemake):
     fetch_vader(Path(snakemake.output[0]).parent)

@@ -1,8 +1,8 @@
 """Make a variant of a dataset whose truth is known: draw labels anew, and change texts or pictures as they say."""
 
 from plumbline.data.manipulation import manipulate
-from plumbline.job import job
 from plumbline.registry import load
+from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, write_json, write_table
 
 with job(snakemake) as running:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from plumbline.data.note_vectors import write_note_vectors
-from plumbline.job import job
+from plumbline.runtime.job import job
 
 with job(snakemake):
     write_note_vectors(Path(snakemake.input.notes), Path(snakemake.output.vectors))

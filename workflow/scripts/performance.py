@@ -1,9 +1,9 @@
 """Score the predictions of all cells."""
 
-from plumbline.job import job
+from plumbline.protocols.performance.table import performance
+from plumbline.runtime.job import job
 from plumbline.store import read_table
 from plumbline.tables.export import write_everywhere
-from plumbline.tables.performance import performance
 
 with job(snakemake):
     tables = [read_table(path, "predictions") for path in snakemake.input.predictions]

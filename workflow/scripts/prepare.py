@@ -5,10 +5,10 @@ from pathlib import Path
 
 from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import Corpus
-from plumbline.data.pictures import PictureCorpus, prepare_pictures
+from plumbline.data.images import PictureCorpus, prepare_pictures
 from plumbline.data.prepare import prepare
-from plumbline.job import job
 from plumbline.registry import load
+from plumbline.runtime.job import job
 from plumbline.store import write_json, write_table
 
 with job(snakemake) as running:

@@ -1,10 +1,10 @@
 """List the published numbers that rest on quirks, with ours under both settings."""
 
-from plumbline.job import job
+from plumbline.papers.quirks import quirk_rows
+from plumbline.papers.studies import Names
+from plumbline.runtime.job import job
 from plumbline.store import read_table
 from plumbline.tables.export import write_everywhere
-from plumbline.tables.quirks import quirk_rows
-from plumbline.tables.studies import Names
 
 with job(snakemake):
     names = Names(**snakemake.params.names)

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from plumbline.job import job, versions
 from plumbline.report.build import write_site
 from plumbline.report.content import Content
 from plumbline.report.inputs import read_figures, read_tables
 from plumbline.report.manifest import manifest
+from plumbline.runtime.job import job, versions
 from plumbline.store import read_record, write_json
 
 with job(snakemake):

@@ -1,11 +1,11 @@
 """Put the study's results beside the published ones."""
 
-from plumbline.job import job
+from plumbline.papers.reproduction import reproduction
+from plumbline.papers.studies import Names, Ran
+from plumbline.protocols.timings.table import timings
+from plumbline.runtime.job import job
 from plumbline.store import read_json, read_record, read_table
 from plumbline.tables.export import write_everywhere
-from plumbline.tables.reproduction import reproduction
-from plumbline.tables.studies import Names, Ran
-from plumbline.tables.timings import timings
 
 with job(snakemake):
     params, paths = snakemake.params, snakemake.input

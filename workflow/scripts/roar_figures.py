@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from plumbline.figures.roar import PUBLISHED, faithfulness_overview, roar_curves, sparsity_figure
 from plumbline.figures.style import save
-from plumbline.job import job
+from plumbline.protocols.roar.figures import PUBLISHED, faithfulness_overview, roar_curves, sparsity_figure
+from plumbline.runtime.job import job
 from plumbline.store import read_table
 
 with job(snakemake):

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from plumbline.errors import PlumblineError
 from plumbline.figures.rule_graph import rule_graph
 from plumbline.figures.style import save
-from plumbline.job import job, plain
+from plumbline.runtime.job import job, plain
 from plumbline.store import write_json
 
 with job(snakemake), TemporaryDirectory() as folder:

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from plumbline.job import job
 from plumbline.protocols.explained import Explained, scores_of
 from plumbline.registry import load
+from plumbline.runtime.job import job
 from plumbline.store import read_record, write_table
 
 

@@ -1,11 +1,11 @@
 """Put every measure of the study against every protocol."""
 
-from plumbline.job import job
+from plumbline.protocols.agreement.twins import twins_of
+from plumbline.protocols.performance.chance import at_chance
+from plumbline.protocols.scorecard.table import Measures, scorecard_rows, values_of
+from plumbline.runtime.job import job
 from plumbline.store import read_table
-from plumbline.tables.chance import at_chance
 from plumbline.tables.export import write_everywhere
-from plumbline.tables.scorecard import Measures, scorecard_rows, values_of
-from plumbline.tables.twins import twins_of
 
 with job(snakemake):
     params, files = snakemake.params, iter(snakemake.input.importances)

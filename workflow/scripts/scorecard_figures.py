@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from plumbline.figures.scorecard import meta_evaluation, scorecard
 from plumbline.figures.style import save
-from plumbline.job import job
+from plumbline.protocols.scorecard.figures import meta_evaluation, scorecard
+from plumbline.runtime.job import job
 from plumbline.store import read_table
 
 with job(snakemake):

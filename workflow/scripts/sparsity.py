@@ -1,9 +1,9 @@
 """Measure how few words hold most of a text's importance."""
 
-from plumbline.job import job
+from plumbline.protocols.roar.sparsity import sparsity_table
+from plumbline.runtime.job import job
 from plumbline.store import read_table
 from plumbline.tables.export import write_everywhere
-from plumbline.tables.sparsity import sparsity_table
 
 with job(snakemake):
     paths = snakemake.input.importances

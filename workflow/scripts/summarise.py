@@ -2,11 +2,11 @@
 
 import pandas as pd
 
-from plumbline.job import job
 from plumbline.protocols.explained import scores_of
+from plumbline.protocols.performance.chance import at_chance, marked
 from plumbline.registry import load
+from plumbline.runtime.job import job
 from plumbline.store import read_table
-from plumbline.tables.chance import at_chance, marked
 from plumbline.tables.export import write_everywhere
 
 with job(snakemake):

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from plumbline.job import job
-from plumbline.protocols.synthetic_roar import synthetic_check
+from plumbline.protocols.roar.synthetic import synthetic_check
+from plumbline.runtime.job import job
 from plumbline.tables.export import write_everywhere
 
 with job(snakemake) as running:

@@ -1,8 +1,8 @@
 """Draw the synthetic check of masking and training anew."""
 
-from plumbline.figures.roar import synthetic_figure
 from plumbline.figures.style import save
-from plumbline.job import job
+from plumbline.protocols.roar.figures import synthetic_figure
+from plumbline.runtime.job import job
 from plumbline.store import read_table
 
 with job(snakemake):

@@ -4,10 +4,10 @@ import numpy as np
 
 from plumbline.attribution.run import Asked, attribute
 from plumbline.data.instances import Instances
-from plumbline.job import job
 from plumbline.models.block import checkpoint_models
-from plumbline.protocols.ground_truth import trace_rows
+from plumbline.protocols.ground_truth.score import trace_rows
 from plumbline.registry import load
+from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, write_table
 
 with job(snakemake) as running:

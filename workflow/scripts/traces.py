@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from plumbline.job import job
+from plumbline.runtime.job import job
 from plumbline.store import read_table
 from plumbline.tables.export import write_everywhere
 

@@ -4,11 +4,11 @@ from plumbline.config.recipes import Training
 from plumbline.data.corpus import SPLITS
 from plumbline.data.instances import Instances
 from plumbline.data.masking import mask_columns, masks_at, of_seed, special_ids, with_masks
-from plumbline.job import job
-from plumbline.models.objectives import objective_of
-from plumbline.models.trainer import train_block
 from plumbline.models.weights import base_columns
+from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, read_tensors, write_table, write_tensors
+from plumbline.training.objectives import objective_of
+from plumbline.training.trainer import train_block
 
 with job(snakemake) as running:
     instances = Instances.from_table(read_table(snakemake.input.instances, "instances"), SPLITS)

@@ -5,19 +5,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from plumbline.figures.ground_truth import (
+from plumbline.figures.style import save
+from plumbline.protocols.ground_truth.figures import (
     attribution_by_accuracy,
     attribution_by_reassignment,
     attribution_by_region,
     attribution_by_visibility,
     truth_found,
 )
-from plumbline.figures.rationales import rationale_curves
-from plumbline.figures.saliency import saliency
-from plumbline.figures.shown_truth import explained_pictures, optimum_lines, shown_texts
-from plumbline.figures.style import save
-from plumbline.figures.word_groups import attention_by_group, word_attention
-from plumbline.job import job
+from plumbline.protocols.ground_truth.rationale_curves import rationale_curves
+from plumbline.protocols.ground_truth.saliency import saliency
+from plumbline.protocols.ground_truth.shown import explained_pictures, optimum_lines, shown_texts
+from plumbline.protocols.ground_truth.word_groups import attention_by_group, word_attention
+from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table
 
 OF_DATASET = {

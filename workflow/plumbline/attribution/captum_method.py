@@ -17,7 +17,7 @@ from plumbline.attribution.gradient import differentiable
 from plumbline.attribution.importances import Function, Importances, explained_output
 from plumbline.attribution.inputs import read
 from plumbline.attribution.question import Question, copies, explain
-from plumbline.config.brought import METHODS
+from plumbline.config.external import METHODS
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError, nearest
 from plumbline.models.evaluator import Evaluator

@@ -13,8 +13,8 @@ from plumbline.attribution.rollout import mixing
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
-from plumbline.progress import Progress
 from plumbline.registry import measure
+from plumbline.runtime.progress import Progress
 
 # The solver's numbers are whole and no larger than this.
 LARGEST = np.iinfo(np.int32).max

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.attribution.importances import Importances
-from plumbline.config.brought import WHERE, check_columns
+from plumbline.config.external import WHERE, check_columns
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator

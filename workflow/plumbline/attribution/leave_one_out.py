@@ -9,8 +9,8 @@ from plumbline.attribution.importances import Importances
 from plumbline.data.instances import Instances, Texts
 from plumbline.models.block import predicted_classes
 from plumbline.models.evaluator import Evaluator
-from plumbline.progress import Progress
 from plumbline.registry import measure
+from plumbline.runtime.progress import Progress
 
 # Perturbed texts held at a time, as a multiple of the token budget; enough to fill batches of equal length.
 ROOM = 32

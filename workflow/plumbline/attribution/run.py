@@ -11,7 +11,7 @@ from plumbline.attribution.importances import Importances
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
-from plumbline.progress import stage
+from plumbline.runtime.progress import stage
 
 KEYS = ("seed", "split", "instance", "target", "scores", "pair", "specials", "residual")
 

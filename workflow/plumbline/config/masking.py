@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from plumbline.config.brought import IMPORTED
+from plumbline.config.external import IMPORTED
 from plumbline.config.recipes import Recipe
 from plumbline.errors import PlumblineError, nearest
 

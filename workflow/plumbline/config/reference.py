@@ -9,7 +9,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from plumbline.config.manipulated import ManipulationEntry
+from plumbline.config.manipulations import ManipulationEntry
 from plumbline.config.masking import RoarEntry
 from plumbline.config.recipes import Embedding, Preparation, Training
 from plumbline.config.study import (

@@ -9,9 +9,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
-from plumbline.config.brought import check_brought, check_epochs, kind_of
 from plumbline.config.derived import STRENGTHS, Derived, derive
-from plumbline.config.manipulated import Manipulated, ManipulationEntry, check_variants, expand, fitting, put_words
+from plumbline.config.external import check_brought, check_epochs, kind_of
+from plumbline.config.manipulations import Manipulated, ManipulationEntry, check_variants, expand, fitting, put_words
 from plumbline.config.masking import PLAIN, RoarEntry, Unit, check_roar
 from plumbline.config.names import check_name
 from plumbline.config.recipes import OBJECTIVE_TRAINING, PAIRED_TRAINING, Preparation, Recipe, Training

@@ -12,7 +12,7 @@ from plumbline.config.recipes import Preparation, Training
 from plumbline.conformance.declarations import TASKS, check_documentation, check_recipe, default_options
 from plumbline.conformance.notes import Tried, Untried, kind_of
 from plumbline.data.corpus import Corpus
-from plumbline.data.pictures import PictureCorpus, prepare_pictures
+from plumbline.data.images import PictureCorpus, prepare_pictures
 from plumbline.data.prepare import prepare
 from plumbline.data.sources import missing_files
 from plumbline.errors import nearest

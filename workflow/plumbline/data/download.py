@@ -24,7 +24,7 @@ from urllib.request import Request, urlopen
 
 from plumbline.data.publishers import Archive
 from plumbline.errors import PlumblineError
-from plumbline.progress import Progress
+from plumbline.runtime.progress import Progress
 from plumbline.store import write_text
 
 TIMEOUT = 60

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from plumbline.data.datasets.mimic import clean_notes, discharge_notes
 from plumbline.data.embeddings import train_word2vec
-from plumbline.data.mimic import clean_notes, discharge_notes
 from plumbline.errors import PlumblineError
-from plumbline.progress import shown
+from plumbline.runtime.progress import shown
 from plumbline.store import replacing
 
 DIMENSIONS = 300

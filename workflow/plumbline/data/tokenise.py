@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from plumbline.progress import shown
+from plumbline.runtime.progress import shown
 
 NUMBER = "qqq"
 _BRACKETS = re.compile(r"-[LR]RB-")

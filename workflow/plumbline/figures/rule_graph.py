@@ -17,7 +17,7 @@ from matplotlib.path import Path
 
 from plumbline.errors import PlumblineError
 from plumbline.figures import style
-from plumbline.job import unnumbered
+from plumbline.runtime.job import unnumbered
 
 NODE = re.compile(r'^\s*(\w+)\s*\[\s*label\s*=\s*"((?:[^"\\]|\\.)*)"')
 EDGE = re.compile(r"^\s*(\w+)\s*->\s*(\w+)")

@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 
 import torch
 
-from plumbline.gpus import claim
+from plumbline.runtime.gpus import claim
 
 # What jobs that share a GPU may take of its memory together; their contexts need the rest.
 SHARED = 0.9

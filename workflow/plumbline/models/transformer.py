@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from plumbline.data.pieces import find_checkpoint, reading
+from plumbline.data.subwords import find_checkpoint, reading
 from plumbline.errors import PlumblineError, nearest
 from plumbline.models.batch import Batch
 from plumbline.models.classifier import Output

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plumbline.config.brought import with_files_located
+from plumbline.config.external import with_files_located
 from plumbline.config.study import read_config, resolve
 from plumbline.errors import PlumblineError
-from plumbline.job import unnumbered
 from plumbline.planning.cost import BASES, Basis, Cost, Costs
 from plumbline.planning.jobs import Job, ask_snakemake
 from plumbline.planning.measured import Measured, of_results, rates
 from plumbline.planning.schedule import Task, finish_times, longest_chain
 from plumbline.planning.work import Works
+from plumbline.runtime.job import unnumbered
 
 # Downloads take what the line takes, and files that a person brings what the person takes.
 UNTIMED = ("download", "bring", "fetch")

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.config.study import Resolved, parse_seeds
-from plumbline.job import unnumbered
 from plumbline.planning.jobs import Job
 from plumbline.planning.sizes import SPLITS, Size, expected, in_folder
 from plumbline.registry import Kind
+from plumbline.runtime.job import unnumbered
 
 # Rules that do the same work.
 WORKS = {

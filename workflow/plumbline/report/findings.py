@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 
 import pandas as pd
 
-from plumbline.report.published import verdict
+from plumbline.papers.page import verdict
+from plumbline.protocols.adversary.table import scored
+from plumbline.protocols.agreement.table import fewest_tokens, overall_taus, twins_once
 from plumbline.report.tables import number, plain
-from plumbline.tables.adversary import scored
-from plumbline.tables.agreement import fewest_tokens, overall_taus, twins_once
 
 # Of more measures the first are told.
 MOST = 4

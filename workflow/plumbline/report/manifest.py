@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline.job import plain, versions
+from plumbline.runtime.job import plain, versions
 
 
 def manifest(study: dict[str, Any], excluded: list[dict[str, Any]], timings: pd.DataFrame) -> dict[str, Any]:

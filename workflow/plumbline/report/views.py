@@ -6,20 +6,17 @@ from typing import Any
 import pandas as pd
 
 from plumbline.figures.conventions import ordered
+from plumbline.papers import page as published
+from plumbline.papers import quirks_page as quirks
+from plumbline.protocols.adversary import page as adversary
+from plumbline.protocols.agreement import page as agreement
+from plumbline.protocols.attention import page as counterfactual
+from plumbline.protocols.erasure import page as erasure
+from plumbline.protocols.ground_truth import page as known
+from plumbline.protocols.roar import page as roar
+from plumbline.protocols.scorecard import page as scorecard
 from plumbline.registry import Registry
-from plumbline.report import (
-    about,
-    adversary,
-    agreement,
-    counterfactual,
-    erasure,
-    published,
-    quirks,
-    roar,
-    scorecard,
-    tables,
-)
-from plumbline.report import truth as known
+from plumbline.report import about, tables
 from plumbline.report.content import Content
 from plumbline.report.pages import KNOWN
 from plumbline.report.tables import Table, number

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from plumbline.protocols.agreement.table import RANKED, overall_taus, triangles
+from plumbline.protocols.performance.chance import above
 from plumbline.store import replacing, write_table
-from plumbline.tables.agreement import RANKED, overall_taus, triangles
-from plumbline.tables.chance import above
 
 # The ends of the colours of correlations, and the strength from which letters on them are white.
 ALIKE, OPPOSITE = (169, 55, 59), (35, 105, 189)

@@ -1,0 +1,221 @@
+"""A checkpoint named in the config as a model, which types it may be of, and a checkpoint's own output."""
+
+import json
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
+
+from plumbline.config.external import TYPES, with_files_located
+from plumbline.config.recipes import Training
+from plumbline.config.runs import list_runs
+from plumbline.config.study import resolve
+from plumbline.conformance import example_instances
+from plumbline.errors import PlumblineError
+from plumbline.models.batch import collate
+from plumbline.models.block import trained_models
+from plumbline.models.transformer import TransformerClassifier
+from plumbline.registry import Registry
+from plumbline.store import write_tensors
+from plumbline.training.trainer import train_block
+
+POINTER = Registry().get("model", "pretrained").pointer
+SIZES = {
+    "vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
+    "max_position_embeddings": 64, "initializer_range": 0.3,
+}  # fmt: skip
+NAMED = ["bad", "none", "good"]
+ROWS = [np.array([2, 7, 8, 9, 3], dtype=np.int32), np.array([2, 17, 3], dtype=np.int32)]
+
+
+def config_of(kind: str, **others: Any) -> Any:
+    """A small model of a type; one that counts places from where padding stands has it at 1."""
+    sizes: dict[str, Any] = {**SIZES, **others}
+    if kind in ("albert", "electra"):
+        sizes["embedding_size"] = 8
+    if kind not in ("albert", "bert", "distilbert", "electra", "ernie"):
+        sizes["pad_token_id"] = 1
+    return AutoConfig.for_model(kind, **sizes)
+
+
+def logits_of(model: Any) -> torch.Tensor:
+    """What transformers' own model says of each row by itself."""
+    with torch.no_grad():
+        return torch.cat([model(input_ids=torch.from_numpy(row).long()[None]).logits for row in ROWS])
+
+
+@pytest.fixture
+def classifier(tmp_path, tiny_bert):
+    """The folder of a small BERT that classifies, and its own output."""
+    folder = shutil.copytree(tiny_bert, tmp_path / "classifier")
+    config = AutoConfig.from_pretrained(tiny_bert, id2label=dict(enumerate(NAMED)), num_labels=3)
+    torch.manual_seed(5)
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    model.save_pretrained(folder)
+    return folder, logits_of(model)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_type_says_what_transformers_says(kind, tmp_path):
+    torch.manual_seed(0)
+    AutoModel.from_config(config_of(kind)).save_pretrained(tmp_path)
+    models = []
+    for made in (lambda: TransformerClassifier(None, 3, checkpoint=str(tmp_path)), None):
+        torch.manual_seed(3)
+        make = AutoModelForSequenceClassification.from_pretrained
+        models.append((made() if made else make(tmp_path, num_labels=3)).eval())
+    batch = collate(ROWS, None)
+    with torch.no_grad():
+        found = models[0](batch).logits
+        again = models[0].read(batch, models[0].vectors(batch)).logits
+    torch.testing.assert_close(found, logits_of(models[1]), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(again, found, atol=1e-6, rtol=1e-6)
+    assert models[0].layers(batch).shape == (2, 2, 2, 5, 5)
+
+
+@pytest.mark.parametrize(
+    ("labels", "order"), [([], [0, 1, 2]), ([2, 0, 1], [2, 0, 1]), (["good", "bad"], [2, 0]), (["none", 0], [1, 0])]
+)
+def test_own_output_is_that_of_the_checkpoint_class_by_class(classifier, labels, order, tmp_path):
+    folder, expected = classifier
+    options = {"checkpoint": str(folder), "head": "own", "labels": labels}
+    model = TransformerClassifier(None, len(order), **options).eval()
+    with torch.no_grad():
+        found = model(collate(ROWS, None)).logits
+    torch.testing.assert_close(found, expected[:, order], atol=1e-6, rtol=1e-6)
+    write_tensors(tmp_path / "weights.safetensors", {f"0/{k}": v for k, v in model.state_dict().items()})
+    (stored,) = trained_models(tmp_path / "weights.safetensors", POINTER, options, len(order), [0], 10_000)
+    with torch.no_grad():
+        torch.testing.assert_close(stored.model(collate(ROWS, None)).logits, found, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_new_output_is_drawn_even_if_the_checkpoint_has_one(classifier, classes):
+    outputs, bodies = [], []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        model = TransformerClassifier(None, classes, checkpoint=str(classifier[0])).eval()
+        outputs.append(model.encoder.classifier.weight)
+        bodies.append(model.encoder.base_model.pooler.dense.weight)
+    own = AutoModelForSequenceClassification.from_pretrained(classifier[0])
+    assert outputs[0].shape == (classes, 16) and not torch.equal(*outputs)
+    assert torch.equal(*bodies) and torch.equal(bodies[0], own.base_model.pooler.dense.weight)
+    assert classes != 3 or not torch.equal(outputs[0], own.classifier.weight)
+
+
+def test_no_epoch_leaves_the_checkpoint_as_it_is(classifier):
+    folder, _ = classifier
+    instances = example_instances(12, splits=("train", "dev", "test"))
+    options = {"checkpoint": str(folder), "head": "own", "labels": ["bad", "good"]}
+    training = Training(epochs=0, schedule="linear", optimiser="adamw")
+    rest = {}, True, instances.by_split(), 2, training, [0, 4], 10_000
+    weights, history, predictions = train_block(POINTER, options, *rest)
+    model = TransformerClassifier(None, 2, **options).eval()
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(weights[f"0/{name}"], tensor) and torch.equal(weights[f"4/{name}"], tensor)
+    assert history["metric"] == ["chosen_epoch"] * 2 and history["value"] == [0, 0]
+    with torch.no_grad():
+        told = model(collate(instances.ids, instances.maskable)).logits.softmax(-1).numpy()
+    np.testing.assert_allclose(np.array(predictions["probabilities"])[:12], told, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "told"),
+    [
+        ([], 2, r"has the outputs bad, none, good, and the dataset has 2 classes; name by `labels`"),
+        (["bad", "god"], 2, r"`labels` names 'god' of .*did you mean 'good'\?"),
+        ([0, 3], 2, r"`labels` names 3 of"),
+        ([0, 1], 3, r"the dataset has 3 classes"),
+    ],
+)
+def test_outputs_that_do_not_fit_are_refused(classifier, labels, classes, told):
+    with pytest.raises(PlumblineError, match=told):
+        TransformerClassifier(None, classes, checkpoint=str(classifier[0]), head="own", labels=labels)
+
+
+def test_a_checkpoint_that_does_not_classify_has_no_output_to_keep(tiny_bert):
+    with pytest.raises(PlumblineError, match=r"has no output of its own that classifies; leave `head: own` out\."):
+        TransformerClassifier(None, 2, checkpoint=str(tiny_bert), head="own")
+
+
+# The config.
+
+
+def study(entry: dict[str, Any], places=(), **changes: Any) -> Any:
+    config = {"datasets": ["sst"], "models": {"my-bert": entry}, "measures": ["random", "gradient-norm"], **changes}
+    return resolve(with_files_located(config, list(places)))
+
+
+def test_a_checkpoint_is_a_model_of_its_own(tiny_bert):
+    resolved = study({"checkpoint": tiny_bert.name, "training": {"epochs": 2}}, [tiny_bert.parent])
+    assert resolved.declarations["model", "my-bert"].name == "pretrained"
+    assert tiny_bert.samefile(resolved.options["model", "my-bert"]["checkpoint"])
+    assert resolved.trainings["sst", "my-bert"].learning_rate == 2e-5
+
+
+def test_a_name_of_the_hub_is_left_to_the_job():
+    for name in ("bert-base-uncased", "someone/their-bert"):
+        assert study({"checkpoint": name}).options["model", "my-bert"]["checkpoint"] == name
+
+
+def damaged(tiny_bert, folder, change):
+    shutil.copytree(tiny_bert, folder)
+    change(folder)
+    return {"checkpoint": str(folder)}
+
+
+def with_config(text):
+    return lambda folder: (folder / "config.json").write_text(text)
+
+
+def without(*patterns):
+    return lambda folder: [path.unlink() for pattern in patterns for path in folder.glob(pattern)]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (shutil.rmtree, r"`models.my-bert.checkpoint`: there is no folder '"),
+        (without("config.json"), r"has no config.json; save the model there by `save_pretrained`\."),
+        (
+            with_config(json.dumps({"model_type": "gpt2"})),
+            r"of type 'gpt2', which models here cannot read; they read al",
+        ),
+        (with_config("{"), r"the config.json of '.*' is not that of a model\."),
+        (
+            without("*token*", "vocab*"),
+            r"has no tokeniser \(such as tokenizer.json\); save it there by `tokenizer.save",
+        ),
+        (without("model.safetensors"), r"has no weights \(such as model.safetensors\)"),
+    ],
+)
+def test_folders_that_are_no_checkpoint_are_refused(tiny_bert, tmp_path, change, told):
+    with pytest.raises(PlumblineError, match=told) as caught:
+        study(damaged(tiny_bert, tmp_path / "a" / "checkpoint", change))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ({"kind": "pretrained"}, r"`models.my-bert.checkpoint` is missing; model 'pretrained' needs it\."),
+        ({"training": {"epochs": 0}}, r"`models.my-bert.training.epochs` is 0: it must be 1 or more, unless"),
+        ({"labels": ["a", "b"]}, r"`models.my-bert.labels` names outputs of the checkpoint; set `head: own`"),
+        ({"head": "mine"}, r"`models.my-bert.head` is 'mine'"),
+        ({"chekpoint": "x"}, r"There is no model 'my-bert'"),
+    ],
+)
+def test_faults_of_the_config_are_told_before_any_work(tiny_bert, entry, told):
+    given = entry if {"kind", "chekpoint"} & {*entry} else {"checkpoint": str(tiny_bert), **entry}
+    with pytest.raises(PlumblineError, match=told):
+        study(given)
+
+
+def test_a_model_that_is_not_trained_is_not_trained_anew(classifier):
+    entry = {"checkpoint": str(classifier[0]), "head": "own", "training": {"epochs": 0}}
+    resolved = study(entry, roar={"relative": {"levels": [10]}})
+    with pytest.raises(PlumblineError, match=r"`roar.relative` trains models anew, and model 'my-bert' is not trained"):
+        list_runs(resolved)

@@ -1,0 +1,572 @@
+"""Adversaries: their objectives, the epoch that is kept, what they read of a base model and what is told of them."""
+
+from dataclasses import replace
+from functools import cache, partial
+from itertools import chain, product
+from math import inf, log, nan
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+from scipy.spatial.distance import jensenshannon
+from scipy.stats import entropy
+
+from plumbline.config.recipes import OBJECTIVE_TRAINING, Training
+from plumbline.config.runs import list_runs
+from plumbline.config.study import resolve
+from plumbline.conformance import example_explained, example_instances, example_model, whole_batch
+from plumbline.errors import PlumblineError
+from plumbline.models.attention import masked_softmax
+from plumbline.models.block import build
+from plumbline.models.budget import Budget
+from plumbline.models.classifier import Output
+from plumbline.models.evaluator import Evaluator
+from plumbline.models.rows import Rows
+from plumbline.models.weights import attention_columns, base_columns, weights_of
+from plumbline.protocols.adversary.table import (
+    KEYS,
+    adversary_rows,
+    attefa_score,
+    attention_divergence,
+    output_distance,
+)
+from plumbline.protocols.attention.bins import BINS
+from plumbline.protocols.attention.seed_variance import SeedVariance
+from plumbline.registry import Registry
+from plumbline.store import read_table, write_table
+from plumbline.training.epochs import chosen_epoch
+from plumbline.training.learner import outputs
+from plumbline.training.objectives import AtteFa, Classification, Guided, WiegreffePinter, objective_of
+from plumbline.training.trainer import split_rows, train_block, train_together
+from tests.unit.models.test_heads import sharp
+from tests.unit.training.test_trainer import EMBEDDING, FILLER, SPLITS, VECTORS, pointer
+
+REGISTRY = Registry()
+both = pytest.mark.parametrize("objective", [AtteFa(), WiegreffePinter(0.1)], ids=["attefa", "wiegreffe-pinter"])
+
+
+def weights(*shape, seed=0):
+    return (2 * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))).softmax(-1)
+
+
+def says(probabilities, heads):
+    """An output with these probabilities [B, C] and weights [B, K, L]."""
+    return Output(probabilities.log(), heads.mean(1), heads if heads.shape[1] > 1 else None)
+
+
+def base(probabilities, heads):
+    """What an objective reads of a base model with these probabilities [B, C] and weights [B, K, L]."""
+    return {"base_probabilities": probabilities, "base_attention": heads.transpose(1, 2)}
+
+
+def told(objective, output, row):
+    """What is told of a split, by name."""
+    summary = objective.summary(objective.quantities(output, row).double().mean(0))
+    return dict(zip(objective.told, summary.tolist(), strict=True))
+
+
+def lively(name, seed=0, paired=False):
+    """A random model whose attention tells words apart."""
+    model = example_model(REGISTRY.get("model", name), seed, paired).requires_grad_(False)
+    for parameter in model.attention.parameters():
+        parameter *= 5
+    return model.eval()
+
+
+@both
+def test_quantities_are_the_distances_of_all_pairs_of_heads(objective):
+    ours, theirs = weights(4, 3, 7), weights(4, 3, 7, seed=1)
+    p, q = weights(4, 2), weights(4, 2, seed=1)
+    found = objective.quantities(says(p, ours), base(q, theirs))
+    np.testing.assert_allclose(found[:, 0], (p - q).abs()[:, 0], atol=1e-6)
+    jsd, kl = found[:, 1:].view(4, 2, 3, 3).unbind(1)
+    for row, head, other in product(range(4), range(3), range(3)):
+        a, b = ours[row, other].double(), theirs[row, head].double()
+        assert jsd[row, head, other].item() == pytest.approx(jensenshannon(a, b) ** 2, abs=1e-6)
+        assert kl[row, head, other].item() == pytest.approx(entropy(a, b), abs=1e-5)
+
+
+def test_losses_by_hand():
+    p, q = torch.tensor([[0.8, 0.2], [0.3, 0.7]]), torch.tensor([[0.5, 0.5], [0.7, 0.3]])
+    ours, theirs = torch.tensor([[[1.0, 0.0]], [[0.5, 0.5]]]), torch.tensor([[[0.0, 1.0]], [[0.25, 0.75]]])
+    near = (log(4 / 3) + log(4 / 5)) / 4 + (0.25 * log(2 / 3) + 0.75 * log(6 / 5)) / 2
+    found = AtteFa().losses(says(p, ours), base(q, theirs)).tolist()
+    assert found == pytest.approx([0.15 / 0.5 - 1, 0.2 / 0.5 - near / log(2)], abs=1e-6)
+    found = WiegreffePinter(0.3).losses(says(p, ours), base(q, theirs)).tolist()
+    assert found[1] == pytest.approx(0.2 - 0.3 * log(4 / 3) / 2, abs=1e-6)
+    assert found[0] == pytest.approx(0.15 - 0.3 * log(1e10), abs=1e-4), "a weight of 0 counts as 1e-10"
+
+
+def test_total_variation_is_over_all_classes():
+    p, q = torch.tensor([[0.7, 0.2, 0.1], [1, 0, 0]]), torch.tensor([[0.1, 0.5, 0.4], [0, 0.5, 0.5]])
+    same = weights(2, 1, 4)
+    assert AtteFa().losses(says(p, same), base(q, same)).tolist() == pytest.approx([0.6, 1], abs=1e-6)
+    assert WiegreffePinter(9).losses(says(p, same), base(q, same)).tolist() == pytest.approx([0.3, 0.5], abs=1e-5)
+    assert told(AtteFa(), says(p, same), base(q, same))["tvd"] == pytest.approx(0.4, abs=1e-6)
+
+
+@both
+def test_weights_of_exactly_0_and_padding_do_no_harm(objective):
+    scores, theirs = torch.tensor([[0.0, -200, 1, -200]]), torch.tensor([[[0.0, 0.6, 0.4, 0.0]]])
+    p, q = weights(1, 2), weights(1, 2, seed=1)
+    found = []
+    for padding in (0, 3):
+        wide = torch.nn.functional.pad(scores, (0, padding), value=5.0).requires_grad_()
+        ours = masked_softmax(wide, torch.arange(4 + padding)[None] < 4)
+        assert (ours[0, :4] > 0).tolist() == [True, False, True, False]
+        row = base(q, torch.nn.functional.pad(theirs, (0, padding)))
+        (loss,) = objective.losses(says(p, ours[:, None]), row)
+        loss.backward()
+        assert wide.grad.isfinite().all() and wide.grad.abs().max() > 1e-3 and not wide.grad[:, 4:].any()
+        found.append([loss.item(), *wide.grad[0, :4].tolist()])
+    assert np.isfinite(found[0]).all() and found[1] == pytest.approx(found[0], abs=1e-6)
+
+
+@both
+def test_classes_that_cannot_be_the_answer_do_no_harm(objective):
+    batch = whole_batch(example_instances(paired=True))
+    ours, theirs = (lively("bilstm-tanh", seed, paired=True) for seed in (0, 1))
+    ours.requires_grad_(True)
+    output, other = ours(batch), theirs(batch)
+    q = other.logits.softmax(-1)
+    assert other.logits.isinf().any() and ((q == 0) == other.logits.isinf()).all()
+    row = base(q, other.attention[:, None])
+    # Two answers are allowed.
+    change = (output.logits.softmax(-1) - q).abs().amax(-1)
+    torch.testing.assert_close(objective.quantities(output, row)[:, 0], change, atol=1e-6, rtol=0)
+    objective.losses(output, row).sum().backward()
+    slopes = [parameter.grad for parameter in ours.parameters()]
+    assert all(slope.isfinite().all() for slope in slopes) and all(slope.any() for slope in slopes)
+
+
+@both
+def test_a_summary_is_made_of_means(objective):
+    p, q, ours, theirs = weights(9, 3), weights(9, 3, seed=1), weights(9, 1, 6, seed=2), weights(9, 1, 6, seed=3)
+    found = told(objective, says(p, ours), base(q, theirs))
+    assert found["tvd"] == pytest.approx(output_distance(p.numpy(), q.numpy()).mean(), abs=1e-6)
+    assert found["jsd"] == pytest.approx(attention_divergence(ours, theirs).mean(), abs=1e-6)
+    assert found["kl"] == pytest.approx(entropy(ours[:, 0], theirs[:, 0], axis=1).mean(), abs=1e-5)
+    assert found["loss"] == pytest.approx(objective.losses(says(p, ours), base(q, theirs)).mean().item(), abs=1e-6)
+
+
+def test_objectives_by_their_names():
+    assert [type(objective_of(name)) for name in ("", "guided", "attefa")] == [Classification, Guided, AtteFa]
+    assert objective_of("wiegreffe-pinter", 0.3).strength == 0.3
+
+
+def permuted(model, order):
+    """The same model with its heads in another order."""
+    other = sharp("average-heads")
+    other.load_state_dict(model.state_dict())
+    for place, head in enumerate(order):
+        other.attention.heads[place].load_state_dict(model.attention.heads[head].state_dict())
+    reads = other.head.linear.weight
+    reads[:] = reads.unflatten(1, (4, -1))[:, order].flatten(1)
+    return other
+
+
+def test_another_order_of_heads_is_no_other_attention():
+    model, batch = sharp("average-heads"), whole_batch(example_instances())
+    output = permuted(model, [2, 0, 3, 1])(batch)
+    row = base(model(batch).logits.softmax(-1), model(batch).heads)
+    found = told(AtteFa(), output, row)
+    assert found["jsd"] == 0 and found["tvd"] == pytest.approx(0, abs=1e-7)
+    assert attefa_score(found["tvd"], found["jsd"]) == 1
+    unmatched = AtteFa().quantities(output, row)[:, 1:].mean(0).view(2, 4, 4)[0].diagonal()
+    assert unmatched.min() > 0.01
+    assert AtteFa().losses(output, row).abs().max() < 1e-6
+
+
+@both
+def test_losses_and_summary_do_not_depend_on_the_order_of_heads(objective):
+    p, q, ours, theirs = weights(5, 2), weights(5, 2, seed=1), weights(5, 3, 6, seed=2), weights(5, 3, 6, seed=3)
+    asked = says(p, ours), base(q, theirs)
+    losses, summary = objective.losses(*asked), told(objective, *asked)
+    for one, other in (([1, 2, 0], [0, 1, 2]), ([0, 1, 2], [2, 1, 0]), ([2, 0, 1], [1, 0, 2])):
+        asked = says(p, ours[:, one]), base(q, theirs[:, other])
+        torch.testing.assert_close(objective.losses(*asked), losses, atol=1e-6, rtol=0)
+        assert told(objective, *asked) == pytest.approx(summary, abs=1e-6)
+
+
+@both
+def test_heads_are_matched_over_the_batch_and_learn(objective):
+    theirs = torch.tensor([[0.98, 0.01, 0.01], [0.01, 0.98, 0.01]]).repeat(2, 1, 1)
+    # The first row is the other way round, the second a little nearer as it is.
+    ours = torch.stack([theirs[0].flip(0), torch.tensor([[0.5, 0.4, 0.1], [0.4, 0.5, 0.1]])])
+    p, scores = weights(2, 2), ours.log().requires_grad_()
+    heads = scores.softmax(-1)
+    losses = objective.losses(says(p, heads), base(p, theirs))
+    pairs = [objective.losses(says(p, heads[:, 1 - k, None]), base(p, theirs[:, k, None])) for k in range(2)]
+    expected = torch.stack(pairs).mean(0)
+    torch.testing.assert_close(losses, expected, atol=1e-6, rtol=0)
+    slopes = [torch.autograd.grad(loss.sum(), scores, retain_graph=True)[0] for loss in (losses, expected)]
+    torch.testing.assert_close(*slopes, atol=1e-6, rtol=0)
+    assert slopes[0][1].abs().amax(-1).min() > 1e-3
+    nearer = objective.losses(says(p[1:], heads[1:]), base(p[1:], theirs[1:]))
+    assert abs(nearer.item()) < abs(losses[1].item()), "alone it is matched otherwise"
+
+
+@pytest.mark.parametrize("name", ["bilstm-tanh", "average-heads"])
+def test_what_is_told_does_not_depend_on_how_a_split_is_cut(name):
+    instances, objective = example_instances(20), AtteFa()
+    ours, theirs = lively(name), lively(name, seed=1)
+    seen = weights_of(Evaluator(theirs, 1, 10_000), instances)
+    spread = [np.pad(heads.T, ((1, 1), (0, 0))) for heads in seen]
+    q = Evaluator(theirs, 1, 10_000).probabilities(instances)
+    rows = Rows(instances, "cpu", {"base_attention": spread, "base_probabilities": q})
+    summaries = []
+    for budget in (16, 60, 10_000):
+        pieces = rows.planned(ours, Budget(budget))
+        _, quantities = outputs(ours, objective, rows, pieces)
+        summaries.append([len(pieces), *objective.summary(quantities.double().mean(0)).tolist()])
+    assert summaries[0][0] > summaries[1][0] > summaries[2][0] == 1 and summaries[2][2] > 0.01
+    for summary in summaries[:2]:
+        assert summary[1:] == pytest.approx(summaries[2][1:], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "expected"),
+    [
+        ([0.1, 0.3, 0.2], {}, (2, False)),
+        ([0.1, 0.3, 0.3], {}, (2, False)),
+        ([3, 1, 2], {"larger": False}, (2, False)),
+        ([-1, -3, -3], {"larger": False}, (2, False)),
+        ([9, 1, 2, 2], {"first": 2}, (3, False)),
+        ([9, 1], {"first": 3}, (0, False)),
+        ([], {}, (0, False)),
+        ([0.3, 0.2], {"patience": 2}, (1, False)),
+        ([0.3, 0.2, 0.3], {"patience": 2}, (1, True)),
+        ([0.3, 0.2, 0.1, 0.9], {"patience": 2}, (1, True)),
+        ([0.3, 0.2, 0.4, 0.4, 0.1], {"patience": 2}, (3, True)),
+        ([9, 9, 1, 0, 0], {"patience": 2, "first": 3}, (3, True)),
+        ([9, 9, 1, 0], {"patience": 2, "first": 3}, (3, False)),
+        ([nan, 0.1, nan, 0.2], {}, (4, False)),
+        ([nan, nan], {}, (1, False)),
+        ([nan, 5, 4], {"larger": False}, (3, False)),
+        ([inf, 5, 4], {"larger": False}, (3, False)),
+        ([0.3, nan, nan, 0.9], {"patience": 2}, (1, True)),
+    ],
+)
+def test_the_chosen_epoch_by_hand(values, options, expected):
+    assert chosen_epoch(values, **options) == expected
+
+
+class Scripted(Classification):
+    """Learns as ever, but tells losses that are given: of the training split and of those held out, epoch by epoch."""
+
+    reports = ("test",)
+
+    def __init__(self, train, *held_out):
+        steps = -(-len(SPLITS["train"]) // 32)
+        self.train = iter(np.repeat(train, steps))
+        self.held_out = chain.from_iterable(zip(*held_out, strict=True))
+
+    def losses(self, output, row):
+        losses = super().losses(output, row)
+        return losses - losses.detach() + float(next(self.train))
+
+    def quantities(self, output, row):
+        return super().losses(output, row)[:, None]
+
+    def summary(self, means):
+        return torch.full_like(means, float(next(self.held_out)))
+
+
+def scripted(train, *held_out, **changes):
+    """One seed, trained for as many epochs as are given."""
+    usual = {"epochs": len(train), "first_eligible_epoch": 1, "select_by": "loss", "also_select_on": ["test"]}
+    training = Training(**{**usual, **changes})
+    rows, objective = split_rows(SPLITS, 2, training, "cpu"), Scripted(train, *held_out)
+    made = partial(build, *pointer("bag-of-words"), EMBEDDING, 2)
+    (trained,) = train_together(made, rows, training, [0], Budget(4096), objective=objective)
+    return trained
+
+
+def at_end_of(epoch):
+    """The parameters after so many epochs."""
+    falling = range(epoch, 0, -1)
+    return scripted(falling, falling, falling).state
+
+
+def alike(one, other):
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize(
+    ("dev", "test", "options", "chosen", "epochs"),
+    [
+        # Training goes on for the test split, but what it brings the other one comes too late.
+        ([3, 1, 2, 2, 0, 0, 0, 0], [6, 5, 4, 3, 2, 2, 2, 2], {"patience": 2}, 2, 7),
+        ([3, 1, 2, 2, 0, 0, 0, 0], [6, 5, 4, 3, 2, 2, 2, 2], {"patience": 2, "also_select_on": []}, 2, 4),
+        ([3, 1, 2, 2, 0, 0, 0, 0], [6, 5, 4, 3, 2, 2, 2, 2], {}, 5, 8),
+        ([0, 2, 1, 1], [1, 1, 1, 1], {"first_eligible_epoch": 2}, 3, 4),
+        ([nan, 2, nan, 1, 3], [1, 1, 1, 1, 1], {}, 4, 5),
+        ([nan, nan, nan], [1, 1, 1], {}, 1, 3),
+    ],
+)
+def test_the_kept_weights_are_those_of_the_chosen_epoch(dev, test, options, chosen, epochs):
+    trained = scripted([1] * len(dev), dev, test, **options)
+    assert (trained.chosen_epoch, max(row["epoch"] for row in trained.history)) == (chosen, epochs)
+    training = Training(**{"epochs": len(dev), "first_eligible_epoch": 1, **options})
+    first, patience = training.first_eligible_epoch, training.patience
+    assert chosen_epoch(dev, first, patience, larger=False)[0] == chosen, "as the table of adversaries chooses"
+    assert alike(trained.state, at_end_of(chosen)) and not alike(trained.state, at_end_of(epochs))
+
+
+def test_the_training_split_chooses_by_the_loss_of_its_steps():
+    trained = scripted([3, 1, 2], [1, 2, 3], select_on="train", also_select_on=[])
+    losses = [row["value"] for row in trained.history if (row["split"], row["metric"]) == ("train", "loss")]
+    assert losses == pytest.approx([3, 1, 2]) and trained.chosen_epoch == 2
+    assert alike(trained.state, at_end_of(2))
+
+
+def small(name):
+    """A small model; an LSTM looks at one word, so that there is room to look elsewhere."""
+    path, options = pointer(name)
+    return path, options | {"hidden": 16, "temperature": 0.05 if name == "bilstm-tanh" else 1}
+
+
+def train(name, seeds=(1,), objective=None, columns=None, **changes):
+    usual = OBJECTIVE_TRAINING["attefa"] if objective else {"select_by": "loss"}
+    training = Training(**{**usual, "epochs": 12, "learning_rate": 0.01, **changes})
+    return train_block(
+        *small(name), VECTORS, True, SPLITS, 2, training, list(seeds), 4096, objective=objective, columns=columns
+    )
+
+
+def stored(name, parameters):
+    """The trained model of one seed, ready to be asked."""
+    model = build(*small(name), EMBEDDING, 2)
+    model.load_state_dict({key.partition("/")[2]: parameter for key, parameter in parameters.items()})
+    return Evaluator(model.requires_grad_(False), 0, 4096)
+
+
+@cache
+def trained_base(name):
+    """A base model, and what adversaries read of it."""
+    parameters, _, predictions = train(name, seeds=[0])
+    asked = stored(name, parameters)
+    parts = [attention_columns([asked], split) for split in SPLITS.values()]
+    looks = pa.table({key: list(chain.from_iterable(part[key] for part in parts)) for key in parts[0]})
+    return asked, base_columns(looks, pa.table(predictions), 0, SPLITS)
+
+
+def last(history):
+    """What the last epoch told, by split and metric."""
+    frame = pd.DataFrame(history)
+    frame = frame[(frame["epoch"] == frame["epoch"].max()) & (frame["metric"] != "chosen_epoch")]
+    return frame.set_index(["split", "metric"])["value"]
+
+
+def test_an_lstm_can_look_elsewhere_and_say_the_same():
+    _, columns = trained_base("bilstm-tanh")
+    found = last(train("bilstm-tanh", objective=AtteFa(), columns=columns)[1])
+    assert found["test", "jsd"] > 0.6 and found["test", "tvd"] < 0.05 and found["test", "accuracy"] > 0.95
+    scores = ["accuracy", "f1", "macro_f1", "roc_auc", "tvd", "jsd", "kl", "loss"]
+    assert found.index.tolist() == [("train", "loss"), *product(["dev", "test"], scores)]
+    assert found["test", "loss"] == pytest.approx(found["test", "tvd"] / 0.5 - found["test", "jsd"] / log(2))
+    changes = OBJECTIVE_TRAINING["wiegreffe-pinter"] | {"epochs": 12}
+    copied = last(train("bilstm-tanh", objective=WiegreffePinter(0), columns=columns, **changes)[1])
+    assert copied.index.tolist() == [("train", "loss"), *product(["test"], scores)]
+    assert copied["test", "tvd"] < 0.02 and copied["test", "loss"] == copied["test", "tvd"]
+
+
+def test_an_adversary_is_the_same_whatever_trains_beside_it():
+    _, columns = trained_base("average-tanh")
+    options = {"objective": AtteFa(), "columns": columns, "epochs": 3}
+    together, again, alone = (train("average-tanh", seeds, **options) for seeds in ([0, 1], [0, 1], [1]))
+    assert alike(together[0], again[0]) and alike(alone[0], together[0])
+    assert not torch.equal(together[0]["0/head.linear.weight"], together[0]["1/head.linear.weight"])
+
+
+def informative(asked, instances):
+    """How much of its weight a model gives to the informative word of each text."""
+    texts = zip(weights_of(asked, instances), instances.ids, instances.maskable, strict=True)
+    return np.array([weights[0, ids[free] != FILLER].item() for weights, ids, free in texts])
+
+
+def binary_divergence(w, v):
+    return jensenshannon(np.stack([w, 1 - w]), np.stack([v, 1 - v])) ** 2
+
+
+def test_words_that_are_read_one_by_one_bound_the_divergence():
+    """With one filler word, an encoder without order gives all of it the same weight, and so, with the masses w and v
+    on the informative word, the divergence is that of (w, 1 - w) and (v, 1 - v), at most that of (w, 1 - w) and (0, 1).
+    """
+    instances = SPLITS["test"]
+    asked, columns = trained_base("average-tanh")
+    w, found = informative(asked, instances), {}
+    for epochs in (1, 12):
+        parameters, history, _ = train("average-tanh", objective=AtteFa(), columns=columns, epochs=epochs)
+        v = informative(stored("average-tanh", parameters), instances)
+        told = pd.DataFrame(history).set_index(["epoch", "split", "metric"])["value"]
+        found[epochs] = told[history["epoch"][-1], "test", "jsd"]
+        assert found[epochs] == pytest.approx(binary_divergence(w, v).mean(), abs=1e-5)
+    bound = binary_divergence(w, 0 * w).mean()
+    assert found[1] < bound - 0.03 and found[12] == pytest.approx(bound, abs=0.01) and v.max() < 0.05
+
+
+def given_weights(asked, instances):
+    """A model's weights [B, L], with 0 on what is no word."""
+    given = torch.zeros(len(instances), instances.lengths.max())
+    for row, weights, free in zip(given, weights_of(asked, instances), instances.maskable, strict=True):
+        row[: len(free)][torch.from_numpy(free)] = torch.from_numpy(weights[0])
+    return given
+
+
+def test_given_attention_takes_the_place_of_a_models_own():
+    asked, columns = trained_base("bilstm-tanh")
+    changes = {"epochs": 3, "no_decay": [], "weight_decay": 0.1, "also_select_on": []}
+    parameters, _, predictions = train("average-tanh", objective=Guided(), columns=columns, **changes)
+    model, batch = stored("average-tanh", parameters).model, whole_batch(SPLITS["dev"])
+    given = given_weights(asked, SPLITS["dev"])
+    expected = model.decode(model.encode(model.embedding(batch.ids), batch), given).softmax(-1).numpy()
+    here = np.array(predictions["split"]) == "dev"
+    np.testing.assert_allclose(np.stack(predictions["probabilities"])[here], expected, atol=1e-6)
+    assert np.abs(expected - model(batch).logits.softmax(-1).numpy()).max() > 0.01
+    torch.manual_seed(1)
+    fresh = build(*small("average-tanh"), EMBEDDING, 2)
+    untouched = [
+        name for name, parameter in fresh.named_parameters() if torch.equal(parameter, parameters[f"1/{name}"])
+    ]
+    assert untouched == [f"attention.{name}" for name, _ in fresh.attention.named_parameters()]
+
+
+def test_a_model_with_given_attention_learns_all_but_its_own():
+    model, instances = lively("bilstm-tanh").requires_grad_(True), example_instances()
+    given = given_weights(Evaluator(lively("average-tanh"), 0, 4096), instances)
+    row = {"base_attention": given[:, :, None], "label": torch.from_numpy(instances.label).long(), "weight": 1}
+    output = Guided().run(model, whole_batch(instances), row)
+    assert torch.equal(output.attention, given)
+    Guided().losses(output, row).sum().backward()
+    unmoved = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert unmoved == [f"attention.{name}" for name, _ in model.attention.named_parameters()]
+
+
+def shuffled(table, seed=0):
+    return table.take(np.random.default_rng(seed).permutation(len(table)))
+
+
+def test_what_is_read_of_a_base_model_is_in_the_order_of_the_instances(tmp_path):
+    """Two splits and two seeds, of which one is read; weights and probabilities say whose they are."""
+    splits = {"dev": example_instances(5).take([3, 0, 4]), "test": example_instances(5).take([4, 2, 1])}
+    keys, attention, probabilities = [], [], []
+    for seed, (name, split), i in product([4, 5], splits.items(), range(3)):
+        words, number = int(split.maskable[i].sum()), int(split.instance[i])
+        code = 1000 * seed + 100 * (name == "test") + 10 * number
+        keys.append((seed, name, number))
+        attention.append(np.concatenate([code + np.arange(words), -code - np.arange(words)]).astype(np.float32))
+        probabilities.append(np.array([code, -code, 0], dtype=np.float32))
+    seed, split, instance = zip(*keys, strict=True)
+    shared = {"seed": seed, "split": split, "instance": instance}
+    for kind, columns in (
+        ("attention", {"heads": [2] * len(keys), "attention": attention}),
+        ("predictions", {"label": [0] * len(keys), "probabilities": probabilities}),
+    ):
+        write_table(tmp_path / kind, kind, shuffled(pa.table(shared | columns), len(kind)).to_pydict())
+    looks, says = (read_table(tmp_path / kind, kind) for kind in ("attention", "predictions"))
+    found = base_columns(looks, says, 5, splits)
+    for name, instances in splits.items():
+        for i, number in enumerate(instances.instance):
+            code, weights = 5000 + 100 * (name == "test") + 10 * number, found[name]["base_attention"][i]
+            assert found[name]["base_probabilities"][i].tolist() == [code, -code, 0]
+            words = code + np.arange(len(weights) - 2)
+            assert weights.tolist() == [[0, 0], *([word, -word] for word in words), [0, 0]]
+
+
+@pytest.mark.parametrize(("name", "heads"), [("bilstm-tanh", 1), ("average-heads", 4)])
+def test_weights_do_not_depend_on_batch_or_order(name, heads):
+    instances, model = example_instances(), lively(name)
+    order = np.random.default_rng(0).permutation(len(instances))
+    columns = attention_columns([Evaluator(model, 7, 20), Evaluator(model, 8, 10_000)], instances.take(order))
+    assert columns["seed"] == [7] * 12 + [8] * 12 and columns["instance"] == [*order, *order]
+    assert columns["split"] == ["test"] * 24 and columns["heads"] == [heads] * 24
+    for found, i in zip(columns["attention"], [*order, *order], strict=True):
+        output = model(whole_batch(instances.take([i])))
+        alone = output.attention[:, None] if heads == 1 else output.heads
+        np.testing.assert_allclose(found, alone[0, :, 1:-1].flatten(), atol=1e-6)
+
+
+def history_of(seed, **told):
+    """Rows of a history: of each split the loss, and of the test split the scores, epoch by epoch."""
+    for name, values in told.items():
+        split, metric = name.split("_")
+        for epoch, value in enumerate(values, 1):
+            yield {"seed": seed, "epoch": epoch, "split": split, "metric": metric, "value": value}
+
+
+def test_rows_of_adversaries_by_every_choice():
+    scores = {"test_f1": [0.5, 0.6, 0.7], "test_tvd": [0.3, 0.2, 0.1], "test_jsd": [0.1, 0.2, 0.6]}
+    chosen = {"seed": 3, "epoch": 2, "split": "dev", "metric": "chosen_epoch", "value": 2}
+    history = [
+        *history_of(3, train_loss=[3, 2, 1], dev_loss=[3, 1, 2], test_loss=[1, 1, 0], **scores),
+        chosen,
+        *history_of(4, train_loss=[nan], dev_loss=[nan], test_loss=[nan], test_f1=[0], test_tvd=[nan], test_jsd=[nan]),
+    ]
+    cell = dict.fromkeys(KEYS, "x") | {"strength": None, "selected_on": ["dev", "test"], "first": 1, "patience": 10}
+    dev, test, *failed = adversary_rows(pd.DataFrame(history), cell)
+    keys = {key: cell[key] for key in KEYS}
+    shared = {**keys, "seed": 3, "epochs": 3, "status": "ok", "reason": None}
+    assert dev == shared | {"selected_on": "dev", "epoch": 2, "f1": 0.6, "tvd": 0.2, "jsd": 0.2, "attefa": 1}
+    score = pytest.approx(0.1 / 0.5 / (0.6 / log(2)))
+    assert test == shared | {"selected_on": "test", "epoch": 3, "f1": 0.7, "tvd": 0.1, "jsd": 0.6, "attefa": score}
+    for row, split in zip(failed, ["dev", "test"], strict=True):
+        assert (row["seed"], row["selected_on"], row["epochs"], row["epoch"]) == (4, split, 1, 1)
+        assert (row["status"], row["reason"]) == ("undefined", "training diverged") and np.isnan(row["attefa"])
+    (early,) = adversary_rows(pd.DataFrame(history[:-6]), cell | {"selected_on": ["test"], "patience": 1})
+    assert early["epoch"] == 1, "patience has run out before the third epoch"
+    (late,) = adversary_rows(pd.DataFrame(history[:-6]), cell | {"selected_on": ["dev"], "first": 4})
+    assert late["epoch"] is None and late["status"] == "undefined"
+
+
+def cell_of(tmp_path, *seeds):
+    """An explained cell of models that look at different words."""
+    models = [Evaluator(lively("average-tanh", seed), seed, 10_000) for seed in seeds]
+    explained = example_explained(tmp_path)
+    return replace(explained, seeds=list(seeds), models=lambda: models), models
+
+
+def test_seed_variance_by_hand(tmp_path):
+    explained, models = cell_of(tmp_path, 2, 0, 1)
+    instances = explained.instances()
+    told = {asked.seed: asked.model(whole_batch(instances)) for asked in models}
+    for option, base_seed, others in ((-1, 2, [0, 1]), (0, 0, [2, 1])):
+        found = pd.DataFrame(SeedVariance(base_seed=option).score(explained))
+        assert found["seed"].tolist() == list(np.repeat(others, len(instances)))
+        assert set(found["base_seed"]) == {base_seed} and found["jsd"].max() > 0.01
+        output = told[base_seed]
+        for row in found.itertuples():
+            other, i, free = told[row.seed], row.instance, instances.maskable[row.instance]
+            a, b = (one.attention[i, : len(free)].numpy()[free] for one in (output, other))
+            p, q = (one.logits[i].softmax(-1) for one in (output, other))
+            assert row.jsd == pytest.approx(jensenshannon(a.astype(float), b.astype(float)) ** 2, abs=1e-6)
+            assert row.tvd == pytest.approx((p - q).abs().sum().item() / 4, abs=1e-6)
+            assert row.max_attention == pytest.approx(a.max()) and row.predicted_class == p.argmax()
+            assert row.length == free.sum()
+
+
+def test_seed_variance_in_sum():
+    scores = {
+        "seed": [1, 1, 1, 2], "base_seed": [0] * 4, "max_attention": [0.1, 0.2, 0.9, 0.6],
+        "jsd": [0.1, 0.3, 0.5, 0.0], "tvd": [0.1, 0.2, 0.3, 0.05],
+    }  # fmt: skip
+    table = SeedVariance().summarise(pa.table(scores)).set_index(["base_seed", "seed", "max_attention_bin"])
+    assert table.index.tolist() == [(0, 1, BINS[0]), (0, 1, BINS[3]), (0, 1, "all"), (0, 2, BINS[2]), (0, 2, "all")]
+    columns = ["n", "tvd_mean", "jsd_mean", "jsd_q25", "jsd_q50", "jsd_q75"]
+    assert table.loc[(0, 1, "all"), columns].tolist() == pytest.approx([3, 0.2, 0.3, 0.2, 0.3, 0.4])
+    assert table.loc[(0, 1, BINS[0]), columns].tolist() == pytest.approx([2, 0.15, 0.2, 0.15, 0.2, 0.25])
+
+
+def test_seed_variance_needs_two_seeds_and_a_base_seed_among_them(tmp_path):
+    config = dict(datasets=["movie"], models=["bilstm-tanh"], measures=["attention"], protocols=["seed_variance"])
+    says = r"`protocols\.seed_variance` can score no model of this study: protocol 'seed_variance' needs blocks of 2 "
+    with pytest.raises(PlumblineError, match=says + r"seeds or more, and '7' has fewer\.$"):
+        list_runs(resolve(config | {"seeds": ["7"]}))
+    runs = list_runs(resolve(config | {"seeds": ["0-1", "7"]}))
+    assert [cell.seeds for cell in runs.scored["seed_variance"]] == ["0-1"]
+    assert [line.reason for line in runs.excluded][-1].endswith("and '7' has fewer")
+    assert len(list_runs(resolve(config | {"seeds": ["0-1"]})).scored["seed_variance"]) == 1
+    with pytest.raises(PlumblineError, match=r"^`base_seed` is 7, which is none of the block's seeds \[0, 1\]\.$"):
+        SeedVariance(base_seed=7).score(example_explained(tmp_path))

@@ -1,0 +1,326 @@
+"""The scorecard and the meta-evaluation, on tables made by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kendalltau
+
+from plumbline.protocols.scorecard.table import CRITERIA, Measures, meta_rows, rankings, scorecard_rows, tau, values_of
+from plumbline.registry import Registry
+from plumbline.store import read_table, write_table
+
+KINDS = {"attention": "attention", "gradient": "gradient", "lime": "lime", "random": "random", "loo": "leave-one-out"}
+CELL = {"dataset": "sst", "variant": "plain", "model": "net"}
+MEASURES = Measures(KINDS, "random", {})
+
+
+def erasure(means: dict[str, list[float]], metric: str = "comprehensiveness", **cell) -> pd.DataFrame:
+    """The table `erasure` with a mean for each measure and seed."""
+    rows = [
+        {
+            **CELL, **cell, "seed": seed, "measure": measure, "metric": metric, "ratio": ratio, "n": 100, "dropped": 0,
+            "mean": mean + (ratio or 0), "std": 0.5, "status": "ok", "reason": None,
+        }
+        for measure, told in means.items() for seed, mean in enumerate(told) for ratio in (None, 10.0)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def faithfulness(means: dict[str, list[float]], strategy: str = "recursive", **cell) -> pd.DataFrame:
+    """The table `faithfulness` with a value for each measure and seed."""
+    usual = {"dataset": "sst", "model": "net", **cell, "strategy": strategy, "unit": "relative", "status": "ok"}
+    return pd.DataFrame([{**usual, "measure": measure, "per_seed": told} for measure, told in means.items()])
+
+
+def agreement() -> pd.DataFrame:
+    pairs = {("attention", "gradient"): 0.2, ("attention", "lime"): 0.4, ("gradient", "lime"): 0.6}
+    pairs |= {(measure, "random"): 0.0 for measure in ("attention", "gradient", "lime")}
+    usual = {**CELL, "statistic": "kendall", "tokens": "text", "predicted_class": "all", "n": 25, "status": "ok"}
+    return pd.DataFrame(
+        [{**usual, "seed": 0, "measure_a": a, "measure_b": b, "mean": mean} for (a, b), mean in pairs.items()]
+    )
+
+
+def found(tables: dict[str, pd.DataFrame], measures: Measures = MEASURES) -> pd.DataFrame:
+    return values_of(tables, measures)
+
+
+def card(tables: dict[str, pd.DataFrame], measures: Measures = MEASURES) -> pd.DataFrame:
+    return scorecard_rows(found(tables, measures), tables, [], measures)
+
+
+def test_agreement_is_the_mean_with_all_others_but_the_random_one():
+    values = found({"agreement": agreement()}).set_index("measure")["value"]
+    assert values.to_dict() == pytest.approx({"attention": 0.3, "gradient": 0.4, "lime": 0.5})
+
+
+def test_twins_count_once_in_agreement():
+    """A twin of gradient neither agrees with it nor counts for others beside it."""
+    rows = agreement()
+    twin = rows[(rows["measure_a"] == "gradient") | (rows["measure_b"] == "gradient")].replace("gradient", "twin")
+    both = rows.head(1).assign(measure_a="gradient", measure_b="twin", mean=1.0)
+    alike = pd.concat([rows, twin, both])
+    counted_twice = found({"agreement": alike}).set_index("measure")["value"]
+    assert counted_twice["gradient"] == pytest.approx((0.2 + 0.6 + 1.0) / 3)
+    twins = MEASURES._replace(twins={("sst", "plain", "net"): {"twin": "gradient"}})
+    values = found({"agreement": alike}, twins).set_index("measure")["value"]
+    assert values.to_dict() == pytest.approx({"attention": 0.3, "gradient": 0.4, "lime": 0.5, "twin": 0.4})
+    told = card({"agreement": alike}, twins).set_index("measure")["twin_of"]
+    assert told["twin"] == "gradient" and told.drop("twin").isna().all()
+
+
+def test_of_twins_one_ranks_in_the_meta_evaluation():
+    means = {"attention": [0.1] * 3, "gradient": [0.2] * 3, "loo": [0.2] * 3, "lime": [0.3] * 3}
+    tables = {"erasure": erasure(means), "faithfulness": faithfulness(means)}
+    twins = MEASURES._replace(twins={("sst", "plain", "net"): {"loo": "gradient"}})
+    ranked = rankings(card(tables, twins), "random")["comprehensiveness"]["sst", "plain", "net"]
+    assert ranked.measures == ["attention", "gradient", "lime"]
+
+
+def test_measures_that_differ_by_rounding_are_in_no_order():
+    means = {"attention": [0.6857881988] * 3, "gradient": [0.6857882012] * 3, "lime": [0.3] * 3}
+    other = {"attention": [0.9] * 3, "gradient": [0.5] * 3, "lime": [0.1] * 3}
+    rows = meta_rows(card({"erasure": erasure(means), "faithfulness": faithfulness(other)}), "random")
+    # Two of three pairs are ordered by both, of three and of two.
+    assert rows["tau"].tolist() == [pytest.approx(2 / np.sqrt(2 * 3))]
+
+
+def test_erasure_counts_its_areas_and_roar_its_seeds():
+    tables = {
+        "erasure": erasure({"attention": [0.1, 0.3], "gradient": [0.4, 0.6]}),
+        "faithfulness": faithfulness({"attention": [0.2, 0.4, 0.6]}),
+    }
+    values = found(tables)
+    told = values.groupby(["criterion", "measure"])["value"].agg(list).to_dict()
+    assert told == {
+        ("comprehensiveness", "attention"): [0.1, 0.3],
+        ("comprehensiveness", "gradient"): [0.4, 0.6],
+        ("Recursive ROAR", "attention"): [0.2, 0.4, 0.6],
+    }
+
+
+def test_what_is_about_attention_alone_is_so_for_every_name_of_it():
+    usual = {**CELL, "seed": 0, "predicted_class": "all", "max_attention_bin": "all", "n": 9, "status": "ok"}
+    attacked = pd.DataFrame([{**usual, "epsilon": e, "jsd_mean": e * 10} for e in (0.01, 0.05)])
+    permuted = pd.DataFrame(
+        [{**usual, "median_change_mean": 0.3}, {**usual, "max_attention_bin": "x", "median_change_mean": 1}]
+    )
+    named = Measures({"att": "attention", "other": "lime"}, "random", {})
+    values = found({"adversarial_attention": attacked, "permutation": permuted}, named)
+    assert values.set_index("criterion")["value"].to_dict() == {"adversarial attention": 0.5, "permutation": 0.3}
+    assert set(values["measure"]) == {"att"}
+
+
+def test_the_scorecard_says_what_is_missing_and_how_sure_it_is():
+    tables = {
+        "erasure": erasure({"attention": [0.1, 0.3], "gradient": [0.4, 0.6]}),
+        "faithfulness": faithfulness({"attention": [0.2, 0.4, 0.6], "gradient": [0.1, 0.1, 0.1]}),
+        "permutation": pd.DataFrame(
+            [
+                {
+                    **CELL,
+                    "seed": 0,
+                    "predicted_class": "all",
+                    "max_attention_bin": "all",
+                    "n": 9,
+                    "median_change_mean": 0.3,
+                    "status": "ok",
+                }
+            ]
+        ),
+    }
+    explained = [("sst", "plain", "net", measure) for measure in ("attention", "gradient", "lime")]
+    rows = scorecard_rows(found(tables), tables, explained, MEASURES).set_index(["criterion", "measure"])
+    attention = rows.loc["comprehensiveness", "attention"]
+    # Two seeds do not tell how much seeds matter.
+    assert attention["value"] == pytest.approx(0.2) and np.isnan([attention["ci_low"], attention["ci_high"]]).all()
+    roar = rows.loc["Recursive ROAR", "attention"]
+    # Student's t of two degrees of freedom is 4.3027; the deviation of 0.2, 0.4, 0.6 is 0.2.
+    reach = 4.302653 * 0.2 / np.sqrt(3)
+    assert roar["per_seed"] == [0.2, 0.4, 0.6]
+    assert (roar["ci_low"], roar["ci_high"]) == pytest.approx((0.4 - reach, 0.4 + reach), abs=1e-6)
+    assert rows.loc["permutation", "attention"]["value"] == 0.3
+    assert rows.loc["permutation", "gradient"]["reason"] == "it is about attention alone"
+    assert rows.loc["comprehensiveness", "lime"]["reason"] == "it has no number for this measure"
+    assert rows.loc["ROAR", "lime"]["reason"].startswith("the study does not have it")
+    assert set(rows["status"]) == {"ok", "missing"} and "agreement" not in rows.index.get_level_values(0)
+    assert rows.loc["sufficiency", "attention"]["direction"] == "lower"
+
+
+@pytest.mark.parametrize(
+    ("metric", "seeds", "ends"),
+    [
+        ("sufficiency", [0.95, 0.99, 0.85], (None, 1.0)),
+        ("soft_sufficiency", [0.9, 0.99, 0.5], (None, 1.0)),
+        ("soft_comprehensiveness", [0.01, 0.3, 0.02], (0.0, None)),
+    ],
+)
+def test_an_interval_stays_within_the_range_of_its_metric(metric, seeds, ends):
+    rows = card({"erasure": erasure({"attention": seeds}, metric)})
+    row = rows[rows["status"] == "ok"].iloc[0]
+    for end, bound in zip(("ci_low", "ci_high"), ends, strict=True):
+        assert bound is None or row[end] == bound
+    assert row["ci_low"] < np.mean(seeds) < row["ci_high"]
+
+
+METRICS = {
+    "agreement": "kendall", "adversarial attention": "jsd", "AtteFa": "attefa", "ROAR": "faithfulness",
+    "Recursive ROAR": "faithfulness", "ground truth": "above_region", "comprehensiveness": "comprehensiveness",
+    "sufficiency": "sufficiency", "soft comprehensiveness": "soft_comprehensiveness",
+    "soft sufficiency": "soft_sufficiency", "permutation": None, "rationale precision": None,
+}  # fmt: skip
+
+
+def test_bounds_are_those_of_the_registered_metrics():
+    assert set(METRICS) == {criterion.name for criterion in CRITERIA}
+    for criterion in CRITERIA:
+        if name := METRICS[criterion.name]:
+            low, high = Registry().get("metric", name).range
+            expected = (-np.inf if low is None else low, np.inf if high is None else high)
+            assert criterion.bounds == pytest.approx(expected, abs=1e-4), criterion.name
+
+
+def test_models_at_chance_are_left_out_with_a_reason():
+    tables = {"erasure": erasure({"attention": [0.5, 0.7], "gradient": [0.2, 0.2]})}
+    tables["erasure"].loc[tables["erasure"]["seed"] == 0, "status"] = "at chance"
+    left_out = {("sst", "plain", "net", 0): "because"}
+    rows = scorecard_rows(found(tables), tables, [], MEASURES, left_out)
+    told = rows[rows["criterion"] == "comprehensiveness"].set_index("measure").loc["attention"]
+    assert (told["value"], told["n_seeds"], told["status"]) == (0.7, 1, "ok")
+    assert told["reason"] == "seed 0 is left out, hardly better than guessing"
+    every = {**left_out, ("sst", "plain", "net", 1): "because"}
+    tables["erasure"]["status"] = "at chance"
+    explained = [("sst", "plain", "net", "attention")]
+    rows = scorecard_rows(found(tables), tables, explained, MEASURES, every)
+    assert set(rows["status"]) == {"missing"}
+    assert set(rows["reason"]) == {"seeds 0, 1 are left out, hardly better than guessing"}
+
+
+def test_tau_is_that_of_scipy():
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        a, b = random.integers(4, size=(2, 7))
+        pairs = [(i, j) for i in range(7) for j in range(i)]
+        signs = [np.array([np.sign(x[i] - x[j]) for i, j in pairs]) for x in (a, b)]
+        assert tau(*signs) == pytest.approx(kendalltau(a, b).statistic, nan_ok=True)
+
+
+def test_criteria_agree_by_what_is_better():
+    """More comprehensive and less sufficient by number is the same order; the random one does not count."""
+    means = {"attention": [0.1] * 3, "gradient": [0.2] * 3, "lime": [0.3] * 3, "random": [0.9] * 3}
+    tables = {
+        "erasure": pd.concat(
+            [erasure(means), erasure({name: [-x for x in told] for name, told in means.items()}, "sufficiency")]
+        ),
+        "faithfulness": faithfulness({"attention": [0.3] * 3, "gradient": [0.2] * 3, "lime": [0.1] * 3}),
+    }
+    rows = meta_rows(card(tables), "random").set_index(["criterion_a", "criterion_b"])
+    assert rows.loc[("comprehensiveness", "sufficiency"), "tau"] == 1.0
+    assert rows.loc[("Recursive ROAR", "comprehensiveness"), "tau"] == -1.0
+    assert set(zip(rows["ci_low"], rows["ci_high"], strict=True)) == {(1.0, 1.0), (-1.0, -1.0)}
+
+
+def test_a_criterion_with_fewer_seeds_ranks_by_its_own_means():
+    """Such as one whose tables leave a seed out: no seed of it counts twice because the other criterion has more."""
+    tables = {
+        "erasure": erasure({"attention": [0.0, 0.5], "gradient": [0.2, 0.2], "lime": [0.1, 0.1]}),
+        "faithfulness": faithfulness({"attention": [0.3] * 3, "gradient": [0.2] * 3, "lime": [0.1] * 3}),
+    }
+    (row,) = meta_rows(card(tables), "random").to_dict("records")
+    assert row["tau"] == 1.0
+
+
+def opposite(datasets: list[str]) -> pd.DataFrame:
+    """Two criteria that agree on the measures of the first dataset's models and disagree on all others; one seed."""
+    rising = {"attention": [0.1], "gradient": [0.2], "lime": [0.3]}
+    falling = {name: [-told[0]] for name, told in rising.items()}
+    parts = [(name, model, rising if name == datasets[0] else falling) for name in datasets for model in ("m1", "m2")]
+    tables = {
+        "erasure": pd.concat([erasure(rising, dataset=name, model=model) for name, model, _ in parts]),
+        "faithfulness": pd.concat([faithfulness(told, dataset=name, model=model) for name, model, told in parts]),
+    }
+    return meta_rows(card(tables), "random")
+
+
+def test_cells_of_one_dataset_are_resampled_together():
+    """Four cells of two datasets are two witnesses, too few for an interval; eight of four are four."""
+    two = opposite(["sst", "imdb"]).iloc[0]
+    assert (two["tau"], two["n_cells"], two["n_datasets"]) == (0.0, 4, 2) and np.isnan(two["ci_low"])
+    four = opposite(["sst", "imdb", "agnews", "adr"]).iloc[0]
+    assert (four["tau"], four["n_cells"], four["n_datasets"]) == (-0.5, 8, 4)
+    # With 4 draws of 4 datasets the share of the first is 0 with a chance of 0.32 and 3/4 or more with one of 0.05.
+    assert (four["ci_low"], four["ci_high"]) == (-1.0, 0.5)
+
+
+def test_seeds_and_cells_make_the_interval():
+    random = np.random.default_rng(0)
+    names = ["attention", "gradient", "lime", "loo"]
+
+    def drawn(spread: float) -> dict[str, list[float]]:
+        return {name: (place + spread * random.normal(size=5)).tolist() for place, name in enumerate(names)}
+
+    def interval(spread: float, cells: int) -> float:
+        tables = {
+            "erasure": pd.concat([erasure(drawn(spread), dataset=f"d{i}") for i in range(cells)]),
+            "faithfulness": pd.concat([faithfulness(drawn(spread), dataset=f"d{i}") for i in range(cells)]),
+        }
+        (row,) = meta_rows(card(tables), "random", 500).to_dict("records")
+        assert row["n_cells"] == cells and row["ci_low"] <= row["tau"] <= row["ci_high"]
+        return row["ci_high"] - row["ci_low"]
+
+    assert interval(0.01, 4) == 0.0
+    assert interval(3.0, 2) > 0.2
+
+
+def truth(means: dict[str, list[float]], **cell) -> pd.DataFrame:
+    """The table `ground_truth` with a share of importance for each measure and seed."""
+    usual = {**CELL, "variant": "articles", **cell, "truth": True, "class": "all", "n": 50, "status": "ok"}
+    return pd.DataFrame(
+        [
+            {**usual, "measure": measure, "seed": seed, "above_region": share}
+            for measure, told in means.items()
+            for seed, share in enumerate(told)
+        ]
+    )
+
+
+def test_the_truth_is_set_against_criteria_of_the_same_variant_or_else_of_the_same_dataset():
+    rising = {"attention": [0.1], "gradient": [0.2], "lime": [0.3]}
+    falling = {"attention": [0.3], "gradient": [0.2], "lime": [0.1]}
+    tables = {
+        "ground_truth": truth(rising),
+        "erasure": pd.concat([erasure(falling), erasure(rising, variant="articles")]),
+        "faithfulness": faithfulness(falling),
+    }
+    rows = meta_rows(card(tables), "random").set_index(["criterion_a", "criterion_b"])
+    erased, masked = rows.loc["ground truth", "comprehensiveness"], rows.loc["Recursive ROAR", "ground truth"]
+    assert (erased["tau"], erased["matched"], erased["n_cells"]) == (1.0, "variant", 1)
+    assert (masked["tau"], masked["matched"], masked["n_cells"]) == (-1.0, "dataset", 1)
+    # Where the truth is not known it is not missing either.
+    told = card(tables).groupby("criterion")["variant"].agg(set)
+    assert told["ground truth"] == {"articles"} and told["comprehensiveness"] == {"plain", "articles"}
+
+
+def test_too_few_measures_in_common_are_a_reason():
+    tables = {
+        "erasure": erasure({"attention": [0.1], "gradient": [0.2], "random": [0.0]}),
+        "faithfulness": faithfulness({"attention": [0.1], "gradient": [0.2]}),
+    }
+    (row,) = meta_rows(card(tables), "random").to_dict("records")
+    assert row["status"] == "missing" and "3 measures" in row["reason"]
+    assert "random" not in rankings(card(tables), "random")["comprehensiveness"]["sst", "plain", "net"].measures
+
+
+@pytest.mark.parametrize("means", [{}, {"attention": [0.1], "gradient": [0.2]}])
+def test_one_criterion_or_none_makes_empty_tables_that_can_be_stored(tmp_path, means):
+    tables = {"faithfulness": faithfulness(means)} if means else {"erasure": erasure({"attention": [0.1]}).head(0)}
+    told = card(tables)
+    rows = meta_rows(told, "random")
+    assert rows.empty
+    for name, table in (("scorecard", told), ("meta_evaluation", rows)):
+        write_table(tmp_path / name, name, {column: table[column] for column in table})
+        assert len(read_table(tmp_path / name, name)) == len(table)
+
+
+def test_criteria_have_names_of_their_own():
+    assert len({criterion.name for criterion in CRITERIA}) == len(CRITERIA)

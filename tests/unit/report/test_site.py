@@ -1,0 +1,253 @@
+"""The report as a site: which pages a study has, what stands on each, and that no text of a dataset becomes markup."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plumbline.report.build import HERE, site, write_site
+from plumbline.report.content import Content
+from plumbline.report.embed import embedded
+from plumbline.report.findings import findings
+from plumbline.report.manifest import manifest
+from plumbline.report.pages import KNOWN, PAGES, page_of, pages_of
+from plumbline.report.pictures import KINDS, order, picture, slim
+from plumbline.report.views import VIEWS
+from tests.reports import BY_CELL, HOSTILE, OF_DATASETS, OF_MODELS, SVG, WHOLE, Elements, page_names, summary
+from tests.reports import content as small_study
+
+ALWAYS = ["index", "reproduction", "explorer", "timings", "about"]
+
+
+@pytest.fixture(scope="module")
+def content() -> Content:
+    return small_study()
+
+
+@pytest.fixture(scope="module")
+def pages(content: Content) -> dict[str, str]:
+    return site(content, page_names(content))
+
+
+def bare(content: Content) -> Content:
+    """The study without anything that it need not have."""
+    least = {kind: content.tables[kind] for kind in ("performance", "reproduction", "timings")}
+    least["reproduction"] = least["reproduction"].iloc[:0]
+    return replace(content, study=content.study | {"sample": None}, excluded=[], tables=least, figures={})
+
+
+def test_a_study_has_the_pages_of_its_tables() -> None:
+    names = lambda *kinds, **told: [page.name for page in pages_of(kinds, **told)]  # noqa: E731
+    assert names("performance", "timings", "reproduction") == ALWAYS
+    assert set(names("roar", "faithfulness")) - set(ALWAYS) == {"masking"}
+    assert set(names("agreement")) - set(ALWAYS) == {"attention", "disagreement"}
+    assert set(names("agreement", attends=False)) - set(ALWAYS) == {"disagreement"}
+    assert set(names("permutation", attends=False)) - set(ALWAYS) == {"attention"}
+    assert set(names("seed_variance", "mine")) - set(ALWAYS) == {"adversaries", "other"}
+    assert names(*KNOWN) == [page.name for page in PAGES if page.name != "other"]
+
+
+def test_every_page_has_a_template_a_view_and_every_figure_a_page() -> None:
+    assert {page.name for page in PAGES} == set(VIEWS)
+    assert all((HERE / "templates" / f"{page.name}.html").is_file() for page in PAGES)
+    assert all(sum(kind in page.figures for page in PAGES) == 1 for kind in KINDS)
+    assert {kind for page in PAGES for kind in page.figures} == set(KINDS)
+    assert (page_of("erasure-curves"), page_of("tau-matrix"), page_of("new")) == ("erasure", "disagreement", "index")
+
+
+def test_every_page_leads_to_all_others(pages: dict[str, str]) -> None:
+    assert list(pages) == [page.name for page in PAGES]
+    for name, html in pages.items():
+        links = [attributes for tag, attributes in Elements(html).tags if tag == "a"]
+        assert {f"{other}.html" for other in pages} <= {link.get("href") for link in links}
+        assert [link["href"] for link in links if "aria-current" in link] == [f"{name}.html"]
+        titles = [tag for tag, _ in Elements(html).tags if tag == "h1"]
+        assert len(titles) == 1
+
+
+def test_text_of_datasets_is_never_markup(pages: dict[str, str]) -> None:
+    for html in pages.values():
+        elements = Elements(html)
+        # Every image is a figure of ours, so the hostile one is none; and no attribute is a reaction to an event.
+        assert all((a["src"] or "").startswith("figures/") for tag, a in elements.tags if tag == "img")
+        assert not [name for _, attributes in elements.tags for name in attributes if name.startswith("on")]
+        assert all("src" in a or a.get("type") == "application/json" for tag, a in elements.tags if tag == "script")
+        for text in ("<b>positive", "<b>lime", "<i>fine", "<u>padding", "random-<b>", HOSTILE[0], HOSTILE[4]):
+            assert text not in html
+        for name in ("attention", "study", "seed", "sweep", "cell"):
+            assert f"<{name}>" not in html
+    assert "&lt;img src=x onerror" in pages["index"] and "&lt;b&gt;lime&lt;/b&gt;" in pages["other"]
+    assert "random-&lt;b&gt;" in pages["masking"] and "no &lt;seed&gt; has a floor" in pages["masking"]
+    assert "&lt;u&gt;padding&lt;/u&gt;" in pages["reproduction"] and "&lt;neither&gt;" in pages["reproduction"]
+
+
+def test_blocks_of_data_come_back_as_they_were(pages: dict[str, str]) -> None:
+    assert json.loads(embedded(HOSTILE)) == HOSTILE
+    assert not any(sign in embedded(HOSTILE) for sign in "<>&\u2028")
+    data = json.loads(Elements(pages["disagreement"]).scripts[0])
+    assert data["words"]["predicted_class"] == ["<b>positive</b>", "all", "negative"] and len(data["rows"]) == 3
+
+
+def test_nothing_is_loaded_from_elsewhere(content: Content, pages: dict[str, str], tmp_path: Path) -> None:
+    write_site(tmp_path, content, list(pages))
+    others = {"explorer/index.js", "assets/explorer.js", "assets/explorer.css"}
+    for name, html in pages.items():
+        assert (tmp_path / f"{name}.html").read_text(encoding="utf-8") == html
+        for tag, attributes in Elements(html).tags:
+            for key in ("src", "href", "action", "data", "srcset"):
+                address = (attributes.get(key) or "#").split("#")[0]
+                known = not address or address == "data:," or address in others or (tmp_path / address).is_file()
+                assert known, (tag, attributes)
+        assert not re.search(r"url\(|@import|https?://", html)
+    for script in (HERE / "assets").glob("*.js"):
+        # The name of a language, not an address.
+        text = script.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"https?://|fetch\(|XMLHttpRequest|innerHTML|\beval\(|new Function", text), script.name
+
+
+def test_only_scripts_beside_the_pages_may_run(pages: dict[str, str]) -> None:
+    for html in pages.values():
+        (policy,) = [a["content"] for tag, a in Elements(html).tags if a.get("http-equiv") == "Content-Security-Policy"]
+        rules = dict(rule.split(" ", 1) for rule in (policy or "").split("; "))
+        assert rules["default-src"] == "'none'" and rules["script-src"] == "'self' file:"
+
+
+def test_pages_are_readable_without_sight(pages: dict[str, str]) -> None:
+    for html in pages.values():
+        tags = Elements(html).tags
+        assert all(attributes.get("scope") in ("col", "row") for tag, attributes in tags if tag == "th")
+        assert all(attributes.get("alt") for tag, attributes in tags if tag == "img")
+        ids = Counter(attributes["id"] for _, attributes in tags if "id" in attributes)
+        assert set(ids.values()) <= {1}, ids.most_common(1)
+        assert {attributes["aria-labelledby"] for tag, attributes in tags if tag == "table"} <= set(ids)
+
+
+def test_the_overview_says_what_ran_what_was_left_out_and_how_it_compares(pages: dict[str, str]) -> None:
+    html = pages["index"]
+    assert "no &lt;attention&gt; there" in html and "0.810 ± 0.010" in html and "sst: length filter, 2 of test" in html
+    assert html.count("Published results: 1 of 2 within tolerance. Published sizes of datasets: 1 not judged.") == 2
+    assert "of each 60 instances, drawn anew by each seed" in html
+    assert "figures/scorecard.svg" in html and "figures/meta-evaluation.svg" in html
+
+
+def test_a_study_with_nothing_to_compare_or_to_show(content: Content) -> None:
+    least = bare(content)
+    assert page_names(least) == ALWAYS
+    pages = site(least, ALWAYS)
+    assert "there is nothing to compare" in pages["index"] and "there is nothing to compare" in pages["reproduction"]
+    assert "had to be left out" in pages["index"] and "Adversaries:" not in pages["index"]
+    assert "drawn anew" not in pages["index"] and 'id="scorecard"' not in pages["index"]
+    assert 'id="on-quirks"' not in pages["reproduction"] and 'id="all"' not in pages["reproduction"]
+    assert not any("<figure" in html for html in pages.values())
+
+
+def test_pages_tell_only_what_the_study_has(content: Content) -> None:
+    kinds = ("performance", "reproduction", "timings", "permutation", "seed_variance", "roar")
+    some = replace(content, tables={kind: content.tables[kind] for kind in kinds}, figures={})
+    pages = site(some, page_names(some))
+    assert 'id="permuted"' in pages["attention"] and 'id="agreement"' not in pages["attention"]
+    assert 'id="adversarial"' not in pages["attention"] and 'id="figures"' not in pages["attention"]
+    assert 'id="models"' not in pages["adversaries"] and 'id="seeds"' in pages["adversaries"]
+    assert 'id="leaking"' in pages["masking"] and 'id="faithfulness"' not in pages["masking"]
+
+
+def test_findings_are_sentences_of_the_tables(content: Content) -> None:
+    told = findings(content.tables)
+    assert told == {
+        "scorecard": "Mean τ between the rankings of one pair of criteria: −0.50.",
+        "attention": "Mean τ with attention: gradient 0.30.",
+        "disagreement": "Mean τ over the one pair of measures: 0.30.",
+        "adversaries": "AtteFa 0.40, 1 being the most faithful.",
+        "masking": "Mean faithfulness: attention 0.30, gradient −1.00.",
+        "truth": "Importance on what decides, 0 as by chance, 1 all: gradient 0.33.",
+        "erasure": "Mean comprehensiveness: attention 0.21, gradient 0.21.",
+        "reproduction": "Published results: 1 of 2 within tolerance. Published sizes of datasets: 1 not judged.",
+    }
+    assert list(findings(bare(content).tables)) == ["reproduction"]
+    nothing = content.tables["agreement"].assign(n=0, status="undefined")
+    assert findings({"agreement": nothing}) == {}
+    # Neither what is random nor a model at chance has a part in it.
+    assert "disagreement" not in findings({"agreement": content.tables["agreement"]}, "gradient")
+    lost = content.tables["agreement"].assign(status="at chance")
+    assert findings({"agreement": lost}) == {}
+
+
+def test_figures_stand_on_the_page_of_their_kind(content: Content, pages: dict[str, str]) -> None:
+    for page in PAGES:
+        found = [a for tag, a in Elements(pages[page.name]).tags if tag == "figure"]
+        wanted = sum(
+            (kind in WHOLE) + (kind in OF_DATASETS) + 2 * (kind in [*BY_CELL, *OF_MODELS]) for kind in page.figures
+        )
+        # The overview shows those of the scorecard too.
+        assert len(found) == (2 if page.name == "index" else wanted), page.name
+        assert not any("hidden" in figure for figure in found), "without scripts all of them are shown"
+    shown = [a for tag, a in Elements(pages["attention"]).tags if tag == "figure"]
+    keys = ("dataset", "model", "encoder", "attention", "experiment")
+    told = [tuple(figure[f"data-{key}"] for key in keys) for figure in shown]
+    assert told.count(("sst", "bilstm-tanh", "bilstm", "tanh", "adversarial attention")) == 3
+    assert told.count(("sst", "bag-of-words", "bag-of-words", "none", "permutation")) == 1
+    images = [a for html in pages.values() for tag, a in Elements(html).tags if tag == "img"]
+    assert all(image["loading"] == "lazy" for image in images)
+
+
+def test_figures_carry_their_place() -> None:
+    parts = {"cnn": {"encoder": "convolution", "attention": "dot"}, "mine": {}}
+    one = picture("tau-matrix/sst/cnn", SVG, parts)
+    assert (one.kind, one.dataset, one.model) == ("tau-matrix", "sst", "cnn")
+    assert (one.encoder, one.attention, one.experiment) == ("convolution", "dot", "correlation")
+    assert (one.source, one.width, one.height, one.wide) == ("figures/tau-matrix/sst/cnn.svg", 500, 333, False)
+    # A model without these parts stands for its own encoder.
+    other = picture("permutation/sst/mine", SVG, parts)
+    assert (other.encoder, other.attention, other.experiment) == ("mine", "none", "permutation")
+    whole = picture("correlation-matrices/cnn", SVG, parts)
+    assert (whole.dataset, whole.model, whole.experiment) == ("", "cnn", "correlation")
+    assert (picture("truth-found/sst", SVG, parts).dataset, picture("truth-found", SVG).dataset) == ("sst", "")
+    new = picture("new-kind", SVG)
+    assert (new.caption, new.experiment, new.encoder) == ("new kind", "other", "")
+    assert picture("new-kind/a b/c", SVG).source == "figures/new-kind/a%20b/c.svg"
+    assert sorted(["new-kind", "permutation", "tau-matrix"], key=order) == ["tau-matrix", "permutation", "new-kind"]
+
+
+def test_figures_are_made_smaller_but_not_others(content: Content, tmp_path: Path) -> None:
+    svg = """<?xml version="1.0"?>
+<svg width="9pt" height="9pt" viewBox="0 0 9 9">
+ <metadata><date>today</date></metadata>
+ <g id="text_1">
+  <!-- a & b -->
+  <g style="fill: #22262b" transform="translate(7.123456 8) scale(0.075 -0.075)">
+   <path id="DejaVuSans-41" d="M 10.123456 20
+L 2.5 -3
+z
+" transform="scale(0.015625)"/>
+   <use xlink:href="#DejaVuSans-41" transform="translate(61.279297 0)"/>
+  </g>
+ </g>
+</svg>"""
+    small = (
+        '<svg width="9pt" height="9pt" viewBox="0 0 9 9"><g>'
+        '<g style="fill: #22262b" transform="translate(7.12 8) scale(0.075 -0.075)">'
+        '<path id="41" d="M10.12 20L2.5 -3z" transform="scale(0.015625)"/>'
+        '<use href="#41" x="61.27"/></g></g></svg>'
+    )
+    assert slim(svg) == small
+    write_site(tmp_path, replace(content, figures={"tau-matrix/sst/v1.5": svg}), ALWAYS)
+    assert (tmp_path / "figures/tau-matrix/sst/v1.5.svg").read_text() == small
+
+
+def test_partial_data_are_told(content: Content) -> None:
+    some = summary() | {"partial": {"test": {"texts": 6, "published": 1821}}}
+    sentence = "All numbers about sst rest on partial data: 6 of the 1\u202f821 published test texts were there."
+    assert sentence in site(replace(content, summaries=[some]), ["index"])["index"]
+
+
+def test_the_manifest_adds_up_the_jobs(content: Content) -> None:
+    told = manifest(content.study, content.excluded, content.tables["timings"])
+    assert told["seconds"] == 1090 and told["devices"] == ["cpu"] and told["study"]["name"] == "A <study> & more"
+    assert json.loads(json.dumps(told)) == told
+
+
+def test_the_same_content_gives_the_same_pages(content: Content, pages: dict[str, str]) -> None:
+    assert site(content, page_names(content)) == pages

@@ -1,0 +1,364 @@
+"""The report's tables from small handmade ones: what each cell says."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from plumbline.figures.style import save
+from plumbline.papers import page as published
+from plumbline.papers import quirks_page as quirks
+from plumbline.protocols.adversary import page as adversary
+from plumbline.protocols.agreement import page as agreement
+from plumbline.protocols.agreement.differences import mean_differences
+from plumbline.protocols.attention import page as counterfactual
+from plumbline.protocols.erasure import page as erasure
+from plumbline.protocols.ground_truth.page import rationales_table, truth_table
+from plumbline.protocols.roar import page as roar
+from plumbline.protocols.scorecard import page as scorecard
+from plumbline.registry import Registry
+from plumbline.report import about, tables
+from plumbline.report.inputs import read_figures, read_tables
+from plumbline.store import write_table
+from tests.reports import (
+    CLASSES,
+    SVG,
+    adversarial_frame,
+    adversary_frame,
+    agreement_frame,
+    erasure_frame,
+    faithfulness_frame,
+    meta_frame,
+    performance_frame,
+    permutation_frame,
+    quirks_frame,
+    rationales_frame,
+    reproduction_frame,
+    roar_frame,
+    scorecard_frame,
+    seed_variance_frame,
+    summary,
+    table,
+    timings_frame,
+    truth_frame,
+)
+from tests.unit.protocols.agreement.test_figures import taus
+
+
+def texts(cells: list[tables.Cell]) -> list[str]:
+    return [cell.text for cell in cells]
+
+
+def test_reproduction_marks_what_is_within_and_what_is_not() -> None:
+    shown = published.reproduction_table(reproduction_frame(), {"sst": CLASSES})
+    rows = [dict(zip(shown.columns, row, strict=True)) for row in shown.rows]
+    assert [row["verdict"].mark for row in rows] == ["good", "bad", "faint"]
+    assert [row["about"].text for row in rows] == ["results", "results", "data"]
+    assert rows[0]["quantity"].text == "mean τ, attention and gradient" and rows[0]["class"].text == CLASSES[1]
+    assert (rows[0]["ours"].text, rows[0]["difference"].text) == ("0.30 ± 0.10", "−0.100")
+    # A tenth below by a tolerance of .11; far above is put at the end of the axis.
+    assert rows[0]["difference"].at == pytest.approx(0.5 - 0.1 / 0.11 / 6) and rows[1]["difference"].at == 1.0
+    assert rows[2]["published"].text == "13\u202f686" and rows[2]["ours"].text == "–"
+
+
+def test_what_the_authors_published_later_is_a_column_if_there_is_any() -> None:
+    shown = published.reproduction_table(reproduction_frame(), {})
+    assert "later run" not in shown.columns and "later run" not in shown.caption
+    later = published.reproduction_table(reproduction_frame().assign(published_later=[0.35, None, None]), {})
+    assert [row[later.columns.index("later run")].text for row in later.rows] == ["0.35", "–", "–"]
+    assert later.columns.index("later run") in later.numbers and "later run" in later.caption
+    nothing = published.reproduction_table(reproduction_frame().iloc[:0], {})
+    assert nothing.rows == []
+
+
+def two_studies() -> pd.DataFrame:
+    line = {"study": "AtteFa", "table": "T3", "dataset": "sst", "model": "bilstm-tanh", "metric": "AtteFa"}
+    line |= {"published": 0.0764, "published_spread": 0.01, "ours": 0.08, "ours_spread": 0.02, "n_seeds": 9}
+    rows = [line | {"selected_on": "test", "tolerance": 0.03, "within": True}, line | {"selected_on": "dev"}]
+    rows += [line | {"table": "T5", "seed": seed, "selected_on": "test"} for seed in (10, 90754789)]
+    size = {"metric": "train_size", "published": 4000.0, "published_spread": None, "tolerance": 0.0, "within": True}
+    rows += [line | size, line | size | {"metric": "test_avg_length", "within": False}]
+    return pd.concat([reproduction_frame(), table("reproduction", rows).to_pandas()], ignore_index=True)
+
+
+def test_reproduction_of_two_studies_tells_them_apart_and_leaves_single_seeds_out() -> None:
+    shown = published.reproduction_table(two_studies(), {"sst": CLASSES})
+    assert shown.columns[min(shown.numbers)] == "published" and shown.columns[max(shown.numbers)] == "tolerance"
+    assert texts([row[0] for row in shown.rows]) == ["J&W"] * 3 + ["AtteFa"] * 4
+    assert texts([row[4] for row in shown.rows[3:5]]) == ["AtteFa, chosen on test", "AtteFa, chosen on dev"]
+    assert shown.rows[3][6].text == "0.076 ± 0.010" and "2 numbers of single seeds" in shown.caption
+
+
+def test_intervals_are_told_where_there_is_no_spread() -> None:
+    frame = reproduction_frame().assign(published_low=0.3, published_high=0.5)
+    assert published.reproduction_table(frame, {}).rows[0][6].text == "0.40 [0.30, 0.50]"
+
+
+def test_sizes_of_datasets_are_no_results() -> None:
+    assert published.verdict(two_studies()) == (
+        "Published results: 2 of 3 within tolerance, 1 not judged. "
+        "Published sizes of datasets: 1 of 2 within tolerance, 1 not judged."
+    )
+    assert [texts(row) for row in published.study_table(two_studies()).rows] == [
+        ["J&W", "2", "1", "50 %", "0", "–"],
+        ["AtteFa", "1", "1", "100 %", "1", "1 of 2"],
+    ]
+    unjudged = reproduction_frame().assign(within=None)
+    (row,) = published.study_table(unjudged).rows
+    assert texts(row) == ["J&W", "0", "0", "–", "2", "–"] and row[3].tint is None
+
+
+def test_quirks_are_told_with_and_without() -> None:
+    known, lost = quirks.quirks_table(quirks_frame()).rows
+    assert texts(known) == ["<u>padding</u>", "AtteFa", "Table 3", "It counts.", "a", "b", "numbers: 2"]
+    assert (lost[6].text, lost[6].mark) == ("The study has <neither>.", "faint")
+    rows = quirks.numbers_table(quirks_frame()).rows
+    assert [texts(row[4:]) for row in rows] == [
+        ["TVD of outputs", "0.500", "0.510 ± 0.020", "0.750"],
+        ["TVD of outputs", "0.500", "0.510 ± 0.020", "–"],
+    ]
+
+
+def test_agreement_is_gathered_over_seeds() -> None:
+    data = agreement.all_rows(agreement_frame(), {"sst": CLASSES})
+    assert data["words"]["predicted_class"] == [CLASSES[1], "all", CLASSES[0]]
+    row = data["rows"][0]
+    assert row[6:] == pytest.approx([0.3, 0.1, 0.1, 0.5, 6, 2])
+    overview = agreement.overview(agreement_frame())
+    assert overview is not None and overview.rows[0][2].text == "0.30 ± 0.10"
+    assert agreement.overview(agreement_frame().assign(measure_a="random")) is None
+
+
+def ranked_twice() -> pd.DataFrame:
+    """Agreement over all tokens too, where it is .1 higher."""
+    frame = agreement_frame()
+    wider = frame.assign(tokens="all", mean=frame["mean"] + 0.1)
+    return pd.concat([wider, frame], ignore_index=True)
+
+
+def test_which_tokens_were_ranked_is_told_where_there_is_a_choice() -> None:
+    data = agreement.all_rows(ranked_twice(), {"sst": CLASSES})
+    # From the fewest to the most, whatever the order of the rows.
+    assert data["words"]["tokens"] == ["words of the text", "all tokens"] and list(data["titles"])[-1] == "tokens"
+    means = {(row[5], row[6]): row[7] for row in data["rows"]}
+    assert means == pytest.approx({(label, tokens): 0.3 + 0.1 * tokens for label in range(3) for tokens in range(2)})
+    shown = agreement.overview(ranked_twice())
+    assert shown is not None and shown.rows[0][2].text == "0.30 ± 0.10"
+    assert "Ranked are the words of the text." in shown.caption
+    one = agreement.overview(agreement_frame())
+    assert one is not None and "Ranked" not in one.caption
+    assert "tokens" not in agreement.all_rows(agreement_frame(), {"sst": CLASSES})["words"]
+
+
+def test_numbers_for_people() -> None:
+    assert [tables.number(v) for v in (1234.5, -0.001, -0.5, None, float("nan"))] == [
+        "1\u202f234.50",
+        "0.00",
+        "−0.50",
+        "–",
+        "–",
+    ]
+
+
+def test_only_long_tables_are_filtered_and_by_columns_that_differ() -> None:
+    shown = tables.performance_table(performance_frame())
+    assert shown.long and shown.filters == [0, 1]
+    here = tables.performance_table(performance_frame()[lambda frame: frame["dataset"] == "sst"])
+    assert here.long and here.filters == [], "there is one dataset, and every row has a model of its own"
+    short = replace(shown, rows=shown.rows[: tables.LONG])
+    assert not short.long and short.filters == []
+
+
+def test_every_measure_and_metric_is_explained() -> None:
+    registry = Registry()
+    rows = about.measures_table(registry, {"measures": {"mine": {"kind": "gradient"}}}).rows
+    assert {row[0].text for row in rows} == set(registry.names("measure"))
+    assert (rows[0][0].text, rows[0][1].text) == ("gradient", "mine")
+    assert [row[0].text for row in about.metrics_table(registry).rows] == registry.names("metric")
+
+
+def test_a_table_of_an_unknown_kind_is_shown_as_it_stands() -> None:
+    own = pd.DataFrame({"measure": ["<b>lime</b>"], "share": [0.25], "n": [3], "empty": [None]})
+    shown = tables.any_table("my_own", own)
+    assert shown.columns == ["measure", "share", "n"] and texts(shown.rows[0]) == ["<b>lime</b>", "0.250", "3"]
+    assert shown.numbers == {1, 2} and shown.caption == "The table my_own."
+    long = pd.concat([own] * 3)
+    assert len(tables.any_table("my_own", long, 2).rows) == 2
+    assert "its first 2 of 3 rows" in tables.any_table("my_own", long, 2).caption
+
+
+def test_replaced_attention_is_summed_up() -> None:
+    (row,) = counterfactual.permutation_overview(permutation_frame()).rows
+    # Seeds count by their texts: one of .1 and three of .5.
+    assert texts(row[2:]) == ["4", "0.400 ± 0.100", "0.400", "–", "–", "0.900"]
+    assert (row[3].at, row[3].half) == pytest.approx((0.4, 0.1))
+    rows = counterfactual.adversarial_overview(adversarial_frame()).rows
+    assert [texts(row[2:]) for row in rows] == [
+        ["0.01", "4", "55.0 %", "0.350 ± 0.050", "50 %"],
+        ["0.05", "4", "75.0 %", "0.350 ± 0.050", "50 %"],
+    ]
+    assert rows[0][5].at == pytest.approx(0.35 / np.log(2))
+
+
+def test_what_adversaries_reached_is_summed_up() -> None:
+    shown = adversary.adversary_overview(adversary_frame())
+    swept, diverged, dev, test = shown.rows
+    assert [row[3].text for row in (dev, test, swept)] == ["dev", "test", "train"]
+    assert [row[2].text.replace("\u00a0", " ") for row in shown.rows] == [
+        "<sweep> (wiegreffe-pinter), λ = 0.001",
+        "<sweep> (wiegreffe-pinter), λ = 0.1",
+        "attefa",
+        "attefa",
+    ]
+    reached = ["0.400 ± 0.200", "0.100 ± 0.050", "0.500 ± 0.100", "0.750 ± 0.050", "4.5 ± 0.5"]
+    assert texts(test[4:]) == ["2", *reached]
+    assert texts(dev[4:]) == ["3, 1 diverged", *reached] and dev[4].mark == "bad"
+    assert texts(swept[4:]) == ["1", "0.200", "0.050", "0.400", "0.700", "4.0"]
+    assert texts(diverged[4:]) == ["1, 1 diverged", *["undefined"] * 5] and diverged[5].at is None
+    assert [cell.at for cell in test[5:9]] == pytest.approx([0.4, 0.2, 0.5 / np.log(2), 0.75])
+    assert [cell.half for cell in test[5:9]] == pytest.approx([0.2, 0.1, 0.1 / np.log(2), 0.05])
+    assert "optimistic" in shown.caption and "diverged" in shown.caption
+    ran = adversary_frame()[lambda frame: frame["status"] == "ok"]
+    assert "diverged" not in adversary.adversary_overview(ran).caption
+
+
+def test_seed_variance_is_summed_up() -> None:
+    (row,) = adversary.seed_variance_overview(seed_variance_frame()).rows
+    assert texts(row[2:]) == ["10", "2", "4", "0.150 ± 0.050", "0.300 ± 0.100"]
+    assert (row[5].at, row[6].at) == pytest.approx((0.3, 0.3 / np.log(2)))
+
+
+def test_of_many_classes_only_their_number_is_told() -> None:
+    answers = {f"answer {i}": 1 for i in range(40)}
+    many = summary()
+    many["splits"] = {"test": many["splits"]["test"] | {"instances_per_class": answers}}
+    assert about.datasets_table([many]).rows[0][3].text == "40 classes"
+    assert about.datasets_table([many | {"paired": True}]).rows[0][3].text == "40 answers"
+
+
+def test_pictures_are_instances_with_a_size_and_no_words() -> None:
+    shown = about.datasets_table([summary() | {"side": 64}])
+    assert "texts" not in shown.columns and texts(shown.rows[0])[2:] == [
+        "6",
+        "negative 3, <b>positive</b> 3",
+        "–",
+        "64 × 64",
+        "–",
+    ]
+
+
+def test_partial_data_are_marked_and_told() -> None:
+    some = summary() | {"partial": {"test": {"texts": 6, "published": 1821}}}
+    sentence = "All numbers about sst rest on partial data: 6 of the 1\u202f821 published test texts were there."
+    assert about.partial([some, summary()]) == [sentence]
+    marks = {row[1].text: row[1].mark for row in about.datasets_table([some]).rows}
+    assert marks == {"train": "", "test, partial": "bad"}
+
+
+def test_files_are_read_by_what_they_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_table("results/tables/mine.parquet", "agreement", dict(agreement_frame()))
+    write_table("results/tables/other.parquet", "agreement", dict(agreement_frame().assign(mean=0.7)))
+    read = read_tables(["results/tables/mine.parquet", "results/tables/other.parquet"])
+    assert list(read) == ["agreement"] and (read["agreement"]["mean"] != 0.7).all(), "of two the first"
+    figure = tmp_path / "results/figures/tau-matrix/sst/v1.5.svg"
+    figure.parent.mkdir(parents=True)
+    figure.write_text(SVG)
+    assert read_figures(["results/figures/tau-matrix/sst/v1.5.svg"]) == {"tau-matrix/sst/v1.5": SVG}
+
+
+def test_bars_that_compare_nothing_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = "results/figures/mean-differences.svg"
+    pair = {("attention", "leave-one-out"): 0.1}
+    one = taus(pair, dataset="sst", model="bilstm-tanh")
+    for frame, drawn in ((one, False), (pd.concat([one, taus(pair, dataset="sst", model="average-tanh")]), True)):
+        save(mean_differences(frame), path)
+        assert bool(read_figures([path])) == drawn
+
+
+def test_the_truth_that_measures_find_is_told_for_all_variants_of_a_manipulation_together() -> None:
+    (line,) = truth_table(truth_frame()).rows
+    assert texts(line[:5]) == ["birds (blur)", "m", "gradient", "0.500 ± 0.100", "0.250"]
+    assert (line[3].at, line[5].text, line[8].text, line[10].text) == (0.5, "0.333 ± 0.133", "1 of 2", "2")
+
+
+def test_rationales_are_told_beside_the_best_that_could_be() -> None:
+    (line,) = rationales_table(rationales_frame()).rows
+    assert texts(line[2:]) == ["0.100", "0.090", "0.800", "0.900", "0.700", "1.000", "0.980"]
+
+
+def test_erasure_is_told_as_a_whole_and_by_ratio() -> None:
+    shown = erasure.erasure_table(erasure_frame())
+    assert shown.columns[3:] == ["comprehensiveness ↑", "sufficiency ↓", "texts", "left out"]
+    assert texts(shown.rows[0]) == ["sst", "bilstm-tanh", "attention", "0.210 ± 0.010", "−0.040 ± 0.010", "5", "1"]
+    curves = erasure.curve_table(erasure_frame())
+    assert curves.columns[4:] == ["10 %", "50 %"] and len(curves.rows) == 2
+    assert texts(curves.rows[1]) == [
+        "sst",
+        "bilstm-tanh",
+        "gradient",
+        "comprehensiveness",
+        "0.110 ± 0.010",
+        "0.310 ± 0.010",
+    ]
+
+
+def test_the_scorecard_says_which_way_is_better_and_why_a_number_is_missing() -> None:
+    shown = scorecard.scorecard_table(scorecard_frame())
+    assert shown.columns[3:] == ["agreement ↑", "sufficiency ↓", "permutation ↑"]
+    attention, gradient, random = (row[3:] for row in shown.rows)
+    assert texts(gradient) == ["0.100 [0.050, 0.150]", "0.100 [0.050, 0.150]", "– a"]
+    assert shown.notes == ["it is about <attention> alone"] and gradient[2].title == shown.notes[0]
+    # The better a measure stands by the direction of the criterion, the stronger its ground.
+    assert [[row[column].tint for row in (attention, gradient, random)] for column in (0, 1)] == [
+        [0, 0.5, 1],
+        [1, 0.5, 0],
+    ]
+    assert attention[2].tint is None, "there is nothing to stand above"
+    assert (gradient[0].title, gradient[1].title) == ("3 seeds", "1 seed")
+    assert [scorecard.letter(i) for i in (0, 25, 26, 27, 52)] == ["a", "z", "aa", "ab", "ba"]
+
+
+def test_the_meta_evaluation_stands_on_an_axis_from_minus_one_to_one() -> None:
+    known, lost = scorecard.meta_table(meta_frame()[::-1]).rows
+    assert texts(known) == ["agreement", "sufficiency", "−0.500 [−0.800, 0.100]", "4", "the same texts"]
+    tau = known[2]
+    assert isinstance(tau, roar.Between) and (tau.at, tau.low, tau.high) == pytest.approx((0.25, 0.1, 0.55))
+    assert texts(lost[2:]) == ["– a", "0", "–"] and lost[2].title == "no <cell> has 3 measures"
+
+
+def test_faithfulness_stands_on_an_axis_from_minus_one_to_one() -> None:
+    shown = roar.faithfulness_table(faithfulness_frame())
+    attention, single, gradient, lost = shown.rows
+    assert [row[0].text for row in shown.rows] == ["sst"] * 4 and attention[5].text == "macro f1"
+    assert [row[2].text for row in shown.rows] == ["attention", "attention", "gradient", "random-<b>"]
+    assert texts(attention[6:]) == ["5", "0.300 [0.200, 0.340]", "same", "0.360 [0.350, 0.380]"]
+    ours = attention[7]
+    assert isinstance(ours, roar.Between) and (ours.at, ours.low, ours.high) == pytest.approx((0.65, 0.6, 0.67))
+    assert gradient[7].at == 0 and gradient[8].text == "−1.400 [−1.900, 0.340]"
+    assert (single[7].text, single[6].text) == ("0.300", "1") and single[7].low == single[7].high == single[7].at
+    assert (lost[7].text, lost[7].mark, lost[7].at) == ("no <seed> has a floor", "faint", None)
+    assert lost[8].text == "–" and "too narrow" in shown.caption
+
+
+def test_leakage_is_told_by_the_metric_of_faithfulness() -> None:
+    rows = roar.leakage_table(roar_frame(), faithfulness_frame()).rows
+    assert [row[2].text for row in rows] == ["attention", "random"]
+    assert texts(rows[0][5:]) == ["macro f1", "2", "0.500 ± 0.000", "0.750 ± 0.050", "50 %", "0.250 ± 0.050"]
+    assert rows[1][-1].text == "0.000 ± 0.000"
+    assert len(roar.leakage_table(roar_frame(), None).rows) == 4
+    assert not roar.leakage_table(roar_frame(leakage=False), faithfulness_frame()).rows
+
+
+def test_a_level_costs_what_all_its_seeds_cost() -> None:
+    rows = roar.cost_table(timings_frame()).rows
+    assert [texts(row[2:]) for row in rows] == [["attention", "2", "40.0", "4.0"], ["random", "1", "7.0", "–"]]
+    assert not roar.cost_table(timings_frame()[lambda frame: frame["rule"] == "train"]).rows
+
+
+def test_a_seed_that_is_not_finite_has_no_place() -> None:
+    assert roar.bracketed(np.nan, np.nan, np.nan).text == "–"
+    assert roar.bracketed(0.5, np.nan, 0.6).text == "0.500"

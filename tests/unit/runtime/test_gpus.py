@@ -1,0 +1,89 @@
+"""GPUs handed out to several processes at once; no GPU is needed for that."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from plumbline.runtime import gpus
+from plumbline.runtime.gpus import Gpu, claim, take, visible
+
+LIBRARY = Path(__file__).parents[3] / "workflow"
+PRESENT = [Gpu("GPU-aaa", "GPU-aaa"), Gpu("GPU-bbb", "GPU-bbb")]
+WORKER = """
+    import json, os, sys, time
+    from pathlib import Path
+    from plumbline.runtime import gpus
+    gpus.installed = lambda: [gpus.Gpu(f"GPU-{i}", f"GPU-{i}") for i in range(int(sys.argv[2]))]
+    name = gpus.claim(int(sys.argv[3]), Path(sys.argv[1]))
+    start = time.time()
+    time.sleep(0.5)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == name
+    print(json.dumps([name, start, time.time()]))
+    if sys.argv[4] == "die":
+        os.kill(os.getpid(), 9)
+"""
+
+
+def start(folder: Path, present: int, slots: int, end: str = "exit", **variables: str) -> subprocess.Popen[str]:
+    environment = {k: v for k, v in os.environ.items() if k not in ("CUDA_VISIBLE_DEVICES", *gpus.SCHEDULERS)}
+    environment |= {"PYTHONPATH": str(LIBRARY), **variables}
+    command = [sys.executable, "-c", textwrap.dedent(WORKER), str(folder), str(present), str(slots), end]
+    return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize(("present", "slots"), [(1, 1), (2, 1), (1, 2)])
+def test_no_gpu_has_more_jobs_at_once_than_slots(tmp_path, present, slots):
+    workers = [start(tmp_path, present, slots) for _ in range(6)]
+    told = [worker.communicate() for worker in workers]
+    spans = [json.loads(out) for out, _ in told]
+    for _, begun, _ in spans:
+        at_once = Counter(name for name, first, last in spans if first <= begun < last)
+        assert max(at_once.values()) <= slots
+    assert {name for name, _, _ in spans} == {f"GPU-{i}" for i in range(present)}
+    if present * slots == 1:
+        assert any("waiting for one of 1 GPU slots" in err for _, err in told)
+
+
+def test_a_killed_job_gives_its_gpu_back(tmp_path):
+    assert start(tmp_path, 1, 1, "die").wait() == -9
+    worker = start(tmp_path, 1, 1)
+    out, err = worker.communicate(timeout=20)
+    assert json.loads(out)[0] == "GPU-0" and "waiting" not in err
+
+
+def test_the_emptiest_gpu_comes_first(tmp_path):
+    held = [take(PRESENT, 2, tmp_path) for _ in range(5)]
+    assert [one[0].name if one else None for one in held] == ["GPU-aaa", "GPU-bbb", "GPU-aaa", "GPU-bbb", None]
+
+
+def test_a_gpu_that_the_scheduler_chose_is_used_without_a_lock(tmp_path):
+    locked = take([Gpu("GPU-0", "GPU-0")], 1, tmp_path)
+    assert locked
+    worker = start(tmp_path, 1, 1, SLURM_JOB_ID="7", CUDA_VISIBLE_DEVICES="0")
+    out, err = worker.communicate(timeout=20)
+    assert json.loads(out)[0] == "0" and "waiting" not in err
+
+
+def test_only_visible_gpus_are_taken():
+    assert visible({}, PRESENT) == PRESENT
+    assert visible({"CUDA_VISIBLE_DEVICES": "1"}, PRESENT) == [Gpu("1", "GPU-bbb")]
+    assert visible({"CUDA_VISIBLE_DEVICES": "GPU-b, 0"}, PRESENT) == [Gpu("GPU-b", "GPU-bbb"), Gpu("0", "GPU-aaa")]
+    assert visible({"CUDA_VISIBLE_DEVICES": "MIG-x"}, PRESENT) == [Gpu("MIG-x", "MIG-x")]
+    for none in ("", "-1", "NoDevFiles"):
+        assert visible({"CUDA_VISIBLE_DEVICES": none}, PRESENT) == []
+    assert visible({"CUDA_VISIBLE_DEVICES": "0,-1,1"}, PRESENT) == [Gpu("0", "GPU-aaa")]
+
+
+def test_a_machine_without_gpus_claims_none(monkeypatch, tmp_path):
+    monkeypatch.setattr(gpus, "installed", list)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    started = time.perf_counter()
+    assert claim(1, tmp_path) is None and time.perf_counter() - started < 1
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ

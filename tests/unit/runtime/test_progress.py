@@ -1,0 +1,392 @@
+"""What a job says of its progress, and how a terminal shows it."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from plumbline.cli import main
+from plumbline.conformance import example_instances, example_model
+from plumbline.models.evaluator import Evaluator
+from plumbline.registry import PACKAGE, Registry
+from plumbline.runtime import provenance
+from plumbline.runtime.job import job
+from plumbline.runtime.live import Screen, block, settled, watch
+from plumbline.runtime.progress import (
+    FOLDER,
+    Progress,
+    State,
+    clock,
+    columns,
+    fit,
+    forget,
+    job_key,
+    job_name,
+    line,
+    reporting,
+    shown,
+    speed,
+    stage,
+    states,
+)  # fmt: skip
+from plumbline.runtime.provenance import code_hash, reachable
+from tests.terminal import Pty
+
+STATE = State("train sst lstm seeds 0-1", "here", os.getpid(), 100.0, 160.0)
+WORK = replace(
+    STATE, doing="seed 0, epoch 2/3", done=500, total=1500, unit="row", batch=5, batches=12, rate=50.0, note="loss 0.5"
+)
+
+
+class Clock:
+    """A clock that goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def ticking(tmp_path):
+    """A clock, and a job that reports by it."""
+    ticks = Clock()
+    with reporting(tmp_path, "train sst lstm", ["a", "b"], ticks):
+        yield ticks
+
+
+def told(folder: Path) -> State:
+    (state,) = states(folder).values()
+    return state
+
+
+def test_rate_and_time_left_are_those_of_the_clock(ticking, tmp_path):
+    progress = Progress(1000, "seed 0", "row")
+    assert told(tmp_path).rate is None and told(tmp_path).seconds_left(ticking.now) is None
+    for _ in range(5):
+        ticking.now += 2
+        progress.update(40)
+    state = told(tmp_path)
+    assert (state.done, state.total, state.batch) == (200, 1000, 5)
+    assert state.rate == pytest.approx(20)
+    assert state.seconds_left(ticking.now) == pytest.approx(40)
+    assert state.seconds_left(ticking.now + 15) == pytest.approx(25), "it falls while nothing is said"
+    assert state.seconds_left(ticking.now + 100) == 0
+    progress.shorten(400)
+    ticking.now += 2
+    progress.update(40)
+    assert told(tmp_path).seconds_left(ticking.now) == pytest.approx((600 - 240) / 20)
+
+
+def test_the_rate_is_that_of_the_last_half_minute(ticking, tmp_path):
+    progress = Progress(None, "", "row")
+    for rate in (1, 100):
+        for _ in range(40):
+            ticking.now += 1
+            progress.update(rate)
+    assert told(tmp_path).rate == pytest.approx(100)
+    assert told(tmp_path).seconds_left(ticking.now) is None
+
+
+def test_what_was_there_before_does_not_count_as_fast(ticking, tmp_path):
+    progress = Progress(1000, "a.zip", "byte", done=900)
+    ticking.now += 10
+    progress.update(50)
+    assert told(tmp_path).rate == pytest.approx(5)
+
+
+def test_a_job_writes_at_most_twice_a_second(ticking, tmp_path, monkeypatch):
+    progress = Progress(10**6, "", "row")
+    written = []
+    monkeypatch.setattr(Path, "write_text", lambda self, text, **_: written.append(text))
+    for _ in range(1000):
+        ticking.now += 0.01
+        progress.update()
+    assert 15 <= len(written) <= 20
+
+
+def test_a_cluster_is_spared(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    ticks = Clock()
+    with reporting(tmp_path, "train", ["a"], ticks):
+        progress = Progress(100, "", "row")
+        ticks.now += 2
+        progress.update(50)
+        assert told(tmp_path).done == 0
+        ticks.now += 4
+        progress.update(1)
+        assert told(tmp_path).done == 51
+
+
+def test_work_within_work_and_outside_a_job_is_not_told(tmp_path):
+    with Progress(2, "", "row") as progress:
+        progress.update()
+    ticks = Clock()
+    with reporting(tmp_path, "train", ["a"], ticks):
+        for outer in shown(["x", "y"], "outer", "text"):
+            with Progress(9, f"inner {outer}", "row") as progress:
+                ticks.now += 1
+                progress.update(9)
+                assert told(tmp_path).doing == "outer"
+        assert told(tmp_path).doing == ""
+        with stage("gradient"):
+            ticks.now += 1
+            Progress(3, "seed 0", "text").update()
+            assert told(tmp_path).doing == "gradient, seed 0"
+    with reporting(tmp_path, "attribute sst gradient", ["a"], ticks), stage("gradient"):
+        Progress(3, "seed 0", "text")
+        assert told(tmp_path).doing == "seed 0"
+
+
+def test_what_an_error_broke_off_is_over(tmp_path):
+    ticks = Clock()
+
+    def breaks():
+        Progress(5, "first", "row")
+        raise MemoryError
+
+    with reporting(tmp_path, "train", ["a"], ticks):
+        with pytest.raises(MemoryError):
+            breaks()
+        ticks.now += 1
+        second = Progress(5, "second", "row")
+        assert told(tmp_path).doing == "second"
+        second.close()
+
+
+def test_nothing_is_left_of_a_job_that_ended_well_or_badly(tmp_path):
+    with reporting(tmp_path, "train", ["a"]):
+        assert told(tmp_path).job == "train"
+    assert not (tmp_path / FOLDER).exists()
+    with pytest.raises(ValueError), reporting(tmp_path, "train", ["a"]):
+        raise ValueError
+    assert not (tmp_path / FOLDER).exists()
+
+
+def test_a_disk_that_takes_nothing_fails_no_job(tmp_path):
+    (tmp_path / FOLDER).write_text("in the way")
+    with reporting(tmp_path, "train", ["a"]), Progress(5, "", "row") as progress:
+        progress.update(5)
+    assert states(tmp_path) == {}
+
+
+def test_what_a_killed_job_left_is_not_shown(tmp_path):
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    with reporting(tmp_path, "train", ["a"]):
+        (file,) = (tmp_path / FOLDER).iterdir()
+        told = json.loads(file.read_text())
+    (tmp_path / FOLDER).mkdir()
+    for name, change in {"dead": {"pid": int(ended.stdout)}, "elsewhere": {"host": "other", "pid": 1}}.items():
+        (tmp_path / FOLDER / name).write_text(json.dumps(told | change))
+    (tmp_path / FOLDER / "half").write_text('{"job": "tr')
+    (tmp_path / FOLDER / ".fresh.1").write_text("")
+    assert list(states(tmp_path)) == ["elsewhere"]
+    forget(tmp_path)
+    assert not (tmp_path / FOLDER).exists()
+    forget(tmp_path)
+
+
+def test_scripts_report_by_their_rule_and_keys(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    keys = {"dataset": "sst", "variant": "plain", "model": "lstm", "seeds": "0-1", "measure": "lime"}
+    asked = SimpleNamespace(rule="attribute", wildcards=keys, input=[], output=["x", "y"], log=[])
+    with job(asked):
+        ((key, state),) = states(Path("results")).items()
+    assert key == job_key(["x", "y"]) != job_key(["x"])
+    assert state.job == job_name("attribute", keys) == "attribute sst lstm seeds 0-1 lime"
+
+
+def test_the_evaluator_tells_of_its_batches(tmp_path):
+    ticks, seen = Clock(), []
+    instances = example_instances()
+    model = example_model(Registry().get("model", "average-tanh"))
+
+    def work(index: np.ndarray, batch: object) -> None:
+        ticks.now += 1
+        seen.append(told(tmp_path))
+
+    with reporting(tmp_path, "score", ["a"], ticks):
+        Evaluator(model, 3, 40).each(instances, work)
+    assert seen[-1].doing == "seed 3" and seen[-1].unit == "text" and seen[-1].total == len(instances)
+    assert seen[-1].batches == len(seen) > 2 and seen[-1].batch == len(seen) - 1
+    assert seen[-1].rate == pytest.approx(seen[-1].done / (len(seen) - 1))
+
+
+@pytest.mark.parametrize(("file", "same"), [("runtime/progress.py", True), ("training/trainer.py", False)])
+def test_no_result_depends_on_what_is_shown(monkeypatch, file, same):
+    script, edited = PACKAGE.parent / "scripts" / "train.py", PACKAGE / file
+    assert edited in reachable(script)
+    before, read = code_hash(script), provenance._read
+    monkeypatch.setattr(provenance, "_read", lambda path: ("edited", read(path)[1]) if path == edited else read(path))
+    assert (code_hash.__wrapped__(script) == before) == same
+
+
+def test_a_line_says_what_how_far_how_fast_and_how_long():
+    assert line(WORK, 160.0, 200) == (
+        "train sst lstm seeds 0-1: seed 0, epoch 2/3, batch 5/12, loss 0.5  33%  50 rows/s  0:20 left"
+    )
+    assert line(STATE, 165.0, 200) == "train sst lstm seeds 0-1  1:05 so far"
+    assert line(replace(WORK, total=None, rate=None, batch=0, note=""), 160.0, 200) == (
+        "train sst lstm seeds 0-1: seed 0, epoch 2/3  500 rows  1:00 so far"
+    )
+    assert line(WORK, 160.0 + 3700, 200).endswith("33%  50 rows/s  0:00 left  silent for 1:01:40")
+
+
+@pytest.mark.parametrize(
+    "job", ["train sst lstm", "train 映画レビュー 长短期记忆", "train cafe\u0301 \u200bx", "a\x1b[2Jb\r"]
+)
+def test_a_line_never_is_wider_than_the_terminal(job):
+    for width in range(1, 100):
+        cut = line(replace(WORK, job=job), 160.0, width)
+        assert columns(cut) <= width
+        assert "\x1b" not in cut and "\r" not in cut
+        assert "0:20 left" in cut or width < 30
+        assert "epoch 2/3, batch 5/12" in cut or width < 79
+
+
+def test_wide_characters_take_two_columns_and_accents_none():
+    assert columns("映画") == 4 and columns("e\u0301") == 1
+    assert fit("映画レビュー", 5) == "映画…" and fit("映画レビュー", 4) == "映…" and fit("abc", 3) == "abc"
+
+
+def test_numbers_are_short():
+    assert [clock(s) for s in (0, 59.6, 61, 3599, 3600, 90061)] == [
+        "0:00",
+        "1:00",
+        "1:01",
+        "59:59",
+        "1:00:00",
+        "25:01:01",
+    ]
+    assert speed(12345.6, "row") == "12,346 rows/s" and speed(0.25, "text") == "0.25 texts/s"
+    assert speed(2.5e6, "byte") == "2.5 MB/s"
+
+
+def test_many_jobs_leave_half_of_the_screen_to_others():
+    jobs = [replace(WORK, job=f"train {number:03}", started=float(-number)) for number in range(200)]
+    lines = block(jobs, ["embed sst  starting"], 160.0, 60, 24)
+    assert len(lines) == 12
+    assert lines[0].startswith("train 199") and lines[-1] == "… and 190 more jobs"
+    assert block(jobs[:2], ["embed sst  starting"], 160.0, 60, 24)[2] == "embed sst  starting"
+    assert block([], [], 160.0, 60, 24) == []
+    assert len(block(jobs, [], 160.0, 60, 1)) == 1
+
+
+def test_bars_of_others_come_to_their_last_state():
+    assert settled(b"a\nload 10%\rload 100%\nb\r\n") == b"a\nload 100%\nb\n"
+
+
+@pytest.fixture
+def terminal():
+    with Pty(40, 10) as made:
+        yield made
+
+
+def test_what_is_said_stands_above_the_live_lines(terminal):
+    screen = Screen(terminal.slave)
+    assert screen.size() == (39, 10)
+    screen.show(b"one\n", ["job a  1%", "job b  2%"])
+    assert terminal.read() == ["one", "job a  1%", "job b  2%"]
+    screen.show(b"two\n" + b"x" * 50 + b"\n", ["job b  3%"])
+    assert terminal.read() == ["one", "two", "x" * 40, "x" * 10, "job b  3%"]
+    for number in range(30):
+        screen.show(f"line {number}\n".encode(), [f"job b  {number}%", "job c"])
+    assert terminal.read()[-4:] == ["line 28", "line 29", "job b  29%", "job c"]
+    assert sum(one.startswith("job") for one in terminal.seen.everything()) == 2
+    screen.show(b"end\n", [])
+    assert terminal.read()[-2:] == ["line 29", "end"]
+    assert not any(one.startswith("job") for one in terminal.seen.everything())
+
+
+SPEAKER = """
+import os, subprocess, sys, time
+from pathlib import Path
+from plumbline.runtime.live import Live
+from plumbline.runtime.progress import Progress, job_key, reporting
+live = Live(Path("results"), lambda: {job_key(["a"]): "train a", job_key(["b"]): "train b"})
+live.start()
+print("from the main process", flush=True)
+child = "import sys; print('from a child', file=sys.stderr); print(sys.stderr.isatty())"
+with reporting(Path("results"), "train a", ["a"]):
+    progress = Progress(100, "epoch 1/2", "row")
+    for _ in range(8):
+        time.sleep(0.2)
+        progress.update(10)
+    subprocess.run([sys.executable, "-c", child])
+    time.sleep(0.6)
+{end}
+"""
+
+
+def start(folder: Path, end: str, out: int, **environment: str) -> subprocess.Popen:
+    """A process that takes over its terminal, and ends in some way."""
+    kept = {key: value for key, value in os.environ.items() if key not in ("CI", "SLURM_JOB_ID")}
+    kept |= {"TERM": "xterm", "PYTHONPATH": str(PACKAGE.parent), **environment}
+    command = [sys.executable, "-c", SPEAKER.replace("{end}", end)]
+    return subprocess.Popen(command, cwd=folder, env=kept, stdout=out, stderr=subprocess.STDOUT)
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ("live.stop(); print('after')", "after"),
+        ("print('half a line', end=''); sys.exit(3)", "half a line"),
+        ("raise ValueError('broken')", "ValueError: broken"),
+    ],
+)
+def test_a_run_gives_the_terminal_back_whole(tmp_path, terminal, end, said):
+    running = start(tmp_path, end, terminal.slave)
+    shots = []
+    while running.poll() is None:
+        shots.append(list(terminal.read()))
+    last = terminal.read()
+    assert any("rows/s" in one and "left" in one for shot in shots for one in shot)
+    assert ["train b  starting"] in [shot[-1:] for shot in shots]
+    assert last[:3] == ["from the main process", "from a child", "False"]
+    assert last[-1] == said
+    assert not any(word in one for one in last for word in ("rows/s", "starting", "ending"))
+
+
+def test_without_a_terminal_nothing_is_shown(tmp_path):
+    said, _ = start(tmp_path, "live.stop()", subprocess.PIPE).communicate()
+    assert said == b"from the main process\nfrom a child\nFalse\n"
+
+
+@pytest.mark.parametrize("quiet", [{"CI": "true"}, {"TERM": "dumb"}])
+def test_in_ci_and_on_dumb_terminals_nothing_is_shown(tmp_path, terminal, quiet):
+    assert start(tmp_path, "live.stop()", terminal.slave, **quiet).wait() == 0
+    written = os.read(terminal.master, 65536)
+    assert b"from a child" in written and b"\x1b" not in written and b"rows/s" not in written
+
+
+def test_another_terminal_shows_the_same(tmp_path, capsys, monkeypatch):
+    assert main(["progress", str(tmp_path / "nowhere")]) == 1
+    assert "There is no folder" in capsys.readouterr().err
+    assert main(["progress", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "No job is running.\n"
+    with reporting(tmp_path, "train sst", ["a"]), Progress(10, "epoch 1/2", "row"):
+        assert main(["progress", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "train sst: epoch 1/2  0%  0:00 so far\n"
+
+
+def test_watching_ends_when_it_is_interrupted(tmp_path, terminal, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("CI", raising=False)
+    naps = []
+
+    def sleep(seconds: float) -> None:
+        naps.append(terminal.read()[-1])
+        if len(naps) == 2:
+            raise KeyboardInterrupt
+
+    with reporting(tmp_path, "train sst", ["a"]):
+        watch(tmp_path, terminal.slave, sleep)
+    assert naps[0].startswith("train sst  0:0")
+    assert terminal.read() == []

@@ -1,0 +1,49 @@
+from pathlib import Path
+
+from plumbline.registry import load
+from plumbline.runtime.provenance import code_hash, module_file, reachable
+
+SCRIPTS = Path(__file__).parents[3] / "workflow" / "scripts"
+
+
+def names(script: str) -> set[str]:
+    return {"/".join(path.parts[-2:]) for path in reachable(SCRIPTS / f"{script}.py")}
+
+
+def test_training_does_not_reach_scores_figures_or_report():
+    assert "models/trainer.py" in names("train")
+    assert not {
+        name for name in names("train") if name.split("/")[0] in ("protocols", "figures", "report", "attribution")
+    }
+
+
+def test_scoring_reaches_statistics_through_the_protocol():
+    protocol = module_file("plumbline.protocols.agreement.score")
+    assert protocol is not None
+    assert module_file("plumbline.protocols.agreement.rank_statistics") in reachable(protocol)
+
+
+def test_measures_do_not_reach_each_other():
+    gradient = module_file("plumbline.attribution.gradient")
+    assert gradient is not None
+    assert module_file("plumbline.attribution.leave_one_out") not in reachable(gradient, SCRIPTS / "attribute.py")
+
+
+def test_only_meaning_counts(tmp_path: Path):
+    path = tmp_path / "a.py"
+    hashes = []
+    for text in ('"""Doc."""\nx = 1\n', "# comment\nx   =  1\n", '"""Other doc."""\n\n\nx = 1  # why\n', "x = 2\n"):
+        path = tmp_path / f"{len(hashes)}.py"
+        path.write_text(text)
+        hashes.append(code_hash(path))
+    assert hashes[0] == hashes[1] == hashes[2] != hashes[3]
+
+
+def test_what_a_plugin_imports_from_beside_it_counts(tmp_path: Path):
+    (tmp_path / "helper_of_mine.py").write_text("FACTOR = 2\n")
+    plugin = tmp_path / "my_plugin.py"
+    plugin.write_text(
+        "from helper_of_mine import FACTOR\nimport numpy as np\n\ndef doubled(x):\n    return FACTOR * x\n"
+    )
+    assert reachable(plugin) == {plugin, tmp_path / "helper_of_mine.py"}
+    assert load(f"{plugin}:doubled")(21) == 42

@@ -1,0 +1,146 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from plumbline.papers.jain_wallace import published_rows
+from plumbline.papers.reproduction import reproduction
+from plumbline.papers.studies import Names, Ran
+from plumbline.protocols.performance.table import performance
+from plumbline.protocols.timings.table import timings
+from plumbline.store import read_table
+from plumbline.tables.export import latex, write_everywhere
+from plumbline.training.performance import PERFORMANCE
+
+CELL = {"dataset": "sst", "variant": "plain", "model": "bilstm-tanh", "seeds": "0-1"}
+
+
+def predictions(probabilities, labels, seed=0):
+    n = len(labels)
+    return pa.table(
+        {
+            "seed": [seed] * n,
+            "split": ["test"] * n,
+            "instance": range(n),
+            "label": labels,
+            "probabilities": probabilities,
+        }
+    )
+
+
+def test_metrics_by_hand():
+    """Two of three positives found, one false alarm: precision 2/3, recall 2/3."""
+    p = np.array([[0.1, 0.9], [0.4, 0.6], [0.7, 0.3], [0.2, 0.8], [0.9, 0.1]])
+    labels = np.array([1, 1, 1, 0, 0])
+    assert PERFORMANCE["accuracy"](p, labels) == pytest.approx(3 / 5)
+    assert PERFORMANCE["f1"](p, labels) == pytest.approx(2 / 3)
+    assert PERFORMANCE["macro_f1"](p, labels) == pytest.approx((2 / 3 + 1 / 2) / 2)
+    assert PERFORMANCE["roc_auc"](p, labels) == pytest.approx(4 / 6)
+
+
+def test_diverged_and_one_class_are_rows_with_reasons():
+    nan = predictions([[np.nan, np.nan]] * 2, [0, 1])
+    single = predictions([[0.4, 0.6]] * 2, [1, 1], seed=1)
+    rows = performance([CELL, CELL], [nan, single]).set_index(["seed", "metric"])
+    assert rows.loc[(0, "accuracy"), "reason"] == "training diverged" and np.isnan(rows.loc[(0, "accuracy"), "value"])
+    assert rows.loc[(1, "roc_auc"), ["status", "reason"]].tolist() == ["undefined", "a class is absent"]
+    assert rows.loc[(1, "accuracy"), ["status", "value"]].tolist() == ["ok", 1.0]
+
+
+def test_tables_are_written_as_parquet_csv_and_latex(tmp_path):
+    table = performance([CELL], [predictions([[0.2, 0.8], [0.7, 0.3]], [1, 0])])
+    paths = {key: tmp_path / f"t.{key}" for key in ("parquet", "csv", "latex")}
+    write_everywhere(SimpleNamespace(**paths), "performance", table)
+    assert read_table(paths["parquet"], "performance").num_rows == 5
+    assert len(pd.read_csv(paths["csv"])) == 5
+    text = paths["latex"].read_text()
+    assert r"\toprule" in text and "macro f1" in text and "sst & plain & bilstm-tanh & " in text
+
+
+def test_latex_gives_spread_over_seeds_and_escapes():
+    row = {
+        "dataset": "a_b",
+        "variant": "plain",
+        "model": "m",
+        "split": "test",
+        "metric": "f1",
+        "status": "ok",
+        "reason": None,
+    }
+    text = latex("performance", pd.DataFrame([{**row, "seed": 0, "value": 0.5}, {**row, "seed": 1, "value": 0.7}]))
+    assert r"a\_b & plain & m & 0.60 $\pm$ 0.10" in text
+
+
+def test_published_table_holds_the_studys_numbers():
+    rows = published_rows()
+    sst = rows[(rows["dataset"] == "sst") & (rows["metric"] == "kendall_tau")]
+    cells = sst.set_index(["model", "measure_b", "predicted_class"])["value"]
+    assert cells["bilstm-tanh", "gradient", "0"] == 0.40 and cells["bilstm-tanh", "leave-one-out", "1"] == 0.33
+    assert cells["average-tanh", "gradient", "1"] == 0.69
+
+
+def test_reproduction_puts_ours_beside_published():
+    score = {"dataset": "mine", "variant": "plain", "model": "net", "split": "test", "metric": "f1"}
+    scored = pd.DataFrame([{**score, "seed": 0, "value": 0.80}, {**score, "seed": 1, "value": 0.84}])
+    tau = {"dataset": "mine", "variant": "plain", "model": "net", "measure_a": "att", "measure_b": "grad",
+           "statistic": "kendall", "tokens": "text", "predicted_class": "0", "significant_fraction": 0.2}  # fmt: skip
+    agreed = pd.DataFrame([{**tau, "seed": 0, "mean": 0.30}, {**tau, "seed": 1, "mean": 0.26}])
+    counts = {"texts": 3322, "texts_per_class": {"negative": 3310, "positive": 12}, "instances": 3035,
+              "instances_per_class": {"negative": 3034, "positive": 1}, "mean_length": 18.7}  # fmt: skip
+    summary = {"dataset": "mine", "classes": ["negative", "positive"], "vocabulary_size": 9, "partial": {},
+               "dropped": {}, "splits": dict.fromkeys(("train", "dev", "test"), counts)}  # fmt: skip
+    names = Names({"mine": "sst"}, {"net": "bilstm-tanh"}, {"att": "attention", "grad": "gradient"}, {"mine": {}})
+    other = reproduction(
+        Ran(replace(names, model_options={"net": {"hidden": 8}}), [summary], {"mine": {"net": "dev"}}, scored, agreed)
+    )
+    assert (
+        other[other["model"].notna()]["within"].isna().all()
+        and other[other["model"].notna()]["note"].str.contains("not judged: hidden 8").all()
+    )
+    table = reproduction(Ran(names, [summary], {"mine": {"net": "dev"}}, scored, agreed))
+    table = table[table["study"] == "Jain & Wallace 2019"].set_index(["metric", "predicted_class"])
+    tau_row = table.loc[("kendall_tau", "0")]
+    assert (tau_row["published"], tau_row["ours"], tau_row["within"]) == (0.40, pytest.approx(0.28), False)
+    assert (tau_row["published_later"], tau_row["tolerance"]) == (pytest.approx(0.343), 0.08)
+    assert tau_row["ours_spread"] == pytest.approx(0.02) and tau_row["n_seeds"] == 2
+    assert "ours on dev" in tau_row["note"]
+    assert table.loc[("train_size", "0"), "within"] and not table.loc[("train_size", "1"), "within"]
+    assert table.loc["avg_length"]["within"].tolist() == [True]
+    f1 = table.loc["test_F1"].iloc[0]
+    assert f1["within"] and f1["ours"] == pytest.approx(0.82)
+    assert table[["seed", "selected_on"]].isna().all(axis=None)
+
+
+def test_every_published_tau_has_the_authors_later_one():
+    taus = published_rows().query("metric == 'kendall_tau'")
+    assert len(taus) == 63 and taus["later"].notna().all() and (taus["value"] - taus["later"]).abs().max() < 0.3
+
+
+def test_reproduction_of_a_study_without_counterpart_is_empty():
+    summary = {"dataset": "movie", "classes": [], "vocabulary_size": 0, "splits": {}}
+    table = reproduction(Ran(Names({"movie": "movie"}, {}, {}, {"movie": {}}), [summary], {}, pd.DataFrame()))
+    assert len(table) == 0 and "published" in table
+
+
+def test_a_model_that_did_not_run_on_a_dataset_has_no_rows():
+    score = {"dataset": "other", "variant": "plain", "model": "net", "seed": 0, "split": "test", "metric": "f1"}
+    counts = {"texts": 1, "texts_per_class": {"negative": 1, "positive": 0}, "instances": 1,
+              "instances_per_class": {"negative": 1, "positive": 0}, "mean_length": 1.0}  # fmt: skip
+    summary = {"dataset": "mine", "classes": ["negative", "positive"], "vocabulary_size": 9, "partial": {},
+               "dropped": {}, "splits": dict.fromkeys(("train", "dev", "test"), counts)}  # fmt: skip
+    names = Names({"mine": "sst"}, {"net": "bilstm-tanh"}, {}, {"mine": {}})
+    table = reproduction(Ran(names, [summary], {"mine": {"net": "dev"}}, pd.DataFrame([{**score, "value": 0.8}])))
+    assert len(table) and table["model"].isna().all()
+
+
+def test_timings_come_from_manifests():
+    costs = {"seconds": 2.0, "startup_seconds": 1.0, "peak_rss": 3.0, "peak_gpu": 0.0, "device": "cpu", "rows": 4}
+    costs |= {"rows_per_second": 2.0, "token_budget": 512, "events": ["out of memory: token budget halved to 512"]}
+    table = timings([{"rule": "train", "keys": CELL, **costs}])
+    assert table.loc[0, ["rule", "model", "seeds", "rows"]].tolist() == ["train", "bilstm-tanh", "0-1", 4]
+    assert pd.isna(table.loc[0, "measure"]) and pd.isna(table.loc[0, "event"])
+    assert table.loc[1, ["model", "event"]].tolist() == ["bilstm-tanh", "out of memory: token budget halved to 512"]
+    assert pd.isna(table.loc[1, "seconds"]) and table["seconds"].sum() == 2.0

@@ -1,0 +1,117 @@
+"""Beer reviews with scores of several aspects, in the layout of Lei et al. (2016), as Zhou et al. (2022) took them."""
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from plumbline.data.corpus import Corpus, Example
+from plumbline.data.sources import declared_files, read_lines
+from plumbline.errors import PlumblineError
+from plumbline.registry import dataset
+from plumbline.runtime.progress import shown
+
+SCORES = 5
+# Of each class, one part of twelve is dev and one is test.
+PARTS = 12
+
+
+@dataset(
+    "beer",
+    files={
+        "aspect=0:train": "beer/reviews.aspect0.train.txt",
+        "aspect=1:train": "beer/reviews.aspect1.train.txt",
+        "aspect=2:train": "beer/reviews.aspect2.train.txt",
+    },
+    source="Lei, Barzilay & Jaakkola (2016), http://people.csail.mit.edu/taolei/beer/ (reviews.aspect0.train.txt.gz, "
+    "unpacked), or reviews of another site in the same form",
+    licence="research use; the reviews are BeerAdvocate's",
+    counts={"train": 10000, "dev": 1000, "test": 1000},
+    preparation={
+        "vocabulary_of": "all",
+        "embedding": {
+            "kind": "file",
+            "path": "vectors/review+wiki.filtered.200.txt",
+            "dimensions": 200,
+            "missing": "uniform",
+            "trainable": False,
+        },
+    },
+)
+def beer(
+    raw: Path,
+    seed: int,
+    *,
+    aspect: Literal[0, 1, 2] = 0,
+    positive: list[float] = [0.9],  # noqa: B006 (options have literal defaults)
+    negative: list[float] = [0.1, 0.2, 0.3],  # noqa: B006
+    per_class: int = 6000,
+    longest: int = 256,
+) -> Corpus:
+    """Reviews that score a beer's look (aspect 0), smell (1) or palate (2) high or low.
+
+    A review is positive or negative if its score is one of those listed, and else left out. Of each class at most
+    `per_class` are drawn by `seed`, as many of one as of the other; ten parts of twelve are train, one is dev and one
+    test. Words are as given, and the first `longest` of a review stay.
+    """
+    (path,) = declared_files(__file__, "beer", raw, [f"aspect={aspect}:train"]).values()
+    label_of = {**dict.fromkeys(map(_cents, negative), 0), **dict.fromkeys(map(_cents, positive), 1)}
+    reviews: tuple[list[list[str]], list[list[str]]] = ([], [])
+    others: dict[int, int] = {}
+    for number, line in shown(read_lines(path), "read", "review"):
+        score, words = _parse(path, number, line, aspect)
+        if score in label_of and words:
+            reviews[label_of[score]].append(words[:longest])
+        else:
+            others[score] = others.get(score, 0) + 1
+    _check(reviews, others, positive, negative, aspect, path)
+    size = min(per_class, *map(len, reviews))
+    examples = []
+    for label, texts in enumerate(reviews):
+        # A stream per class: which reviews of one are drawn does not depend on how many the other has.
+        drawn = np.random.default_rng([seed, label]).permutation(len(texts))[:size]
+        held = max(1, size // PARTS)
+        splits = ["dev"] * held + ["test"] * held + ["train"] * (size - 2 * held)
+        examples += [Example(split, label, texts[place]) for place, split in sorted(zip(drawn, splits, strict=True))]
+    dropped = {"other scores": {"all": sum(others.values())}, "not drawn": {"all": sum(map(len, reviews)) - 2 * size}}
+    return Corpus(examples, ["negative", "positive"], dropped={reason: n for reason, n in dropped.items() if n["all"]})
+
+
+def _cents(score: float) -> int:
+    """A score in hundredths, which compare exactly."""
+    return round(100 * score)
+
+
+def _parse(path: Path, number: int, line: str, aspect: int) -> tuple[int, list[str]]:
+    """The score of an aspect, in hundredths, and the words of a line ``0.9 0.8 0.8 0.7 0.8 TAB words``."""
+    scores, _, text = line.partition("\t")
+    try:
+        values = [float(score) for score in scores.split()]
+    except ValueError:
+        values = []
+    if len(values) != SCORES or not all(0 <= value <= 1 for value in values):
+        raise PlumblineError(
+            f"'{path}', line {number} does not start with {SCORES} scores from 0 to 1 and a tab: get the file again."
+        )
+    return _cents(values[aspect]), text.split()
+
+
+def _check(
+    reviews: tuple[list[list[str]], list[list[str]]],
+    others: dict[int, int],
+    positive: list[float],
+    negative: list[float],
+    aspect: int,
+    path: Path,
+) -> None:
+    """Refuse scores that are of both classes, and those of which there are too few reviews for three splits."""
+    both = sorted(set(positive) & set(negative))
+    if both:
+        raise PlumblineError(f"The score {both[0]:g} is both in `positive` and in `negative`; take it out of one.")
+    for option, scores, texts in (("negative", negative, reviews[0]), ("positive", positive, reviews[1])):
+        if len(texts) < 3:
+            left = ", ".join(f"{score / 100:g} ({count})" for score, count in sorted(others.items()))
+            raise PlumblineError(
+                f"`{option}` are the scores {', '.join(f'{score:g}' for score in scores)}, which {len(texts)} reviews "
+                f"of '{path}' have in aspect {aspect}. Other scores there are {left}: choose some of them."
+            )

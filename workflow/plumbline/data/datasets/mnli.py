@@ -1,0 +1,75 @@
+"""Multi-Genre Natural Language Inference (Williams et al. 2018), as A Song of (Dis)agreement took it.
+
+The labels of its own test pairs are not public, so test are the English pairs of XNLI (Conneau et al. 2018).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from plumbline.data.corpus import Corpus
+from plumbline.data.datasets.snli import Pair, checked_pair, inference_corpus, read_pairs
+from plumbline.data.sources import declared_files, read_lines
+from plumbline.data.tokenise import words
+from plumbline.errors import PlumblineError
+from plumbline.registry import dataset
+
+COLUMNS = ["language", "gold_label", "sentence1", "sentence2"]
+
+
+def read_english(path: Path) -> Iterator[tuple[str, Pair]]:
+    """The English pairs of XNLI's test file: columns between tabs below a heading, quotation marks as they stand."""
+    lines = read_lines(path)
+    heading = next(lines, (1, ""))[1].split("\t")
+    if not set(COLUMNS) <= set(heading):
+        raise PlumblineError(f"'{path}' does not start with the columns {', '.join(COLUMNS)}: get the file again.")
+    at = [heading.index(column) for column in COLUMNS]
+    for number, line in lines:
+        fields = line.split("\t")
+        try:
+            if len(fields) <= max(at):
+                raise ValueError(f"has {len(fields)} of {len(heading)} columns")
+            language, *pair = (fields[place] for place in at)
+            if language == "en":
+                yield "test", checked_pair(*pair)
+        except ValueError as error:
+            raise PlumblineError(f"'{path}', line {number} {error}: get the file again.") from None
+
+
+@dataset(
+    "mnli",
+    files={
+        "train": "mnli/multinli_1.0/multinli_1.0_train.jsonl",
+        "dev": "mnli/multinli_1.0/multinli_1.0_dev_matched.jsonl",
+        "test": "xnli/XNLI-1.0/xnli.test.tsv",
+    },
+    source="https://cims.nyu.edu/~sbowman/multinli/ (multinli_1.0.zip) and https://github.com/facebookresearch/XNLI "
+    "(XNLI-1.0.zip)",
+    licence="OANC's, CC BY 3.0 and CC BY-SA 3.0 by genre (MultiNLI), CC BY-NC 4.0 (XNLI)",
+    task="inference",
+    counts={"train": 392702, "dev": 9815, "test": 5010},
+    preparation={
+        "vocabulary_of": "all",
+        "embedding": {
+            "kind": "file",
+            "path": "vectors/wiki-news-300d-1M.vec",
+            "dimensions": 300,
+            "missing": "like-found",
+        },
+    },
+    training={"batch_size": 512},
+    pieces_training={"batch_size": 32, "learning_rate": 2e-5},
+)
+def mnli(raw: Path, seed: int) -> Corpus:
+    """A premise of many kinds of text and a hypothesis that it entails, contradicts or leaves open.
+
+    Undecided pairs are left out; words are spaCy's, with their case. Dev is MultiNLI's matched one, and test XNLI's in
+    English. The splits are given, so `seed` changes nothing.
+    """
+    files = declared_files(__file__, "mnli", raw)
+
+    def pairs() -> Iterator[tuple[str, Pair]]:
+        for split in ("train", "dev"):
+            yield from read_pairs(files[split], split)
+        yield from read_english(files["test"])
+
+    return inference_corpus(pairs(), words)

@@ -1,0 +1,115 @@
+"""Stanford Natural Language Inference (Bowman et al. 2015), as Jain & Wallace (2019) took it, or with its case."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from plumbline.data.corpus import Corpus, Example
+from plumbline.data.sources import declared_files, read_lines
+from plumbline.data.tokenise import clean, words
+from plumbline.errors import PlumblineError
+from plumbline.registry import dataset
+from plumbline.runtime.progress import shown
+
+CLASSES = ["neutral", "contradiction", "entailment"]
+UNDECIDED = "-"
+
+
+class Pair(NamedTuple):
+    """A premise and a hypothesis; the label is a class or undecided."""
+
+    label: str
+    premise: str
+    hypothesis: str
+
+
+def checked_pair(label: str, premise: str, hypothesis: str) -> Pair:
+    """A pair whose label is one that there is; a ValueError says if it is not."""
+    if label not in [*CLASSES, UNDECIDED]:
+        raise ValueError(f"has the label '{label}', which is none of {', '.join(CLASSES)} and {UNDECIDED}")
+    # A premise stands in three pairs or more, and so do some hypotheses.
+    return Pair(label, sys.intern(premise), sys.intern(hypothesis))
+
+
+def parse_pair(line: str) -> Pair:
+    """The pair of a line; a ValueError says what is wrong."""
+    try:
+        pair = json.loads(line)
+        label, premise, hypothesis = (pair[key] for key in ("gold_label", "sentence1", "sentence2"))
+    except (ValueError, TypeError, KeyError):
+        raise ValueError("is no JSON object with gold_label, sentence1 and sentence2") from None
+    return checked_pair(label, str(premise), str(hypothesis))
+
+
+def read_pairs(path: Path, split: str) -> Iterator[tuple[str, Pair]]:
+    """The pairs of a file with a JSON object a line, each with the split."""
+    for number, line in shown(read_lines(path), f"read {split}", "pair"):
+        try:
+            yield split, parse_pair(line)
+        except ValueError as error:
+            raise PlumblineError(f"'{path}', line {number} {error}: get the file again.") from None
+
+
+def inference_corpus(
+    pairs: Iterable[tuple[str, Pair]], tokenise: Callable[[Iterable[str]], Iterable[list[str]]]
+) -> Corpus:
+    """The corpus of the pairs that have a label; each distinct sentence is cut into words once."""
+    rows: list[tuple[str, Pair]] = []
+    undecided: dict[str, int] = {}
+    for split, pair in pairs:
+        if pair.label == UNDECIDED:
+            undecided[split] = undecided.get(split, 0) + 1
+        else:
+            rows.append((split, pair))
+    distinct = list(dict.fromkeys(sentence for _, pair in rows for sentence in (pair.premise, pair.hypothesis)))
+    cut = dict(zip(distinct, tokenise(distinct), strict=True))
+    examples = [
+        Example(split, CLASSES.index(label), cut[premise], cut[hypothesis])
+        for split, (label, premise, hypothesis) in rows
+    ]
+    return Corpus(examples, CLASSES, dropped={"no agreed label": undecided} if undecided else {})
+
+
+@dataset(
+    "snli-cased",
+    tokens="cased",
+    preparation={
+        "vocabulary_of": "all",
+        "embedding": {
+            "kind": "file",
+            "path": "vectors/wiki-news-300d-1M.vec",
+            "dimensions": 300,
+            "missing": "like-found",
+        },
+    },
+    training={"batch_size": 64},
+    pieces_training={"batch_size": 64, "learning_rate": 2e-5},
+)
+@dataset(
+    "snli",
+    files={
+        "train": "snli/snli_1.0/snli_1.0_train.jsonl",
+        "dev": "snli/snli_1.0/snli_1.0_dev.jsonl",
+        "test": "snli/snli_1.0/snli_1.0_test.jsonl",
+    },
+    source="https://nlp.stanford.edu/projects/snli/ (snli_1.0.zip)",
+    licence="CC BY-SA 4.0",
+    task="inference",
+    counts={"train": 549367, "dev": 9842, "test": 9824},
+    preparation={
+        "minimum_document_frequency": 3,
+        "embedding": {"kind": "file", "path": "vectors/glove.840B.300d.txt", "dimensions": 300, "missing": "zeros"},
+    },
+    training={"batch_size": 128},
+)
+def snli(raw: Path, seed: int, *, tokens: Literal["cleaned", "cased"] = "cleaned") -> Corpus:
+    """A premise and a hypothesis that it entails, contradicts or leaves open; undecided pairs are left out.
+
+    `tokens` are cleaned as Jain & Wallace did, or cased: spaCy's words as they stand (A Song of (Dis)agreement). The
+    splits are given, so `seed` changes nothing.
+    """
+    files = declared_files(__file__, "snli", raw)
+    pairs = (pair for split, path in files.items() for pair in read_pairs(path, split))
+    return inference_corpus(pairs, clean if tokens == "cleaned" else words)

@@ -1,0 +1,79 @@
+"""Generated stories in the manner of bAbI task 1: people go from place to place, and one sentence holds the answer."""
+
+from pathlib import Path
+
+import numpy as np
+
+from plumbline.data.corpus import Corpus, Example
+from plumbline.data.datasets.babi import STOP, tell
+from plumbline.errors import PlumblineError
+from plumbline.registry import dataset
+
+PEOPLE = ["Anna", "Ben", "Clara", "David", "Emma", "Felix", "Greta", "Hugo"]
+PLACES = ["attic", "bakery", "cellar", "garden", "harbour", "kitchen", "library", "market", "office", "station"]
+WAYS = ["went", "moved", "walked", "travelled"]
+
+
+@dataset(
+    "stories",
+    limits={"people": [2, 8], "places": [2, 10]},
+    source="plumbline itself, which generates it",
+    licence="MIT",
+    task="question answering",
+    preparation={"embedding": {"kind": "random", "dimensions": 50}},
+    training={"epochs": 20, "batch_size": 50},
+    model_options={"encoder=bilstm:hidden": 32, "encoder=cnn:hidden": 8, "encoder=average:hidden": 32},
+)
+def stories(
+    raw: Path,
+    seed: int,
+    *,
+    train: int = 4000,
+    dev: int = 500,
+    test: int = 500,
+    people: int = 4,
+    places: int = 6,
+    shortest: int = 3,
+    longest: int = 8,
+) -> Corpus:
+    """Stories of people who go from place to place; where one of them is, the last sentence about that person says.
+
+    A story has `shortest` to `longest` sentences. Whom the question is about is drawn among those in the story, so
+    that the last place of a story is the answer to few. The supporting sentence is marked.
+    """
+    _check(people, places, shortest, longest)
+    names, rooms = PEOPLE[:people], PLACES[:places]
+    examples = []
+    for place, (split, size) in enumerate({"train": train, "dev": dev, "test": test}.items()):
+        # A stream per split: the test split must not depend on the size of the training split.
+        generator = np.random.default_rng([seed, place])
+        examples += [_example(generator, split, names, rooms, shortest, longest) for _ in range(size)]
+    vocabulary = [*names, *rooms, *WAYS, "to", "the", "Where", "is", STOP]
+    return Corpus(examples, rooms, vocabulary=vocabulary, every_class=False)
+
+
+def _check(people: int, places: int, shortest: int, longest: int) -> None:
+    for option, value, known in (("people", people, PEOPLE), ("places", places, PLACES)):
+        if not 2 <= value <= len(known):
+            raise PlumblineError(f"`{option}` is {value}; it must be from 2 to {len(known)}.")
+    if not 1 <= shortest <= longest:
+        raise PlumblineError(
+            f"`shortest` is {shortest} and `longest` is {longest}; stories need 1 <= shortest <= longest."
+        )
+
+
+def _example(
+    generator: np.random.Generator, split: str, names: list[str], rooms: list[str], shortest: int, longest: int
+) -> Example:
+    sentences: dict[int, list[str]] = {}
+    last: dict[str, tuple[int, str]] = {}
+    for number in range(int(generator.integers(shortest, longest, endpoint=True))):
+        name = names[generator.integers(len(names))]
+        elsewhere = [room for room in rooms if name not in last or room != last[name][1]]
+        room = elsewhere[generator.integers(len(elsewhere))]
+        sentences[number] = [name, WAYS[generator.integers(len(WAYS))], "to", "the", room]
+        last[name] = number, room
+    asked = sorted(last)[generator.integers(len(last))]
+    number, room = last[asked]
+    story, evidence = tell(sentences, {number})
+    return Example(split, rooms.index(room), story, ["Where", "is", asked], evidence=evidence)

@@ -1,0 +1,128 @@
+"""Generated pictures: shapes on grounds like those of photographs, whose detail is the weaker the finer it is."""
+
+from collections.abc import Callable
+from math import cos, pi, sin, sqrt, tan
+from pathlib import Path
+
+import numpy as np
+
+from plumbline.data.images import Picture, PictureCorpus
+from plumbline.errors import PlumblineError
+from plumbline.registry import dataset
+
+# Spectra of natural scenes fall with the frequency f about as f^-1 (Field 1987).
+STEEPEST, FLATTEST = 1.6, 1.0
+# Red, green and blue are seen together: natural colours vary more in lightness than in hue.
+HUE = 0.35
+# The share of a picture that a shape covers.
+SMALLEST, LARGEST = 0.08, 0.25
+# Pixels between a shape and the edge of the picture, at least.
+MARGIN = 2
+# The mean colours of grounds, and by how much shapes are lighter.
+GROUND, LIGHTER = (0.15, 0.55), (0.15, 0.5)
+
+
+@dataset(
+    "textures",
+    limits={"side": [32, None], "classes": [2, 5], "train": [1, None], "dev": [1, None], "test": [1, None]},
+    source="plumbline itself, which generates it",
+    licence="MIT",
+    task="image classification",
+    training={"epochs": 20, "batch_size": 32},
+)
+def textures(
+    raw: Path,
+    seed: int,
+    *,
+    train: int = 2000,
+    dev: int = 200,
+    test: int = 200,
+    side: int = 64,
+    classes: int = 2,
+) -> PictureCorpus:
+    """Pictures of a shape, which is the class, of any size, place and turn, lighter than its ground of coloured noise.
+
+    Shapes of all classes cover the same areas. `classes` takes the first of disc, triangle, square, cross and ring.
+    """
+    if side < 32:
+        raise PlumblineError(f"`side` is {side}; shapes need pictures of 32 or more pixels a row.")
+    if not 2 <= classes <= len(SHAPES):
+        raise PlumblineError(f"`classes` is {classes}; it must be from 2 to {len(SHAPES)}.")
+    names = list(SHAPES)[:classes]
+    pictures = []
+    for place, (split, size) in enumerate({"train": train, "dev": dev, "test": test}.items()):
+        # A stream per split: the test split must not depend on the size of the training split.
+        generator = np.random.default_rng([seed, place])
+        for label in generator.permutation(np.arange(size) % classes).tolist():
+            pictures.append(Picture(split, label, _picture(generator, names[label], side)))
+    return PictureCorpus(pictures, names)
+
+
+def _picture(generator: np.random.Generator, shape: str, side: int) -> np.ndarray:
+    """A ground and, where the shape is, another one that is lighter in each channel, as bytes [H, H, 3]."""
+    ground, figure = _texture(generator, side), _texture(generator, side)
+    cover = _cover(generator, shape, side)[:, :, None]
+    behind = (ground * cover).sum((0, 1)) / cover.sum()
+    figure = figure - figure.mean((0, 1)) + behind + generator.uniform(*LIGHTER, 3)
+    return (np.clip(ground * (1 - cover) + figure * cover, 0, 1) * 255 + 0.5).astype(np.uint8)
+
+
+def _texture(generator: np.random.Generator, side: int) -> np.ndarray:
+    """Noise [H, H, 3] around a colour, whose amplitude at the frequency f is f to a drawn power."""
+    power = generator.uniform(FLATTEST, STEEPEST)
+    frequency = np.hypot(np.fft.fftfreq(side)[:, None], np.fft.rfftfreq(side)[None])
+    frequency[0, 0] = np.inf
+    # One field of lightness, and one for each colour.
+    white = np.fft.rfft2(generator.standard_normal((4, side, side)))
+    fields = np.fft.irfft2(white * frequency**-power, s=(side, side))
+    fields /= fields.std((1, 2), keepdims=True)
+    contrast = generator.uniform(0.06, 0.14)
+    return generator.uniform(*GROUND, 3) + contrast * (fields[0][:, :, None] + HUE * np.moveaxis(fields[1:], 0, 2))
+
+
+def _cover(generator: np.random.Generator, shape: str, side: int) -> np.ndarray:
+    """How much of each pixel [H, H] the shape covers: its edge is a pixel wide."""
+    # Of all numbers are drawn as many for one shape as for another.
+    share, turn, across, down = generator.uniform(size=4)
+    area = (SMALLEST + (LARGEST - SMALLEST) * share) * side**2
+    reach = sqrt(area) * REACH + MARGIN
+    centre = reach + (side - 2 * reach) * np.array([down, across])
+    rows, columns = np.meshgrid(*(np.arange(side) + 0.5 - middle for middle in centre), indexing="ij")
+    angle = 2 * pi * turn
+    x, y = cos(angle) * columns + sin(angle) * rows, cos(angle) * rows - sin(angle) * columns
+    return np.clip(0.5 - SHAPES[shape](x, y, area), 0, 1)
+
+
+def _disc(x: np.ndarray, y: np.ndarray, area: float) -> np.ndarray:
+    return np.hypot(x, y) - sqrt(area / pi)
+
+
+def _polygon(x: np.ndarray, y: np.ndarray, area: float, corners: int) -> np.ndarray:
+    inner = sqrt(area / (corners * tan(pi / corners)))
+    angles = 2 * pi * np.arange(corners) / corners
+    return np.max([cos(angle) * x + sin(angle) * y for angle in angles], axis=0) - inner
+
+
+def _cross(x: np.ndarray, y: np.ndarray, area: float) -> np.ndarray:
+    """Two bars three times as long as wide."""
+    half = sqrt(area / 5) / 2
+    bars = [np.maximum(np.abs(along) - 3 * half, np.abs(beside) - half) for along, beside in ((x, y), (y, x))]
+    return np.minimum(*bars)
+
+
+def _ring(x: np.ndarray, y: np.ndarray, area: float) -> np.ndarray:
+    """A disc with a hole of half its width."""
+    outer = sqrt(area / pi / 0.75)
+    return np.abs(np.hypot(x, y) - 0.75 * outer) - 0.25 * outer
+
+
+# How far, about, points [H, H] lie outside a shape of an area around the middle; below 0 inside.
+SHAPES: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] = {
+    "disc": _disc,
+    "triangle": lambda x, y, area: _polygon(x, y, area, 3),
+    "square": lambda x, y, area: _polygon(x, y, area, 4),
+    "cross": _cross,
+    "ring": _ring,
+}
+# From the middle of a triangle, which reaches farthest, to its corners, for an area of 1.
+REACH = sqrt(4 / (3 * sqrt(3)))

@@ -1,0 +1,46 @@
+"""Published numbers that rest on quirks: which quirks there are, and ours with and without each."""
+
+import pandas as pd
+
+from plumbline.papers.page import DECIMALS, known_of, quantity, with_spread
+from plumbline.report.tables import DASH, Cell, Table, number, plain
+
+
+def quirks_table(quirks: pd.DataFrame) -> Table:
+    """A line for each quirk: what it is, and what this run has of it."""
+    rows = []
+    for quirk, group in plain(quirks).groupby("quirk", sort=False):
+        known = known_of(group.iloc[0].to_dict())
+        count = (group["status"] == "ok").sum()
+        reason = Cell((known["reason"] or DASH).replace("`", ""), 0.0, "faint")
+        rows.append(
+            [
+                Cell(str(quirk)),
+                *(Cell((known[key] or DASH).replace("`", "")) for key in ("study", "where", "what", "with", "without")),
+                Cell(f"numbers: {number(count, 0)}", float(count)) if count else reason,
+            ]
+        )
+    columns = ["quirk", "study", "where", "what it is", "as published", "corrected", "in this run"]
+    return Table("Quirks of published code or print that plumbline knows.", columns, rows)
+
+
+def numbers_table(quirks: pd.DataFrame) -> Table:
+    """A line for each published number that rests on a quirk, with ours under both settings."""
+    rows = []
+    for line in plain(quirks[quirks["status"] == "ok"]).to_dict("records"):
+        known = known_of(line)
+        decimals = DECIMALS.get(known["metric"], 3)
+        ours = [with_spread(known[side], known[f"{side}_spread"], decimals) for side in ("as_published", "corrected")]
+        rows.append(
+            [
+                Cell(known["study"]),
+                Cell(known["quirk"]),
+                *(Cell(known[key] or DASH) for key in ("dataset", "model")),
+                Cell(quantity(known)),
+                with_spread(known["published"], None, decimals),
+                *ours,
+            ]
+        )
+    columns = ["study", "quirk", "dataset", "model", "quantity", "published", "ours as published", "ours corrected"]
+    caption = "Published numbers that rest on them, and ours with the quirk and without, mean ± spread over seeds."
+    return Table(caption, columns, rows, frozenset((5, 6, 7)))

@@ -1,0 +1,67 @@
+"""Replaced attention on the page: one small table for permutations and one for adversaries."""
+
+import pandas as pd
+
+from plumbline.protocols.adversary.table import LARGEST_JSD
+from plumbline.protocols.attention.bins import BINS, EVERY
+from plumbline.report.tables import DASH, Cell, Table, named, number, numeric, placed, plain
+
+
+def permutation_overview(permutation: pd.DataFrame) -> Table:
+    """The mean of the median change in output, over all texts and by the largest weight."""
+    frame = _of_all_classes(permutation)
+    rows = []
+    for cell, group in frame.groupby(["dataset", "variant", "model"]):
+        dataset, variant, model = map(str, cell)
+        whole = group[group["max_attention_bin"] == EVERY]
+        by_bin = [group[group["max_attention_bin"] == bin_] for bin_ in BINS]
+        means = [numeric(_mean(part, "median_change_mean"), 3) if len(part) else Cell(DASH, None) for part in by_bin]
+        texts = numeric(whole["n"].mean(), 0)
+        rows.append([Cell(named(dataset, variant)), Cell(model), texts, placed(whole["median_change_mean"], 1), *means])
+    caption = (
+        "Median change in output under permuted attention, ½ Σ |Δp|: mean over texts, ± standard deviation over seeds, "
+        "on an axis from 0 to 1; then the same for texts whose largest weight lies in a bin. Low: the output does not "
+        "depend on which words the attention is on, which says the more the larger that weight was. High: it does."
+    )
+    columns = ["dataset", "model", "texts", "all texts", *BINS]
+    return Table(caption, columns, rows, frozenset(range(2, len(columns))))
+
+
+def adversarial_overview(adversarial_attention: pd.DataFrame) -> Table:
+    """For each epsilon, how many texts have an adversary and how far it is from the attention."""
+    frame = _of_all_classes(adversarial_attention)
+    frame = frame[frame["max_attention_bin"] == EVERY]
+    rows = []
+    for cell, group in frame.groupby(["dataset", "variant", "model", "epsilon"]):
+        dataset, variant, model, epsilon = map(str, cell)
+        found, mean = _mean(group, "feasible_fraction"), _mean(group, "jsd_mean")
+        rows.append(
+            [
+                Cell(named(dataset, variant)),
+                Cell(model),
+                Cell(epsilon, float(epsilon)),
+                numeric(group["n"].mean(), 0),
+                Cell(f"{number(100 * found, 1)} %", found),
+                placed(group["jsd_mean"], LARGEST_JSD),
+                Cell(f"{number(100 * mean / LARGEST_JSD, 0)} %", mean),
+            ]
+        )
+    caption = (
+        "How far attention can be moved while the output changes by no more than ε: mean over texts of the largest "
+        "Jensen-Shannon divergence found, ± standard deviation over seeds, on an axis from 0 to its maximum, ln 2. "
+        "High: very different attention would have led to the same output. Low: only similar attention would. "
+        "“Feasible” is the share of texts whose search ended within ε; of the others, what was found is moved back "
+        "towards the attention until it is."
+    )
+    columns = ["dataset", "model", "ε", "texts", "feasible", "mean JSD", "of the maximum"]
+    return Table(caption, columns, rows, frozenset(range(2, len(columns))))
+
+
+def _of_all_classes(table: pd.DataFrame) -> pd.DataFrame:
+    frame = plain(table)
+    return frame[frame["predicted_class"] == EVERY]
+
+
+def _mean(rows: pd.DataFrame, column: str) -> float:
+    """The mean over texts and seeds; a bin holds other texts in each seed."""
+    return float((rows[column] * rows["n"]).sum() / rows["n"].sum())

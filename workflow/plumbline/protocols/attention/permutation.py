@@ -1,0 +1,94 @@
+"""Permutation: does the output notice that attention is shuffled? (Jain & Wallace 2019, section 4.2.1)"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import torch
+
+from plumbline.data.instances import Instances
+from plumbline.errors import PlumblineError
+from plumbline.models.batch import Batch
+from plumbline.models.distances import total_variation
+from plumbline.models.evaluator import Evaluator
+from plumbline.protocols.attention.bins import by_class_and_bin, quartiles
+from plumbline.protocols.explained import Explained, instance_columns
+from plumbline.registry import protocol
+
+# Permutations that are decoded together: enough to be fast, few enough to take little memory beside the hidden states.
+TOGETHER = 10
+
+
+@protocol(
+    "permutation",
+    needs=["attention"],
+    least_measures=0,
+    gpu=True,
+    equation="median over permutations π of ½ Σ_c |p_c(π α) - p_c(α)|",
+)
+class Permutation:
+    """The change in output when attention is permuted among the words and the hidden states stay as they are."""
+
+    table: ClassVar[str] = "permutation"
+    scores: ClassVar[str] = "permutation_scores"
+
+    def __init__(self, *, permutations: int = 100) -> None:
+        if permutations < 1:
+            raise PlumblineError(f"`permutations` is {permutations}; it must be 1 or more.")
+        self.permutations = permutations
+
+    def score(self, explained: Explained) -> dict[str, Any]:
+        """Columns of the table `permutation_scores`: one row per seed and instance."""
+        instances = explained.instances()
+        parts = [self._seed(evaluator, instances) for evaluator in explained.models()]
+        return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+
+    def _seed(self, evaluator: Evaluator, instances: Instances) -> dict[str, np.ndarray]:
+        change, largest, predicted = permuted(evaluator, instances, self.permutations)
+        columns = instance_columns(evaluator.seed, instances, predicted)
+        return columns | {"max_attention": largest, "median_change": np.median(change, axis=1)}
+
+    def summarise(self, scores: pa.Table) -> pd.DataFrame:
+        """Rows of the table `permutation`: means and quartiles by predicted class and largest weight."""
+
+        def summary(groups: Any) -> pd.DataFrame:
+            change = groups["median_change"]
+            columns = {"n": change.size(), "median_change_mean": change.mean()} | quartiles(groups, "median_change")
+            return pd.DataFrame(columns).reset_index()
+
+        return by_class_and_bin(scores.to_pandas(), ["seed"], summary)
+
+
+@torch.no_grad()
+def permuted(evaluator: Evaluator, instances: Instances, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The change [N, count] of each permutation, the largest weight [N] and the predicted class [N]."""
+    change = np.empty((len(instances), count))
+    largest = np.empty(len(instances))
+    predicted = np.empty(len(instances), dtype=np.int32)
+    model = evaluator.model
+
+    def work(index: np.ndarray, batch: Batch) -> None:
+        encoded = model.encode(model.embedding(batch.ids), batch)
+        attention = model.attend(encoded, batch)
+        before = model.decode(encoded, attention).softmax(-1)
+        orders = _orders(instances, index, batch.ids.shape[1], count, evaluator.seed)
+        for start in range(0, count, TOGETHER):
+            order = torch.from_numpy(orders[start : start + TOGETHER]).to(attention.device)
+            shuffled = attention.expand(len(order), -1, -1).gather(-1, order)
+            after = model.decode(encoded, shuffled).softmax(-1)
+            change[index, start : start + TOGETHER] = total_variation(after, before).T.cpu().numpy()
+        largest[index] = attention.amax(-1).cpu().numpy()
+        predicted[index] = before.argmax(-1).cpu().numpy()
+
+    evaluator.each(instances, work)
+    return change, largest, predicted
+
+
+def _orders(instances: Instances, index: np.ndarray, width: int, count: int, seed: int) -> np.ndarray:
+    """Permutations [count, B, width] of the words of each text; specials and padding stay in place."""
+    orders = np.tile(np.arange(width), (count, len(index), 1))
+    for row, i in enumerate(index):
+        words = np.flatnonzero(instances.maskable[i])
+        orders[:, row, words] = instances.generator(i, seed).permuted(np.tile(words, (count, 1)), axis=1)
+    return orders

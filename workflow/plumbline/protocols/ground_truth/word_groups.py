@@ -1,0 +1,138 @@
+"""How much importance each group of words gets, in all texts and in single ones (Zhou et al. 2022, Table 1, Figures 10
+to 13)."""
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from plumbline.figures import style
+from plumbline.protocols.ground_truth.figures import ATTRIBUTED, CHANCE, NOTHING, REGION, measures_of
+from plumbline.protocols.performance.chance import DEFINED
+from plumbline.protocols.roar.figures import finish, new_figure
+
+OTHER = "other"
+# Of the truth, then of the other groups of words.
+COLOURS = ["#BB5566", "#004488", "#DDAA33", "#228833"]
+PLAIN = "#c3c9d1"
+# Words that a text is shown with at most, and inches that a bar is high.
+MOST_WORDS = 60
+BAR = 0.13
+
+
+class Shown(NamedTuple):
+    """A text: its words, the name of each one's group (empty for none) and each measure's importances."""
+
+    name: str
+    words: Sequence[str]
+    groups: Sequence[str]
+    scores: Mapping[str, np.ndarray]
+
+
+def attention_by_group(truth: pd.DataFrame, title: str) -> Figure:
+    """The share of importance on each group of words beside its share of words: a line of panels for each variant, a
+    column for each group, a bar for each measure, whose whisker is the standard deviation over seeds.
+
+    truth: rows of the table `ground_truth` about one dataset and model.
+    """
+    rows = truth[(truth["class"] == "all") & truth["status"].isin(DEFINED)].dropna(subset=[ATTRIBUTED])
+    if rows.empty:
+        return style.sentence(f"{title}: {NOTHING}")
+    rows = rows.assign(**{name: rows[name].astype(str) for name in ("variant", "measure", "group")})
+    variants, measures = list(dict.fromkeys(rows["variant"])), measures_of(rows)
+    of = {variant: _groups(rows[rows["variant"] == variant]) for variant in variants}
+    columns = max(map(len, of.values()))
+    with style.look():
+        figure = new_figure(max(style.TWO_COLUMNS if columns > 1 else style.ONE_COLUMN, 1 + 1.6 * columns))
+        grid = figure.subplots(len(variants), columns, sharey=True, squeeze=False)
+        for panels, (variant, groups) in zip(grid, of.items(), strict=True):
+            for panel in panels[len(groups) :]:
+                panel.set_visible(False)
+            for panel, group in zip(panels, groups, strict=False):
+                _bars(panel, rows[(rows["variant"] == variant) & (rows["group"] == group)], measures)
+                panel.set_title("\n".join(wrap(group, 26)), loc="left", pad=4)
+                panel.set_xlim(left=0)
+            panels[0].set_ylabel(variant, fontsize=8, parse_math=False)
+            panels[0].set_yticks(range(len(measures)), measures)
+            panels[0].tick_params(axis="y", length=0)
+        seeds = rows["seed"].nunique()
+        keys = [Line2D([], [], **CHANCE, label="share of words, which is what knowing nothing gets")]
+        spread = f"whiskers are one standard deviation over {seeds} seeds to either side" if seeds > 1 else "one seed"
+        told = (
+            f"Share of importance on each group of words, mean over texts; {spread}. Panels have scales of their own."
+        )
+        finish(figure, title, keys, told, len(variants) * (BAR * len(measures) + 0.62))
+    return figure
+
+
+def word_attention(texts: Sequence[Shown], names: Sequence[str], title: str) -> Figure:
+    """The importance of each word of single texts, as shares of all: a panel for each text and measure, with the words
+    below, coloured by their group. `names` are those of the groups, in the order of the legend."""
+    colours = {"": PLAIN, **dict(zip(names, cycle(COLOURS), strict=False))}
+    measures = [measures_of(pd.DataFrame({"measure": [*text.scores]})) for text in texts]
+    count = sum(map(len, measures))
+    if not count:
+        return style.sentence(f"{title}: No text is shown.")
+    with style.look():
+        figure = new_figure(style.TWO_COLUMNS)
+        panels = iter(figure.subplots(count, 1, squeeze=False)[:, 0])
+        for text, own in zip(texts, measures, strict=True):
+            for measure in own:
+                panel = next(panels)
+                _words(panel, text, measure, colours, labelled=measure == own[-1])
+                if measure == own[0]:
+                    panel.set_title(_name(text), loc="left", pad=4, parse_math=False)
+        keys: list[Any] = [Patch(color=colours[name], label=name) for name in names]
+        keys.append(Patch(color=PLAIN, label="other words"))
+        told = "Bars: shares of the importance of all words of a text, by magnitude."
+        finish(figure, title, keys, told, 0.5 * count + 0.75 * len(texts))
+    return figure
+
+
+def _groups(rows: pd.DataFrame) -> list[str]:
+    """The groups of a variant: the truth first, what is in none last."""
+    truth = rows.groupby("group")["truth"].any()
+    return sorted(dict.fromkeys(rows["group"]), key=lambda group: (group == OTHER, not truth[group]))
+
+
+def _bars(panel: Axes, rows: pd.DataFrame, measures: list[str]) -> None:
+    for place, measure in enumerate(measures):
+        shares = rows.loc[rows["measure"] == measure, ATTRIBUTED]
+        spread = shares.std(ddof=0) if len(shares) > 1 else None
+        look: dict[str, Any] = {"ecolor": style.INK, "error_kw": {"elinewidth": 0.8}, "height": 0.72, "zorder": 2}
+        panel.barh(place, shares.mean(), xerr=spread, color=style.measure_colour(measure), **look)
+    panel.axvline(rows[REGION].mean(), **{**CHANCE, "color": style.INK, "linewidth": 1}, zorder=3)
+    panel.set_ylim(len(measures) - 0.4, -0.6)
+    panel.grid(visible=False, axis="y")
+
+
+def _name(text: Shown) -> str:
+    if len(text.words) <= MOST_WORDS:
+        return text.name
+    return f"{text.name} (the first {MOST_WORDS} of {len(text.words)} words)"
+
+
+def _words(panel: Axes, text: Shown, measure: str, colours: Mapping[str, str], labelled: bool) -> None:
+    weights = np.abs(text.scores[measure].astype(float))
+    shares = weights / weights.sum() if weights.sum() else weights
+    count = min(len(text.words), MOST_WORDS)
+    panel.bar(range(count), shares[:count], color=[colours[group] for group in text.groups[:count]], width=0.8)
+    panel.set_ylabel("\n".join(wrap(measure, 12)), rotation=0, ha="right", va="center", fontsize=6.5)
+    panel.yaxis.label.set_color(style.measure_colour(measure))
+    panel.set(xlim=(-0.6, max(count, 20) - 0.4))
+    panel.locator_params(axis="y", nbins=2)
+    panel.tick_params(axis="y", labelsize=6)
+    panel.grid(visible=False, axis="x")
+    panel.set_xticks(range(count), text.words[:count] if labelled else [""] * count, rotation=90, fontsize=6)
+    panel.tick_params(axis="x", length=0, pad=1)
+    for label, group in zip(panel.get_xticklabels(), text.groups[:count], strict=True):
+        label.set_parse_math(False)
+        if group:
+            label.set(color=colours[group], fontweight="bold")

@@ -1,0 +1,40 @@
+"""How good the models are, split by split."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from plumbline.data.instances import ragged
+from plumbline.protocols.performance.chance import ABOVE_CHANCE, AT_CHANCE, too_close
+from plumbline.training.performance import PERFORMANCE
+
+
+def performance(
+    cells: Iterable[Mapping[str, Any]], predictions: Iterable[pa.Table], least_above_chance: float | None = None
+) -> pd.DataFrame:
+    """Rows of the table `performance`. Each cell has its table of predictions.
+
+    A value of `above_chance` below `least_above_chance` has the status that says so; by that others leave models out.
+    """
+    rows = []
+    for cell, table in zip(cells, predictions, strict=True):
+        keys = {key: cell[key] for key in ("dataset", "variant", "model")}
+        frame = table.select(["seed", "split", "label"]).to_pandas()
+        probabilities = np.stack(ragged(table["probabilities"]))
+        for (seed, split), group in frame.groupby(["seed", "split"], observed=True):
+            told, labels = probabilities[group.index], group["label"].to_numpy()
+            finite = np.isfinite(told).all()
+            for metric, score in PERFORMANCE.items():
+                value = score(told, labels) if finite else np.nan
+                reason = None if np.isfinite(value) else ("a class is absent" if finite else "training diverged")
+                status = "undefined" if reason else "ok"
+                if metric == ABOVE_CHANCE and least_above_chance is not None and value < least_above_chance:
+                    status, reason = AT_CHANCE, too_close(value, least_above_chance)
+                rows.append(
+                    {**keys, "seed": seed, "split": split, "metric": metric, "value": value}
+                    | {"status": status, "reason": reason}
+                )
+    return pd.DataFrame(rows).sort_values(["dataset", "variant", "model", "split", "metric", "seed"], ignore_index=True)

@@ -1,0 +1,101 @@
+"""The scorecard in the report: every measure by every criterion, and how alike criteria rank measures."""
+
+from collections import Counter
+from string import ascii_lowercase
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from plumbline.protocols.roar.page import bracketed, placed
+from plumbline.protocols.scorecard.table import places
+from plumbline.report.tables import DASH, Cell, Table, named, numeric, plain
+
+ARROWS = {"higher": "↑", "lower": "↓"}
+BLOCK = ["dataset", "variant", "model"]
+
+
+def scorecard_table(scorecard: pd.DataFrame) -> Table:
+    """A line for each measure of a dataset and model, a column for each criterion."""
+    frame = plain(scorecard)
+    criteria = dict(zip(frame["criterion"], frame["direction"], strict=True))
+    reasons = list(dict.fromkeys(frame[frame["status"] != "ok"]["reason"].dropna()))
+    frame["place"] = places(frame)
+    rows = []
+    for key, group in frame.groupby([*BLOCK, "measure"], sort=False):
+        dataset, variant, model, measure = map(str, key)
+        told = {line["criterion"]: line for line in group.to_dict("records")}
+        cells = [_cell(told[name], reasons) if name in told else Cell(DASH, None, "faint") for name in criteria]
+        rows.append([Cell(named(dataset, variant)), Cell(model), Cell(measure), *cells])
+    caption = (
+        "Mean over seeds with its 95\u00a0% interval over seeds, if there are three or more: with fewer nothing is "
+        "known of how much they matter. ↑: higher is better, ↓: lower is. The stronger the ground, the better the "
+        "measure stands among three or more of the same dataset and model. Letters say why there is no number."
+    )
+    if twins := _twins(frame):
+        caption += f" Measures that rank words alike count once in agreement and between criteria: {twins}."
+    columns = ["dataset", "model", "measure", *(f"{name} {ARROWS[better]}" for name, better in criteria.items())]
+    return Table(caption, columns, rows, frozenset(range(3, len(columns))), reasons)
+
+
+def _twins(frame: pd.DataFrame) -> str:
+    """Which measures rank like which others, and in how many of the datasets and models that have both."""
+    told = frame.drop_duplicates([*BLOCK, "measure"])
+    pairs = Counter(told.dropna(subset="twin_of")[["measure", "twin_of"]].itertuples(index=False, name=None))
+    return "; ".join(
+        f"{one} like {other} in {count} of {len(_cells(told, one) & _cells(told, other))}"
+        for (one, other), count in pairs.items()
+    )
+
+
+def _cells(frame: pd.DataFrame, measure: str) -> set[tuple[str, ...]]:
+    return set(frame.loc[frame["measure"] == measure, BLOCK].itertuples(index=False, name=None))
+
+
+def _cell(line: dict[Any, Any], reasons: list[str]) -> Cell:
+    if line["status"] != "ok":
+        return _missing(line["reason"], reasons)
+    told = bracketed(line["value"], line["ci_low"], line["ci_high"])
+    said = f"{line['n_seeds']} seed" + ("" if line["n_seeds"] == 1 else "s")
+    said += "" if pd.isna(line["reason"]) else f"; {line['reason']}"
+    tint = float(line["place"]) if np.isfinite(line["place"]) else None
+    return Cell(told.text, told.sort, title=said, tint=tint)
+
+
+def _missing(reason: str, reasons: list[str]) -> Cell:
+    """A dash with the letter of the note that says why."""
+    return Cell(f"{DASH} {letter(reasons.index(reason))}", None, "faint", title=reason)
+
+
+def letter(i: int) -> str:
+    """a, b … z, then aa, ab …"""
+    first, last = divmod(i, len(ascii_lowercase))
+    return (letter(first - 1) if first else "") + ascii_lowercase[last]
+
+
+def meta_table(meta_evaluation: pd.DataFrame) -> Table:
+    """A line for every two criteria, those that could not be compared last."""
+    frame = plain(meta_evaluation)
+    reasons = list(dict.fromkeys(frame[frame["status"] != "ok"]["reason"].dropna()))
+    rows = []
+    for line in frame.sort_values("status", key=lambda status: status != "ok", kind="stable").to_dict("records"):
+        known = line["status"] == "ok"
+        where = {"variant": "the same texts", "dataset": "plain and manipulated"}.get(line["matched"], DASH)
+        rows.append(
+            [
+                Cell(str(line["criterion_a"])),
+                Cell(str(line["criterion_b"])),
+                placed(line["tau"], line["ci_low"], line["ci_high"]) if known else _missing(line["reason"], reasons),
+                numeric(line["n_cells"], 0),
+                Cell(where if known else DASH),
+            ]
+        )
+    caption = (
+        "How alike every two criteria rank the measures, the better first: Kendall τ, mean over datasets and models, "
+        "with a 95\u00a0% interval by resampling datasets and seeds, of which there must be three or more, on an axis "
+        "from −1 to 1. Near 1 they would choose the same measures. Compared "
+        "are models on the same texts or, where two criteria never judge the same, on the plain and the manipulated "
+        "dataset. Letters say why there is no number."
+    )
+    columns = ["criterion", "other criterion", "τ", "datasets and models", "compared on"]
+    return Table(caption, columns, rows, frozenset((2, 3)), reasons)

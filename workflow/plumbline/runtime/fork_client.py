@@ -1,0 +1,63 @@
+"""Run a script in a fork of the run's fork server: `python -IS fork_client.py SOCKET SCRIPT`.
+
+Every job waits for this module, so it imports next to nothing. `plumbline.runtime.fork_server` is the other side.
+"""
+
+import os
+import signal
+import socket
+import sys
+
+# The server runs with one thread; a script that asks for more runs in a process of its own.
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "GOTO_NUM_THREADS")
+STREAMS = (0, 1, 2)
+# Digits of the number of bytes that a request begins with.
+HEADER = 8
+
+
+def send_request(address: str, script: str) -> socket.socket | None:
+    """Ask the server to run a script with this process's streams, folder and environment; None if there is none."""
+    import json
+
+    request = {"script": script, "folder": os.getcwd(), "environment": dict(os.environ)}
+    body = json.dumps(request).encode()
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(address)
+        socket.send_fds(connection, [b"%*d" % (HEADER, len(body))], STREAMS)
+        connection.sendall(body)
+    except OSError:
+        return None
+    return connection
+
+
+def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
+    """The body of a request and the client's streams."""
+    header, streams, _, _ = socket.recv_fds(connection, HEADER, len(STREAMS))
+    body, size = b"", int(header)
+    while len(body) < size:
+        received = connection.recv(size - len(body))
+        if not received:
+            raise OSError("the client closed the connection")
+        body += received
+    return body, streams
+
+
+def main() -> None:
+    """Hand the script over and exit as it does."""
+    # Ctrl-C ends the client without a traceback, and with it the fork.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    address, script = sys.argv[1:]
+    one_thread = all(os.environ.get(name, "1") == "1" for name in THREADS)
+    connection = send_request(address, script) if one_thread else None
+    if connection is None:
+        os.execv(sys.executable, [sys.executable, script])
+    # The server sends nothing if the run has ended.
+    status = int(connection.recv(16) or b"1")
+    if status < 0:
+        os.kill(os.getpid(), -status)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()
