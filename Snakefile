@@ -16,43 +16,8 @@ include: "rules/train.smk"
 include: "rules/attribute.smk"
 include: "rules/score.smk"
 include: "rules/tables.smk"
+include: "rules/figures.smk"
 include: "rules/report.smk"
-include: "rules/explorer.smk"
-
-
-if {"diabetes", "anemia"} & set(kinds("dataset").values()):
-
-    include: "rules/mimic.smk"
-
-
-if ADVERSARIES:
-
-    include: "rules/adversary.smk"
-
-
-if ROAR:
-
-    include: "rules/roar.smk"
-
-
-if TRUTH or RATIONALES:
-
-    include: "rules/truth.smk"
-
-
-if AGREEMENT:
-
-    include: "rules/agreement.smk"
-
-
-if COUNTERFACTUAL:
-
-    include: "rules/counterfactual.smk"
-
-
-if judged_by():
-
-    include: "rules/scorecard.smk"
 
 
 onstart:
@@ -76,17 +41,17 @@ localrules:
 rule all:
     default_target: True
     input:
-        report_pages(),
+        GRAPH.page_files(),
         "results/report/explorer",
-        tables_of_study(),
-        figures_of_study(),
+        GRAPH.table_files(),
+        GRAPH.figure_files(),
 
 
 rule tables:
     input:
-        tables_of_study(),
+        GRAPH.table_files(),
 
 
 rule figures:
     input:
-        figures_of_study(),
+        GRAPH.figure_files(),

@@ -8,6 +8,7 @@ import torch
 
 from plumbline.config.recipes import Training
 from plumbline.data.instances import Instances
+from plumbline.data.schemas import INSTANCES
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS
 from plumbline.models.block import build
 from plumbline.models.evaluator import Evaluator
@@ -44,7 +45,7 @@ class Task:
     @classmethod
     def prepared(cls, folder: Path, **changes: object) -> "Task":
         """A dataset that the rules `prepare` and `embed` have made."""
-        table = read_table(folder / "plain" / "instances.parquet", "instances")
+        table = read_table(folder / "plain" / "instances.parquet", INSTANCES)
         splits = {split: Instances.from_table(table, [split]) for split in ("train", "dev", "test")}
         embedding = read_tensors(folder / "embedding.safetensors")["embedding"]
         return cls(read_json(folder / "dataset.json")["dataset"], splits, embedding, **changes)

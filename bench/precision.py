@@ -11,7 +11,7 @@ from plumbline.attribution.gradient import gradient
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.agreement.rank_statistics import kendall_tau
-from plumbline.training.performance import PERFORMANCE
+from plumbline.training.performance import PERFORMANCE_METRICS
 from plumbline.training.trainer import split_rows, train_seeds
 
 
@@ -29,7 +29,7 @@ def lines(task: Task, device: str, sizes: Sizes) -> Iterator[str]:
             model.load_state_dict(one.state)
             asked = Evaluator(model.requires_grad_(False), seed, None, device)
             pairs = zip(attention(asked, test).scores, gradient(asked, test).scores, strict=True)
-            f1.append(PERFORMANCE["f1"](one.probabilities["test"], test.label))
+            f1.append(PERFORMANCE_METRICS["f1"](one.probabilities["test"], test.label))
             tau.append(np.nanmean([kendall_tau(np.stack(pair)[None])[0][0, 0, 1] for pair in pairs]))
         told = [f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}" for values in (f1, tau)]
         yield f"{precision}, {task.name}, bilstm-tanh, {device}: test F1 {told[0]}, tau(attention, gradient) {told[1]}"

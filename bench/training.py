@@ -16,7 +16,7 @@ from plumbline.models.budget import Budget
 from plumbline.models.devices import arithmetic
 from plumbline.models.evaluator import Evaluator
 from plumbline.training.learner import Learner, batch_order, class_weights, parameter_groups
-from plumbline.training.performance import PERFORMANCE
+from plumbline.training.performance import PERFORMANCE_METRICS
 from plumbline.training.trainer import split_rows, train_seeds
 
 
@@ -49,11 +49,11 @@ def plain(task: Task, seeds: list[int], device: str) -> tuple[list[float], list[
                 if epoch == 1:
                     curves[-1].append(told)
             probabilities = Evaluator(model, seed, 16384, device).probabilities(dev)
-            score = PERFORMANCE[task.training.select_by](probabilities, dev.label)
+            score = PERFORMANCE_METRICS[task.training.select_by](probabilities, dev.label)
             if epoch >= task.training.first_eligible_epoch and score > best:
                 best, kept = score, {name: tensor.clone() for name, tensor in model.state_dict().items()}
         model.load_state_dict(kept)
-        found.append(PERFORMANCE["f1"](Evaluator(model, seed, 16384, device).probabilities(test), test.label))
+        found.append(PERFORMANCE_METRICS["f1"](Evaluator(model, seed, 16384, device).probabilities(test), test.label))
     return found, curves
 
 
@@ -61,7 +61,7 @@ def engine(task: Task, seeds: list[int], device: str) -> list[float]:
     """The same training by the trainer, with predictions on all splits. Returns each seed's test F1."""
     rows = split_rows(task.splits, task.classes, task.training, device)
     trained = train_seeds(task.build, rows, task.training, seeds, Budget(), device == "cuda")
-    return [PERFORMANCE["f1"](one.probabilities["test"], task.splits["test"].label) for one in trained]
+    return [PERFORMANCE_METRICS["f1"](one.probabilities["test"], task.splits["test"].label) for one in trained]
 
 
 def first_epoch(task: Task, seed: int, device: str) -> list[float]:

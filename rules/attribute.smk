@@ -1,44 +1,48 @@
-# Measures that take a few passes share a job, since starting one would take longer than they do. Models that have other
-# such measures get a rule of their own, and so does what masking asks: one measure, every split and the gold class.
-for name, measures, models in ATTRIBUTION:
+# {measures} names the measures that share a job: one that is costly, or all cheap ones, since starting a job would take
+# longer than they do. Masking asks one measure, every split and the gold class.
+rule attribute:
+    input:
+        instances=PATHS.texts,
+        summary=PATHS.record_of,
+        pieces=PATHS.subwords,
+        weights=PATHS.explained_weights,
+        masks=PATHS.masks,
+        imported=lambda wildcards: PATHS.imported(wildcards, wildcards.measures),
+    output:
+        importances=f"results/attributions/{CELL}/{{measures}}.parquet",
+        manifest=f"results/attributions/{CELL}/{{measures}}.json",
+    log:
+        f"results/logs/attribute/{CELL}/{{measures}}.log",
+    wildcard_constraints:
+        variant=GRAPH.explained,
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        **COMPUTE,
+        gpu=1,
+        mem_mb=doubling(4000),
+        runtime=doubling(240),
+    params:
+        model=lambda wildcards: PARAMS.declaration("model", wildcards.model).pointer,
+        model_options=PATHS.model_options,
+        measures=lambda wildcards: PARAMS.measures(wildcards, wildcards.measures),
+        seeds=lambda wildcards: parse_seeds(wildcards.seeds),
+        splits=PARAMS.explained,
+        sample=PARAMS.sample,
+        code=lambda wildcards: PARAMS.code_of_measures("attribute", wildcards, wildcards.measures),
+    script:
+        "../workflow/scripts/attribute.py"
 
-    rule:
-        name:
-            name
-        input:
-            instances=texts,
-            summary=summary_of,
-            pieces=pieces,
-            weights=explained_weights,
-            masks=own_masks,
-            imported=imported(measures),
+
+# Where a study would rather have the room, importances of retrained models do not stay.
+if STUDY.roar and not STUDY.compute.keep_retrained:
+
+    use rule attribute as attribute_masked with:
         output:
-            importances=[
-                kept(f"results/attributions/{CELL}/{measure}.parquet", name != MASKING or STUDY.compute.keep_retrained)
-                for measure in measures
-            ],
-            manifests=[f"results/attributions/{CELL}/{measure}.json" for measure in measures],
-        log:
-            f"results/logs/attribute/{CELL}/{measures[0]}.log",
+            importances=temp(f"results/attributions/{CELL}/{{measures}}.parquet"),
+            manifest=f"results/attributions/{CELL}/{{measures}}.json",
         wildcard_constraints:
-            variant=f"{UNMASKED}|{MASKED}" if name == MASKING else WHOLE,
-            model=one_of(models),
-            measure=one_of(STUDY.measures if name == MASKING else COSTLY),
-        conda:
-            ENVIRONMENT
-        threads: 1
-        resources:
-            **COMPUTE,
-            gpu=1,
-            mem_mb=doubling(4000),
-            runtime=doubling(240),
-        params:
-            model=pointer("model"),
-            model_options=model_options,
-            measures=asked(measures, masking_options if name == MASKING else own_options),
-            seeds=seeds,
-            splits=["train", "dev", "test"] if name == MASKING else STUDY.explain,
-            sample=None if name == MASKING else STUDY.sample,
-            code=code("attribute", "model", measures=measures),
-        script:
-            "../workflow/scripts/attribute.py"
+            variant=f"unmasked|{GRAPH.masked}",
+
+    ruleorder: attribute_masked > attribute

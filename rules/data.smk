@@ -31,11 +31,11 @@ for archive, absent in DOWNLOADS:
 
 
 # Only in a plan: what a person has yet to bring.
-if BROUGHT:
+if ABSENT:
 
     rule bring:
         output:
-            BROUGHT,
+            ABSENT,
 
 
 rule prepare:
@@ -51,17 +51,17 @@ rule prepare:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=data_memory,
+        mem_mb=lambda wildcards, attempt: PARAMS.data_memory(wildcards.dataset) * 2 ** (attempt - 1),
         runtime=doubling(60),
     params:
         raw=str(RAW),
-        object=pointer("dataset"),
-        options=options("dataset"),
-        preparation=preparation,
-        counts=lambda wildcards: RESOLVED.declarations["dataset", wildcards.dataset].counts,
-        task=lambda wildcards: RESOLVED.declarations["dataset", wildcards.dataset].task,
+        object=lambda wildcards: PARAMS.declaration("dataset", wildcards.dataset).pointer,
+        options=lambda wildcards: PARAMS.options("dataset", wildcards.dataset),
+        preparation=lambda wildcards: PARAMS.preparation(wildcards.dataset),
+        counts=lambda wildcards: PARAMS.declaration("dataset", wildcards.dataset).counts,
+        task=lambda wildcards: PARAMS.declaration("dataset", wildcards.dataset).task,
         words=lambda wildcards: RESOLVED.words_put(wildcards.dataset),
-        code=code("prepare", "dataset"),
+        code=lambda wildcards: PARAMS.code("prepare", ("dataset", wildcards.dataset)),
     script:
         "../workflow/scripts/prepare.py"
 
@@ -78,17 +78,17 @@ rule manipulate:
     log:
         "results/logs/manipulate/{dataset}/{variant}.log",
     wildcard_constraints:
-        variant=one_of(MANIPULATED),
+        variant=one_of(RESOLVED.manipulated),
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=data_memory,
+        mem_mb=lambda wildcards, attempt: PARAMS.data_memory(wildcards.dataset) * 2 ** (attempt - 1),
         runtime=doubling(60),
     params:
-        object=lambda wildcards: manipulation_of(wildcards).pointer,
-        facts=lambda wildcards: manipulation_of(wildcards).facts,
-        manipulation=manipulation,
-        code=lambda wildcards: code_hash(LIBRARY / "scripts" / "manipulate.py", manipulation_of(wildcards).path),
+        object=lambda wildcards: PARAMS.declaration("manipulation", wildcards.variant).pointer,
+        facts=lambda wildcards: PARAMS.declaration("manipulation", wildcards.variant).facts,
+        manipulation=lambda wildcards: PARAMS.manipulation(wildcards.variant),
+        code=lambda wildcards: PARAMS.code("manipulate", ("manipulation", wildcards.variant)),
     script:
         "../workflow/scripts/manipulate.py"
 
@@ -111,29 +111,50 @@ rule embed:
         runtime=doubling(60),
     params:
         raw=str(RAW),
-        embedding=embedding,
-        code=code("embed"),
+        embedding=lambda wildcards: PARAMS.embedding(wildcards.dataset),
+        code=PARAMS.code("embed"),
     script:
         "../workflow/scripts/embed.py"
 
 
-rule cut_into_pieces:
+rule tokenize_subwords:
     input:
         instances="results/data/{dataset}/{variant}/instances.parquet",
-        files=checkpoint_files,
+        files=PATHS.checkpoint_files,
     output:
         instances="results/data/{dataset}/{variant}/pieces/{model}/instances.parquet",
         summary="results/data/{dataset}/{variant}/pieces/{model}/pieces.json",
         manifest="results/data/{dataset}/{variant}/pieces/{model}/manifest.json",
     log:
-        "results/logs/cut_into_pieces/{dataset}/{variant}/{model}.log",
+        "results/logs/tokenize_subwords/{dataset}/{variant}/{model}.log",
     conda:
         ENVIRONMENT
     resources:
         mem_mb=doubling(4000),
         runtime=doubling(60),
     params:
-        checkpoint=lambda wildcards: model_options(wildcards)["checkpoint"],
-        code=code("cut_into_pieces"),
+        checkpoint=lambda wildcards: PATHS.model_options(wildcards)["checkpoint"],
+        code=PARAMS.code("tokenize_subwords"),
     script:
-        "../workflow/scripts/cut_into_pieces.py"
+        "../workflow/scripts/tokenize_subwords.py"
+
+
+# Only where a study reads the notes of MIMIC-III.
+if {"diabetes", "anemia"} & {PARAMS.declaration("dataset", name).name for name in STUDY.datasets}:
+
+    rule mimic_vectors:
+        input:
+            notes=RAW / "mimic3/NOTEEVENTS.csv",
+        output:
+            vectors=RAW / "mimic3/discharge_summaries.300d.vec",
+        log:
+            "results/logs/mimic_vectors.log",
+        conda:
+            ENVIRONMENT
+        resources:
+            mem_mb=doubling(8000),
+            runtime=doubling(480),
+        params:
+            code=PARAMS.code("mimic_vectors"),
+        script:
+            "../workflow/scripts/mimic_vectors.py"

@@ -1,27 +1,12 @@
-rule rule_graph:
-    output:
-        expand("results/figures/rule-graph.{format}", format=FORMATS),
-    log:
-        "results/logs/rule_graph.log",
-    conda:
-        ENVIRONMENT
-    params:
-        protocols=sorted(STUDY.protocols),
-        rules=text_hash(Path(workflow.basedir), "Snakefile", "rules/*.smk"),
-        code=code("rule_graph"),
-    script:
-        "../workflow/scripts/rule_graph.py"
-
-
 rule report:
     input:
-        tables=[path for path in tables_of_study() if path.endswith(".parquet")],
-        figures=[path for path in figures_of_study() if path.endswith(".svg")],
-        summaries=expand("results/data/{dataset}/dataset.json", dataset=STUDY.datasets),
-        variants=["results/data/{}/{}/dataset.json".format(*pair) for pair in in_variants()],
+        tables=[path for path in GRAPH.table_files() if path.endswith(".parquet")],
+        figures=[path for path in GRAPH.figure_files() if path.endswith(".svg")],
+        summaries=[file.path for file in GRAPH.sources.files("datasets")],
+        variants=[PATHS.record(*pair) for pair in GRAPH.sources.manipulated],
     output:
         report="results/report/index.html",
-        pages=report_pages()[1:],
+        pages=GRAPH.page_files()[1:],
         assets=directory("results/report/assets"),
         figures=directory("results/report/figures"),
         manifest="results/manifest.json",
@@ -30,18 +15,32 @@ rule report:
     conda:
         ENVIRONMENT
     params:
-        study=STUDY.model_dump(),
-        cells=[
-            {
-                **vars(cell),
-                "measures": RUNS.measures[cell.model],
-                "masked_by": list(dict.fromkeys(point.measure for point in RUNS.curves.get(cell, []))),
-            }
-            for cell in RUNS.cells
-        ],
-        parts=parts(),
-        excluded=[vars(excluded) for excluded in RUNS.excluded],
+        **GRAPH.report_params(),
         site=text_hash(LIBRARY, "plumbline/report/assets/*", "plumbline/report/templates/*"),
-        code=code("report"),
+        code=GRAPH.report_code(),
     script:
         "../workflow/scripts/report.py"
+
+
+# The instances, what models predict of them and what measures, adversaries and masks say, in parts that a page loads.
+rule explorer:
+    input:
+        **GRAPH.explored.inputs(),
+    output:
+        directory("results/report/explorer"),
+    log:
+        "results/logs/explorer.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=doubling(4000),
+    params:
+        name=STUDY.name,
+        examples=STUDY.report.examples,
+        splits=STUDY.explain or ["test"],
+        sample=STUDY.sample,
+        random=baseline(RESOLVED),
+        **GRAPH.explored.params(),
+        code=PARAMS.code("explorer"),
+    script:
+        "../workflow/scripts/explorer.py"

@@ -1,14 +1,17 @@
-# Protocols that read a cell's models and importances; protocols of another shape have their own file. Those that ask the
-# models take a GPU, and so have a rule of their own, which a cluster can send to another partition.
-for name, protocols in SCORING.items():
+# Protocols read a cell's importances and may query its models. Those that do take a GPU, and so have a rule of their own,
+# which a cluster can send to another partition.
+for name, protocols in GRAPH.scoring.items():
 
     rule:
         name:
             name
         input:
-            importances=lambda wildcards: importances(wildcards, compared(wildcards)),
-            instances=texts,
-            summary=summary_of,
+            importances=lambda wildcards: [
+                PATHS.importances(wildcards, measure)
+                for measure in PARAMS.compared(wildcards.protocol, wildcards.model)
+            ],
+            instances=PATHS.texts,
+            summary=PATHS.record_of,
             predictions=f"results/models/{CELL}/predictions.parquet",
             weights=f"results/models/{CELL}/weights.safetensors",
         output:
@@ -17,7 +20,7 @@ for name, protocols in SCORING.items():
         log:
             f"results/logs/score/{{protocol}}/{CELL}.log",
         wildcard_constraints:
-            protocol=one_of(protocols),
+            protocol=protocols,
         conda:
             ENVIRONMENT
         threads: 1
@@ -27,14 +30,49 @@ for name, protocols in SCORING.items():
             mem_mb=doubling(4000),
             runtime=doubling(120),
         params:
-            model=pointer("model"),
-            model_options=model_options,
-            object=pointer("protocol"),
-            options=options("protocol"),
-            measures=compared,
-            seeds=seeds,
+            model=lambda wildcards: PARAMS.declaration("model", wildcards.model).pointer,
+            model_options=PATHS.model_options,
+            object=lambda wildcards: PARAMS.declaration("protocol", wildcards.protocol).pointer,
+            options=lambda wildcards: PARAMS.options("protocol", wildcards.protocol),
+            measures=lambda wildcards: PARAMS.compared(wildcards.protocol, wildcards.model),
+            seeds=lambda wildcards: parse_seeds(wildcards.seeds),
             splits=STUDY.explain,
             sample=STUDY.sample,
-            code=code("score", "model", "protocol"),
+            code=lambda wildcards: PARAMS.code(
+                "score", ("model", wildcards.model), ("protocol", wildcards.protocol)
+            ),
         script:
             "../workflow/scripts/score.py"
+
+
+# Where the truth is known, what measures say of models while they learn.
+rule trace:
+    input:
+        instances=PATHS.texts,
+        summary=PATHS.record_of,
+        pieces=PATHS.subwords,
+        weights=f"results/models/{CELL}/weights.safetensors",
+        history=f"results/models/{CELL}/history.parquet",
+    output:
+        trace=f"results/scores/trace/{CELL}.parquet",
+        manifest=f"results/scores/trace/{CELL}.json",
+    log:
+        f"results/logs/trace/{CELL}.log",
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        **COMPUTE,
+        gpu=1,
+        mem_mb=doubling(4000),
+        runtime=doubling(240),
+    params:
+        model=lambda wildcards: PARAMS.declaration("model", wildcards.model).pointer,
+        model_options=PATHS.model_options,
+        measures=PARAMS.measures,
+        seeds=lambda wildcards: parse_seeds(wildcards.seeds),
+        splits=STUDY.explain,
+        sample=STUDY.sample,
+        code=lambda wildcards: PARAMS.code_of_measures("trace", wildcards),
+    script:
+        "../workflow/scripts/trace.py"

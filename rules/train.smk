@@ -1,14 +1,14 @@
 rule train:
     input:
-        instances=texts,
-        summary=summary_of,
-        embedding=vectors,
-        pieces=pieces,
-        files=checkpoint_files,
-        masks=own_masks,
+        instances=PATHS.texts,
+        summary=PATHS.record_of,
+        embedding=PATHS.vectors,
+        pieces=PATHS.subwords,
+        files=PATHS.checkpoint_files,
+        masks=PATHS.masks,
         # Of the model that this one reads, if it does.
-        predictions=lambda wildcards: of_base(wildcards, "predictions"),
-        attention=lambda wildcards: of_base(wildcards, "attention"),
+        predictions=lambda wildcards: PATHS.of_base(wildcards, "predictions"),
+        attention=lambda wildcards: PATHS.of_base(wildcards, "attention"),
     output:
         weights=f"results/models/{CELL}/weights.safetensors",
         history=f"results/models/{CELL}/history.parquet",
@@ -17,7 +17,7 @@ rule train:
     log:
         f"results/logs/train/{CELL}.log",
     wildcard_constraints:
-        variant=f"{WHOLE}|{POSITIONS}",
+        variant=f"{GRAPH.whole}|{GRAPH.positions}",
     conda:
         ENVIRONMENT
     # One thread: results then are the same to the byte whatever --cores says.
@@ -28,28 +28,54 @@ rule train:
         mem_mb=doubling(4000),
         runtime=doubling(240),
     params:
-        object=pointer("model"),
-        options=model_options,
-        trainable=trainable,
-        training=training,
-        against=against,
-        masking=masking,
-        seeds=seeds,
-        code=code("train", "model"),
+        object=lambda wildcards: PARAMS.declaration("model", wildcards.model).pointer,
+        options=PATHS.model_options,
+        trainable=PARAMS.trainable,
+        training=PARAMS.training,
+        against=PARAMS.base,
+        masking=PARAMS.masking,
+        seeds=lambda wildcards: parse_seeds(wildcards.seeds),
+        code=lambda wildcards: PARAMS.code("train", ("model", wildcards.model)),
     script:
         "../workflow/scripts/train.py"
 
 
-rule attend:
+# Level by level: the importances of models that were trained one level below say which words are masked, and models
+# trained on what is left are explained in turn. The lowest level are the study's own models.
+use rule train as retrain with:
     input:
-        instances=texts,
-        summary=summary_of,
+        instances=PATHS.texts,
+        summary=PATHS.record_of,
+        embedding=PATHS.vectors,
+        pieces=PATHS.subwords,
+        files=PATHS.checkpoint_files,
+        predictions=[],
+        attention=[],
+        importances=PATHS.importances_below,
+        masks=PATHS.masks_below,
+    output:
+        masks=f"results/models/{CELL}/masks.parquet",
+        weights=kept(f"results/models/{CELL}/weights.safetensors", STUDY.compute.keep_retrained),
+        history=f"results/models/{CELL}/history.parquet",
+        predictions=f"results/models/{CELL}/predictions.parquet",
+        manifest=f"results/models/{CELL}/manifest.json",
+    log:
+        f"results/logs/retrain/{CELL}.log",
+    wildcard_constraints:
+        variant=GRAPH.masked,
+
+
+# Attention weights that another model's training reads, or that the report shows.
+rule extract_attention:
+    input:
+        instances=PATHS.texts,
+        summary=PATHS.record_of,
         weights=f"results/models/{CELL}/weights.safetensors",
     output:
         attention=f"results/models/{CELL}/attention.parquet",
         manifest=f"results/models/{CELL}/attention.json",
     log:
-        f"results/logs/attend/{CELL}.log",
+        f"results/logs/extract_attention/{CELL}.log",
     conda:
         ENVIRONMENT
     threads: 1
@@ -59,10 +85,10 @@ rule attend:
         mem_mb=doubling(4000),
         runtime=doubling(60),
     params:
-        model=pointer("model"),
-        options=model_options,
-        seeds=lambda wildcards: attended(wildcards)[0],
-        splits=lambda wildcards: attended(wildcards)[1],
-        code=code("attend", "model"),
+        model=lambda wildcards: PARAMS.declaration("model", wildcards.model).pointer,
+        options=PATHS.model_options,
+        seeds=lambda wildcards: PARAMS.attention(wildcards)[0],
+        splits=lambda wildcards: PARAMS.attention(wildcards)[1],
+        code=lambda wildcards: PARAMS.code("extract_attention", ("model", wildcards.model)),
     script:
-        "../workflow/scripts/attend.py"
+        "../workflow/scripts/extract_attention.py"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from plumbline.store import TableSchema
 from plumbline.data.pixels import pack
 from plumbline.explorer.blocks import Block, Rival, Shown, Wanted
 from plumbline.explorer.build import build
@@ -119,10 +120,10 @@ class Tables:
     def __init__(self, folder: Path) -> None:
         self._folder, self._count = folder, 0
 
-    def write(self, kind: str, rows: list[Row] | pa.Table) -> str:
+    def write(self, kind: TableSchema, rows: list[Row] | pa.Table) -> str:
         self._count += 1
         path = self._folder / f"{self._count}.parquet"
-        write_table(path, kind, rows if isinstance(rows, pa.Table) else table(kind, rows))
+        write_table(path, kind, rows if isinstance(rows, pa.Table) else table(kind.name, rows))
         return str(path)
 
     def block(self, model: str = "bilstm", **others: Any) -> Block:

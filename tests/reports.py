@@ -6,11 +6,11 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from plumbline.store import schema_of
 from plumbline.protocols.attention.bins import BINS
 from plumbline.report.content import Content
 from plumbline.report.pages import pages_of
 from plumbline.report.pictures import KINDS
-from plumbline.store import ARTEFACTS
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -62,7 +62,7 @@ class Elements(HTMLParser):
 
 
 def table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
-    schema = ARTEFACTS[name].schema
+    schema = schema_of(name).schema
     return pa.Table.from_pylist([{field.name: row.get(field.name) for field in schema} for row in rows], schema)
 
 

@@ -41,7 +41,7 @@ def position(evaluator, instances):
     return Importances(scores)
 
 
-store.declare(
+TABLE = store.declare(
     "concentration",
     1,
     {**store.CELL, "seed": pa.int64(), "measure_a": store.WORD, "mean": pa.float64()},
@@ -53,7 +53,7 @@ store.declare(
 class Concentration:
     """The share of the most important word."""
 
-    table = "concentration"
+    table = TABLE
 
     def score(self, explained):
         """One row per seed, instance and measure."""

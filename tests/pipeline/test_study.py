@@ -10,13 +10,20 @@ import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 
+from plumbline.store import SCHEMAS
 from plumbline.config.study import parse_seeds
 from plumbline.conformance import whole_batch
 from plumbline.data.instances import Instances
+from plumbline.data.schemas import INSTANCES
 from plumbline.models.block import trained_models
+from plumbline.protocols.adversary.schemas import ADVERSARY
+from plumbline.protocols.agreement.schemas import AGREEMENT
+from plumbline.protocols.attention.schemas import ADVERSARIES
+from plumbline.protocols.timings.schemas import TIMINGS
 from plumbline.registry import Registry
 from plumbline.report.pictures import KINDS
-from plumbline.store import ARTEFACTS, read_json, read_table
+from plumbline.store import read_json, read_table, schema_of
+from plumbline.training.schemas import PREDICTIONS
 
 from .conftest import run_snakemake
 
@@ -29,7 +36,7 @@ def test_every_promised_file_is_there(finished):
     tables = ("performance", "agreement", "permutation", "adversarial_attention", "reproduction", "timings")
     tables += ("adversary", "seed_variance", "erasure", "scorecard", "meta_evaluation", "quirks")
     for table in tables:
-        assert read_table(results / "tables" / f"{table}.parquet", table).schema.equals(ARTEFACTS[table].schema)
+        assert read_table(results / "tables" / f"{table}.parquet", schema_of(table)).schema.equals(schema_of(table).schema)
         for suffix in ("csv", "tex"):
             assert (results / "tables" / f"{table}.{suffix}").stat().st_size > 0
     for figure in (
@@ -65,10 +72,10 @@ def test_snakemakes_own_report_has_the_figures_of_the_whole_study(copy, tmp_path
 
 
 def test_users_dataset_measure_and_protocol_went_through(finished):
-    pairs = read_table(finished / "results/tables/agreement.parquet", "agreement").to_pandas()
+    pairs = read_table(finished / "results/tables/agreement.parquet", AGREEMENT).to_pandas()
     assert "position" in set(pairs["measure_b"]) and "echo" in set(pairs["dataset"])
     own = (finished / "results/tables/concentration.csv").read_text()
-    assert "position" in own and "concentration" not in ARTEFACTS
+    assert "position" in own and "concentration" not in SCHEMAS
 
 
 def test_manifest_says_what_ran(finished):
@@ -80,7 +87,7 @@ def test_manifest_says_what_ran(finished):
 
 
 def test_lack_of_memory_is_survived_and_told(finished):
-    timings = read_table(finished / "results/tables/timings.parquet", "timings").to_pandas()
+    timings = read_table(finished / "results/tables/timings.parquet", TIMINGS).to_pandas()
     told = timings[timings["event"].notna()]
     assert set(told["measure"]) == {"position"} and told["seconds"].isna().all()
     assert "out of memory: token budget halved to 64" in set(told["event"])
@@ -153,9 +160,9 @@ def recompute(folder: Path, dataset: str, model: str, seeds: str, options: dict)
     declaration = Registry().get("model", model)
     known = {name: option.default for name, option in declaration.options.items()} | options
     data, cell = folder / "results/data" / dataset, f"{dataset}/plain/{model}/{seeds}"
-    instances = Instances.from_table(read_table(data / "plain/instances.parquet", "instances"), ["test"])
+    instances = Instances.from_table(read_table(data / "plain/instances.parquet", INSTANCES), ["test"])
     place = {number: i for i, number in enumerate(instances.instance.tolist())}
-    stored = read_table(folder / f"results/scores/adversarial_attention/{cell}.parquet", "adversaries").to_pylist()
+    stored = read_table(folder / f"results/scores/adversarial_attention/{cell}.parquet", ADVERSARIES).to_pylist()
     classes = len(read_json(data / "dataset.json")["classes"])
     weights = folder / f"results/models/{cell}/weights.safetensors"
     found = 0
@@ -181,7 +188,7 @@ def told_by(folder: Path, model: str, seeds: str, seed: int) -> tuple[list[np.nd
     """Attention, text by text, and probabilities of a stored model of average-tanh on mock-2's test texts."""
     declaration = Registry().get("model", "average-tanh")
     options = {name: option.default for name, option in declaration.options.items()} | {"hidden": 8}
-    table = read_table(folder / "results/data/mock-2/plain/instances.parquet", "instances")
+    table = read_table(folder / "results/data/mock-2/plain/instances.parquet", INSTANCES)
     instances = Instances.from_table(table, ["test"])
     weights = folder / f"results/models/mock-2/plain/{model}/{seeds}/weights.safetensors"
     (asked,) = trained_models(weights, declaration.pointer, options, 2, [seed], 4096)
@@ -192,7 +199,7 @@ def told_by(folder: Path, model: str, seeds: str, seed: int) -> tuple[list[np.nd
 
 
 def test_adversaries_are_as_far_from_their_base_as_the_table_says(finished):
-    table = read_table(finished / "results/tables/adversary.parquet", "adversary").to_pandas()
+    table = read_table(finished / "results/tables/adversary.parquet", ADVERSARY).to_pandas()
     assert set(table["model"]) == {"average-tanh"} and set(table["base_seed"]) == {0}
     attefa = table[table["adversary"] == "attefa"]
     assert len(attefa) == 4 and set(attefa["selected_on"]) == {"dev", "test"}
@@ -215,11 +222,11 @@ def test_a_model_with_anothers_attention_says_what_that_makes_it_say(finished):
     """The stored predictions are those with the adversary's attention, whose first seed is given."""
     declaration = Registry().get("model", "average-tanh")
     options = {name: option.default for name, option in declaration.options.items()} | {"hidden": 8}
-    table = read_table(finished / "results/data/mock-2/plain/instances.parquet", "instances")
+    table = read_table(finished / "results/data/mock-2/plain/instances.parquet", INSTANCES)
     instances = Instances.from_table(table, ["test"])
     given, _ = told_by(finished, "average-tanh.attefa", "0-1", 0)
     folder = finished / "results/models/mock-2/plain/given/0-1"
-    stored = read_table(folder / "predictions.parquet", "predictions").to_pandas()
+    stored = read_table(folder / "predictions.parquet", PREDICTIONS).to_pandas()
     stored = stored[(stored["seed"] == 1) & (stored["split"] == "test")].set_index("instance")["probabilities"]
     (asked,) = trained_models(folder / "weights.safetensors", declaration.pointer, options, 2, [1], 4096)
     for i, weights in enumerate(given):

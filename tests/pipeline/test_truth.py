@@ -7,7 +7,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.data.pixels import unpack
+from plumbline.data.schemas import INSTANCES
 from plumbline.store import read_json, read_table
 
 from .conftest import copy_project, planned_jobs, run_snakemake, write_config
@@ -83,9 +85,9 @@ def test_every_variant_is_trained_and_scored(finished):
 
 def test_attributed_shares_are_those_of_the_importances(finished):
     cell = "textures/watermark/resnet-small/0-1"
-    instances = read_table(finished / "results/data/textures/watermark/instances.parquet", "instances").to_pandas()
+    instances = read_table(finished / "results/data/textures/watermark/instances.parquet", INSTANCES).to_pandas()
     instances = instances[instances["split"] == "test"].set_index("instance")
-    scores = read_table(finished / f"results/attributions/{cell}/gradient-channels.parquet", "attributions").to_pandas()
+    scores = read_table(finished / f"results/attributions/{cell}/gradient-channels.parquet", ATTRIBUTIONS).to_pandas()
     truth = table(finished, "ground_truth")
     here = truth[(truth["variant"] == "watermark") & (truth["measure"] == "gradient-channels") & truth["truth"]]
     for seed, rows in scores.groupby("seed"):

@@ -16,6 +16,7 @@ from timing import Row
 from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.prepare import prepare
+from plumbline.data.schemas import INSTANCES
 from plumbline.registry import Registry
 from plumbline.store import write_json, write_table, write_tensors
 
@@ -52,7 +53,7 @@ def prepared(tmp_path_factory):
         for place in range(count)
     ]
     made = prepare(Corpus(examples, ["negative", "positive"]), Preparation(), "small")
-    write_table(folder / "plain" / "instances.parquet", "instances", made.instances)
+    write_table(folder / "plain" / "instances.parquet", INSTANCES, made.instances)
     write_tensors(folder / "embedding.safetensors", {"embedding": torch.randn(len(made.words), 8)})
     write_json(folder / "dataset.json", {"dataset": "small", **made.summary})
     return folder

@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from plumbline import store
+from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.errors import PlumblineError
+from plumbline.training.schemas import PREDICTIONS
 
 ROWS = {
     "seed": [0, 0],
@@ -21,15 +23,15 @@ ROWS = {
 
 def test_ragged_columns_and_nulls_come_back(tmp_path: Path):
     path = tmp_path / "a.parquet"
-    store.write_table(path, "attributions", ROWS)
-    table = store.read_table(path, "attributions")
+    store.write_table(path, ATTRIBUTIONS, ROWS)
+    table = store.read_table(path, ATTRIBUTIONS)
     assert table["scores"].to_pylist() == ROWS["scores"] and table["target"].to_pylist() == [1, None]
     assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "ZSTD"
 
 
 def test_same_rows_give_same_bytes(tmp_path: Path):
     for name in "ab":
-        store.write_table(tmp_path / name, "attributions", ROWS)
+        store.write_table(tmp_path / name, ATTRIBUTIONS, ROWS)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -44,7 +46,7 @@ def test_same_rows_give_same_bytes(tmp_path: Path):
 )
 def test_write_is_checked_and_leaves_nothing(tmp_path: Path, change, complaint):
     with pytest.raises(PlumblineError, match=complaint):
-        store.write_table(tmp_path / "a.parquet", "attributions", {**ROWS, **change})
+        store.write_table(tmp_path / "a.parquet", ATTRIBUTIONS, {**ROWS, **change})
     assert os.listdir(tmp_path) == []
 
 
@@ -61,43 +63,43 @@ def test_failed_write_keeps_the_old_file(tmp_path: Path):
 
 def test_damaged_parquet_is_named(tmp_path: Path):
     path = tmp_path / "a.parquet"
-    store.write_table(path, "attributions", ROWS)
+    store.write_table(path, ATTRIBUTIONS, ROWS)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(PlumblineError, match=r"a\.parquet' is damaged and cannot be read as Parquet"):
-        store.read_table(path, "attributions")
+        store.read_table(path, ATTRIBUTIONS)
 
 
 def test_damage_inside_the_pages_is_noticed(tmp_path: Path):
     path = tmp_path / "a.parquet"
-    store.write_table(path, "attributions", {**ROWS, "scores": [np.random.default_rng(0).random(500)] * 2})
+    store.write_table(path, ATTRIBUTIONS, {**ROWS, "scores": [np.random.default_rng(0).random(500)] * 2})
     whole = bytearray(path.read_bytes())
     whole[len(whole) // 4 : len(whole) // 2] = bytes(len(whole) // 2 - len(whole) // 4)
     path.write_bytes(whole)
     with pytest.raises(PlumblineError, match="damaged"):
-        store.read_table(path, "attributions")
+        store.read_table(path, ATTRIBUTIONS)
 
 
 def test_other_kind_or_version_is_refused(tmp_path: Path, monkeypatch):
     path = tmp_path / "a.parquet"
-    store.write_table(path, "attributions", ROWS)
+    store.write_table(path, ATTRIBUTIONS, ROWS)
     with pytest.raises(PlumblineError, match="holds 'attributions' version 3, not 'predictions' version 1"):
-        store.read_table(path, "predictions")
-    newer = store.Artefact("attributions", 4, store.ARTEFACTS["attributions"].schema)
+        store.read_table(path, PREDICTIONS)
+    newer = store.TableSchema("attributions", ATTRIBUTIONS.version + 1, ATTRIBUTIONS.schema)
     monkeypatch.setitem(store.ARTEFACTS, "attributions", newer)
     with pytest.raises(PlumblineError, match="version 3, not 'attributions' version 4"):
-        store.read_table(path, "attributions")
+        store.read_table(path, ATTRIBUTIONS)
 
 
 def test_a_column_that_may_be_null_may_be_left_out_and_no_other(tmp_path: Path):
     path = tmp_path / "a.parquet"
     short = {name: values for name, values in ROWS.items() if name not in ("pair", "specials")}
-    store.write_table(path, "attributions", short)
-    assert store.read_table(path, "attributions")["pair"].null_count == 2
-    store.write_table(path, "attributions", pa.table(store.read_table(path, "attributions")).drop_columns(["pair"]))
-    assert store.read_table(path, "attributions")["pair"].null_count == 2
+    store.write_table(path, ATTRIBUTIONS, short)
+    assert store.read_table(path, ATTRIBUTIONS)["pair"].null_count == 2
+    store.write_table(path, ATTRIBUTIONS, pa.table(store.read_table(path, ATTRIBUTIONS)).drop_columns(["pair"]))
+    assert store.read_table(path, ATTRIBUTIONS)["pair"].null_count == 2
     with pytest.raises(PlumblineError, match=r"its columns differ in pears, scores\."):
         scoreless = {name: values for name, values in short.items() if name != "scores"}
-        store.write_table(path, "attributions", {**scoreless, "pears": [1, 2]})
+        store.write_table(path, ATTRIBUTIONS, {**scoreless, "pears": [1, 2]})
 
 
 def test_foreign_columns_are_refused(tmp_path: Path):
@@ -107,7 +109,7 @@ def test_foreign_columns_are_refused(tmp_path: Path):
     )
     pq.write_table(table, path)
     with pytest.raises(PlumblineError, match="does not have the columns of 'attributions' version 3"):
-        store.read_table(path, "attributions")
+        store.read_table(path, ATTRIBUTIONS)
 
 
 def test_tensors_by_prefix(tmp_path: Path):

@@ -55,7 +55,7 @@ def checked(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     """Write a file, check it and give its lines; `good` says how it must end."""
     monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
-    declared = dict(store.ARTEFACTS)
+    declared = dict(store.SCHEMAS)
 
     def check(text: str, good: bool = False, name: str = "plugin.py", *options: str) -> list[str]:
         Path(name).write_text(text)
@@ -64,8 +64,8 @@ def checked(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
         return capsys.readouterr().out.replace(f"{tmp_path}/", "").splitlines()
 
     yield check
-    store.ARTEFACTS.clear()
-    store.ARTEFACTS.update(declared)
+    store.SCHEMAS.clear()
+    store.SCHEMAS.update(declared)
 
 
 # The page docs/extending.md shows these, with what is said of each.

@@ -12,7 +12,6 @@ from plumbline.config.runs import list_runs
 from plumbline.config.study import read_config, resolve
 from plumbline.errors import PlumblineError
 from plumbline.registry import KINDS, Kind, Registry
-from plumbline.report.pictures import captions
 from plumbline.runtime.corruption import set_aside
 from plumbline.runtime.live import watch
 from plumbline.runtime.verify import damaged
@@ -113,7 +112,7 @@ def generate(project: Path, check: bool) -> int:
     """Write the generated files, or with `check` only say which of them are out of date."""
     if not (project / "config.yaml").is_file():
         raise PlumblineError(f"'{project}' is not the project's folder: it has no config.yaml; name that by --project.")
-    files = generated(project) | captions(project)
+    files = generated(project)
     stale = [(path, text) for path, text in files.items() if not path.exists() or path.read_text() != text]
     for path, text in stale:
         print(f"{'out of date' if check else 'written'}: {path.relative_to(project)}")

@@ -1,4 +1,5 @@
-"""Plug-ins by name: datasets, manipulations, models, measures, protocols and metrics, each declared by a decorator.
+"""Plug-ins by name, each declared by a decorator: datasets, manipulations, models, measures, protocols and metrics, and
+the parts of the report: tables, figures, pages and criteria of the scorecard.
 
 Declarations are read from the syntax tree, never by importing, because every job re-reads the config and must not pay
 for torch or spaCy. So a decorator takes literals only, and the keyword-only arguments of the decorated function (or of
@@ -24,10 +25,14 @@ from typing import Any, Literal, TypeVar, get_args
 
 from plumbline.errors import PlumblineError, nearest
 
-Kind = Literal["dataset", "manipulation", "model", "measure", "protocol", "metric"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+Kind = Literal[
+    "dataset", "manipulation", "model", "measure", "protocol", "metric", "table", "figure", "page", "criterion"
+]
+# The parts of a report. A config never names them: they follow from what a study has.
+PARTS: tuple[Kind, ...] = ("table", "figure", "page", "criterion")
+KINDS: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in PARTS)
 PACKAGE = Path(__file__).parent
-ROOMS = ("data", "models", "training", "attribution", "protocols", "papers")
+ROOMS = ("data", "models", "training", "attribution", "protocols", "papers", "report")
 
 # What a declaration states about its object. Any other keyword of the decorator presets an option. `limits` are the
 # least and the greatest value of options that have such; None is no bound. `required` are options that a config must
@@ -75,8 +80,30 @@ FACTS: dict[str, dict[str, Any]] = {
         "gpu": False,
         "equation": "",
         "limits": {},
+        # The function that prints its table in LaTeX, as `module:function`, if its layout is not enough.
+        "latex": "",
     },
     "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
+    # `reads` names the files that a table or figure is made from (plumbline/dag/sources.py lists them), a `?` behind a
+    # name those that a study may lack; `asks` the facts of the study that it wants; `of` what a study must have.
+    "table": {"reads": [], "asks": [], "of": ""},
+    # `per` are the axes with a figure for each value among `cells`; `only` says which have one.
+    "figure": {
+        "reads": [],
+        "asks": [],
+        "of": "",
+        "cells": "",
+        "per": [],
+        "only": [],
+        "page": "",
+        "experiment": "",
+        "caption": "",
+        "order": 50,
+    },
+    # A study has a page if it has one of its `tables`.
+    "page": {"title": "", "about": "", "group": "Protocols", "tables": [], "needs": [], "order": 50},
+    # A column of the scorecard. `measure` is the kind of measure that it is about, if it is about one alone.
+    "criterion": {"table": "", "direction": "", "range": None, "variants": "plain", "measure": "", "order": 50},
 }
 # The tasks whose texts have a second one beside them.
 PAIRED = ("question answering", "inference", "paraphrase")
@@ -160,6 +187,7 @@ def _decorator(kind: Kind) -> Callable[..., Callable[[T], T]]:
 
 
 dataset, manipulation, model, measure, protocol, metric = (_decorator(kind) for kind in KINDS)
+table, figure, page, criterion = (_decorator(kind) for kind in PARTS)
 
 
 def _options(node: ast.FunctionDef | ast.ClassDef, where: str) -> dict[str, Option]:
@@ -206,7 +234,7 @@ def declarations_in(path: Path) -> Iterator[Declaration]:
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue
-        calls = [call for call in node.decorator_list if isinstance(call, ast.Call) and _kind(call) in KINDS]
+        calls = [call for call in node.decorator_list if isinstance(call, ast.Call) and _kind(call) in FACTS]
         for call in calls:
             yield _declaration(call, calls[-1], node, path)
 

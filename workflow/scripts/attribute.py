@@ -1,13 +1,15 @@
-"""Explain the instances of a cell with one measure, or with several that are cheap."""
+"""Explain the instances of a cell with the measures that share the job."""
 
+from plumbline.attribution.files import write_importances
 from plumbline.attribution.run import Asked, attribute
 from plumbline.config.masking import PLAIN, UNMASKED
 from plumbline.data.instances import Instances
 from plumbline.data.masking import of_seed, special_ids, with_masks
+from plumbline.data.schemas import INSTANCES, MASKS
 from plumbline.models.block import trained_models
 from plumbline.registry import load
 from plumbline.runtime.job import Part, job
-from plumbline.store import read_record, read_table, write_table
+from plumbline.store import read_record, read_table
 
 
 def texts(seed: int) -> Instances:
@@ -20,7 +22,7 @@ def texts(seed: int) -> Instances:
 
 
 with job(snakemake) as running:
-    instances = Instances.from_table(read_table(snakemake.input.instances, "instances"), snakemake.params.splits)
+    instances = Instances.from_table(read_table(snakemake.input.instances, INSTANCES), snakemake.params.splits)
     device = running.device()
     models = trained_models(
         snakemake.input.weights,
@@ -32,12 +34,9 @@ with job(snakemake) as running:
         device,
     )
     measures = {name: Asked(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
-    masks = read_table(snakemake.input.masks, "masks") if snakemake.input.get("masks") else None
+    masks = read_table(snakemake.input.masks, MASKS) if snakemake.input.get("masks") else None
     cell = {name: snakemake.wildcards[name] for name in ("dataset", "variant", "model")}
     cell["variant"] = PLAIN if cell["variant"] == UNMASKED else cell["variant"]
     columns, seconds = attribute(models, instances, measures, texts, cell)
-    parts = []
-    for name, path, manifest in zip(measures, snakemake.output.importances, snakemake.output.manifests, strict=True):
-        write_table(path, "attributions", columns[name])
-        parts.append(Part(manifest, len(columns[name]["seed"]), seconds[name], name))
-    running.manifests(parts, device)
+    write_importances(snakemake.output.importances, columns)
+    running.manifest_of([Part(len(columns[name]["seed"]), seconds[name], name) for name in measures], device)

@@ -10,7 +10,12 @@ from plumbline.store import read_record
 with job(snakemake):
     paths, params = snakemake.input, snakemake.params
     blocks = find_blocks(
-        params.cells, paths.predictions, paths.importances, paths.adversaries, paths.attention, paths.rivals
+        params.cells,
+        paths.predictions,
+        paths.importances,
+        paths.adversaries,
+        paths.attention,
+        paths.adversary_predictions,
     )
     pieces: dict[tuple[str, str], dict[str, str]] = {}
     for (dataset, variant, model), path in zip(params.pieces, paths.pieces, strict=True):

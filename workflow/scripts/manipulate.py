@@ -1,19 +1,20 @@
 """Make a variant of a dataset whose truth is known: draw labels anew, and change texts or pictures as they say."""
 
 from plumbline.data.manipulation import manipulate
+from plumbline.data.schemas import INSTANCES, VOCABULARY
 from plumbline.registry import load
 from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, write_json, write_table
 
 with job(snakemake) as running:
     columns, summary = manipulate(
-        read_table(snakemake.input.instances, "instances"),
-        read_table(snakemake.input.vocabulary, "vocabulary")["word"].to_pylist(),
+        read_table(snakemake.input.instances, INSTANCES),
+        read_table(snakemake.input.vocabulary, VOCABULARY)["word"].to_pylist(),
         read_record(snakemake.input.summary),
         load(snakemake.params.object),
         snakemake.params.facts,
         snakemake.params.manipulation,
     )
-    write_table(snakemake.output.instances, "instances", columns)
+    write_table(snakemake.output.instances, INSTANCES, columns)
     write_json(snakemake.output.summary, summary)
     running.manifest(rows=len(columns["split"]))

@@ -7,6 +7,7 @@ from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import Corpus
 from plumbline.data.images import PictureCorpus, prepare_pictures
 from plumbline.data.prepare import prepare
+from plumbline.data.schemas import INSTANCES, VOCABULARY
 from plumbline.registry import load
 from plumbline.runtime.job import job
 from plumbline.store import write_json, write_table
@@ -20,7 +21,7 @@ with job(snakemake) as running:
     prepared = (prepare_pictures if isinstance(corpus, PictureCorpus) else prepare)(
         corpus, recipe, snakemake.wildcards.dataset, snakemake.params.counts, snakemake.params.task
     )
-    write_table(snakemake.output.instances, "instances", prepared.instances)
-    write_table(snakemake.output.vocabulary, "vocabulary", prepared.vocabulary)
+    write_table(snakemake.output.instances, INSTANCES, prepared.instances)
+    write_table(snakemake.output.vocabulary, VOCABULARY, prepared.vocabulary)
     write_json(snakemake.output.summary, {"dataset": snakemake.wildcards.dataset, **prepared.summary})
     running.manifest(rows=sum(told["texts"] for told in prepared.summary["splits"].values()))

@@ -4,18 +4,21 @@ import numpy as np
 
 from plumbline.attribution.run import Asked, attribute
 from plumbline.data.instances import Instances
+from plumbline.data.schemas import INSTANCES
 from plumbline.models.block import checkpoint_models
+from plumbline.protocols.ground_truth.schemas import TRACE_SCORES
 from plumbline.protocols.ground_truth.score import trace_rows
 from plumbline.registry import load
 from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, write_table
+from plumbline.training.schemas import HISTORY
 
 with job(snakemake) as running:
-    instances = Instances.from_table(read_table(snakemake.input.instances, "instances"), snakemake.params.splits)
+    instances = Instances.from_table(read_table(snakemake.input.instances, INSTANCES), snakemake.params.splits)
     summary = read_record(snakemake.input.summary)
     names = summary["manipulation"]["groups"]
     measures = {name: Asked(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
-    history = read_table(snakemake.input.history, "history").to_pandas()
+    history = read_table(snakemake.input.history, HISTORY).to_pandas()
     device = running.device()
     rows = []
     for epoch, evaluator in checkpoint_models(
@@ -36,5 +39,5 @@ with job(snakemake) as running:
         columns, _ = attribute([evaluator], texts, measures)
         told = {name: [np.asarray(scores) for scores in found["scores"]] for name, found in columns.items()}
         rows += trace_rows(evaluator.seed, epoch, accuracy, told, groups, names, *on_dev)
-    write_table(snakemake.output.trace, "trace_scores", {key: [row[key] for row in rows] for key in rows[0]})
+    write_table(snakemake.output.trace, TRACE_SCORES, {key: [row[key] for row in rows] for key in rows[0]})
     running.manifest(rows=len(rows) * len(instances), device=device)

@@ -1,29 +1,33 @@
 """Train a block of seeds of one model on one variant of a dataset; if its words are masked, mask them first."""
 
+from plumbline.attribution.files import read_importances
 from plumbline.config.recipes import Training
 from plumbline.data.corpus import SPLITS
 from plumbline.data.instances import Instances
 from plumbline.data.masking import mask_columns, masks_at, of_seed, special_ids, with_masks
+from plumbline.data.schemas import INSTANCES, MASKS
+from plumbline.models.schemas import ATTENTION
 from plumbline.models.weights import base_columns
 from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, read_tensors, write_table, write_tensors
 from plumbline.training.objectives import objective_of
+from plumbline.training.schemas import HISTORY, PREDICTIONS
 from plumbline.training.trainer import train_block
 
 with job(snakemake) as running:
-    instances = Instances.from_table(read_table(snakemake.input.instances, "instances"), SPLITS)
+    instances = Instances.from_table(read_table(snakemake.input.instances, INSTANCES), SPLITS)
     splits, seeds = instances.by_split(), snakemake.params.seeds
     against, columns = snakemake.params.against, None
     if against:
         says, looks = snakemake.input.predictions, snakemake.input.attention
-        read = read_table(looks, "attention"), read_table(says, "predictions")
+        read = read_table(looks, ATTENTION), read_table(says, PREDICTIONS)
         columns = base_columns(*read, against["base_seed"], splits)
     masking, masks, variants = snakemake.params.masking, None, None
     if snakemake.input.masks:
-        told = read_table(snakemake.input.masks, "masks")
+        told = read_table(snakemake.input.masks, MASKS)
         masks = {seed: of_seed(told, "masked", seed, instances) for seed in seeds}
     if snakemake.output.get("masks"):
-        scores = read_table(snakemake.input.importances, "attributions")
+        scores = read_importances(snakemake.input.importances, masking["measure"])
         level, unit = masking["level"], masking["unit"]
         masks = {
             seed: masks_at(
@@ -31,7 +35,7 @@ with job(snakemake) as running:
             )
             for seed in seeds
         }
-        write_table(snakemake.output.masks, "masks", mask_columns(masks, instances))
+        write_table(snakemake.output.masks, MASKS, mask_columns(masks, instances))
     if masking:
         mask, other = special_ids(snakemake.input.pieces)
         left = other if masking["positions"] else None
@@ -54,8 +58,8 @@ with job(snakemake) as running:
         # Of models that are trained anew only the test scores are asked.
         ["test"] if masking else SPLITS,
     )
-    write_table(snakemake.output.history, "history", history)
-    write_table(snakemake.output.predictions, "predictions", predictions)
+    write_table(snakemake.output.history, HISTORY, history)
+    write_table(snakemake.output.predictions, PREDICTIONS, predictions)
     write_tensors(snakemake.output.weights, weights)
     rows = len(splits["train"]) * len(seeds) * max(history["epoch"])
     running.manifest(rows, device, masking.get("measure", ""))

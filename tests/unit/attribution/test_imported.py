@@ -10,11 +10,13 @@ import pandas as pd
 import pytest
 
 from plumbline.attribution.run import Asked, attribute
+from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.config.external import with_files_located
 from plumbline.config.runs import list_runs
 from plumbline.config.study import resolve
 from plumbline.conformance import example_instances, example_model, example_pictures
 from plumbline.data.instances import Instances
+from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import Registry, load
@@ -80,7 +82,7 @@ def test_what_plumbline_writes_can_be_read_again(path, tmp_path):
     evaluator = Evaluator(example_model(REGISTRY.get("model", "average-tanh")).requires_grad_(False), 0, 10_000)
     asked = {"random": Asked(load(REGISTRY.get("measure", "random").pointer), {})}
     columns, _ = attribute([evaluator], instances, asked)
-    write_table(path, "attributions", {**columns["random"], "target": instances.label})
+    write_table(path, ATTRIBUTIONS, {**columns["random"], "target": instances.label})
     again, _ = attribute([evaluator], instances, {"theirs": Asked(IMPORTED, {"path": str(path)})}, cell=CELL)
     for mine, theirs in zip(again["theirs"]["scores"], columns["random"]["scores"], strict=True):
         assert np.array_equal(mine, theirs)
@@ -94,7 +96,7 @@ def test_the_example_of_the_page_makes_such_a_file(tmp_path, path, monkeypatch):
     folder.mkdir(parents=True)
     columns = {name: getattr(instances, name) for name in ("split", "instance", "label", "ids", "maskable")}
     tokens = [[f"w{number}" for number in ids] for ids in instances.ids]
-    write_table(folder / "instances.parquet", "instances", {**columns, "tokens": tokens})
+    write_table(folder / "instances.parquet", INSTANCES, {**columns, "tokens": tokens})
     monkeypatch.chdir(tmp_path)
     exec(dedent(found), {"pd": pd, "my_probability": lambda words: sum(int(word[1:]) for word in words) / 1000})
     read_back = read(path, pd.read_parquet("theirs.parquet"), instances, cell={**CELL, "dataset": "movie"})

@@ -11,14 +11,17 @@ import torch
 from plumbline.attribution.importances import Gathered, Importances
 from plumbline.attribution.inputs import baseline_of, features, read, vectors_of
 from plumbline.attribution.run import Asked, attribute, check_scores
+from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.conformance import example_instances, example_model, reads_one_text, whole_batch
 from plumbline.data.instances import sample
+from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.agreement.score import Agreement, joined
 from plumbline.protocols.explained import Explained
 from plumbline.registry import PAIRED, Registry
 from plumbline.store import read_table, write_table
+from plumbline.training.schemas import PREDICTIONS
 
 REGISTRY = Registry()
 CASES = [
@@ -123,18 +126,18 @@ def cell(folder, instances, measures, count):
     evaluators = [Evaluator(example_model(REGISTRY.get("model", "average-tanh")), seed, 500) for seed in seeds]
     columns, _ = attribute(evaluators, instances, measures, lambda seed: instances.sampled(count, seed))
     for name, table in columns.items():
-        write_table(folder / name, "attributions", table)
+        write_table(folder / name, ATTRIBUTIONS, table)
     size = len(instances)
     keys = {"seed": np.repeat(seeds, size), "split": np.tile(instances.split, 2)}
     keys |= {"instance": np.tile(instances.instance, 2), "label": np.tile(instances.label, 2)}
-    write_table(folder / "p", "predictions", {**keys, "probabilities": [[0.9, 0.1]] * (2 * size)})
+    write_table(folder / "p", PREDICTIONS, {**keys, "probabilities": [[0.9, 0.1]] * (2 * size)})
     return Explained(folder / "p", {name: folder / name for name in measures}, seeds, ["test"], sample=count)
 
 
 def test_each_seed_explains_and_scores_its_own_sample(tmp_path):
     instances = example_instances(24)
     explained = cell(tmp_path, instances, {"a": Asked(doubled, {}), "b": Asked(turned, {})}, 6)
-    table = read_table(tmp_path / "a", "attributions")
+    table = read_table(tmp_path / "a", ATTRIBUTIONS)
     assert len(table) == 12 and table["pair"].null_count == 12
     for explanations in explained.by_seed():
         wanted = sample(instances.split, 6, explanations.seed)
@@ -182,14 +185,14 @@ def test_scores_of_second_texts_must_fit_them():
 def test_pieces_of_a_word_are_ranked_as_one(tmp_path):
     """Pieces 0 and 1 are a word, 2 another, 3 and 4 a third: sums by hand, and τ of three words, not five pieces."""
     keys = {"seed": [0], "split": ["test"], "instance": [5]}
-    write_table(tmp_path / "p", "predictions", {**keys, "label": [0], "probabilities": [[0.9, 0.1]]})
+    write_table(tmp_path / "p", PREDICTIONS, {**keys, "label": [0], "probabilities": [[0.9, 0.1]]})
     for name, scores, second in (("a", [1, 2, 4, 3, 3], [1, 5]), ("b", [5, 5, 4, 1, 1], [2, 1])):
         told = {"scores": [scores], "pair": [second], "specials": [[9, 9, 9]]}
-        write_table(tmp_path / name, "attributions", {**keys, "target": [0], **told})
+        write_table(tmp_path / name, ATTRIBUTIONS, {**keys, "target": [0], **told})
     text = {"tokens": [["[CLS]", *"vwxyz", "[SEP]"]], "ids": [[1, 5, 6, 7, 8, 9, 2]]}
     text |= {"maskable": [[False, *[True] * 5, False]], "tokens_b": [["k", "l", "[SEP]"]], "ids_b": [[3, 4, 2]]}
     pieces = {"maskable_b": [[True, True, False]], "word": [[0, 0, 1, 2, 2]], "word_b": [[0, 0]]}
-    write_table(tmp_path / "t", "instances", {"split": ["test"], "instance": [5], "label": [0], **text, **pieces})
+    write_table(tmp_path / "t", INSTANCES, {"split": ["test"], "instance": [5], "label": [0], **text, **pieces})
     explained = Explained(tmp_path / "p", {n: tmp_path / n for n in "ab"}, [0], ["test"], tmp_path / "t")
     (explanations,) = explained.by_seed()
     summed = joined(explanations, explained.words())

@@ -19,6 +19,7 @@ from plumbline.data.instances import Instances
 from plumbline.data.pixels import unpack
 from plumbline.data.prepare import prepare
 from plumbline.data.raw import check_raw, raw_files
+from plumbline.data.schemas import INSTANCES, VOCABULARY
 from plumbline.errors import PlumblineError
 from plumbline.registry import Registry
 from plumbline.store import read_table, write_table
@@ -52,10 +53,10 @@ def lay_out(raw: Path, side: int = 6, form: str = "png", folder: str = "birds") 
 
 def test_instances_are_texts_of_pixels(tmp_path: Path) -> None:
     made = prepare_pictures(corpus(), Preparation(), "some")
-    write_table(tmp_path / "instances.parquet", "instances", made.instances)
-    write_table(tmp_path / "vocabulary.parquet", "vocabulary", made.vocabulary)
-    assert read_table(tmp_path / "vocabulary.parquet", "vocabulary").num_rows == 0
-    table = read_table(tmp_path / "instances.parquet", "instances")
+    write_table(tmp_path / "instances.parquet", INSTANCES, made.instances)
+    write_table(tmp_path / "vocabulary.parquet", VOCABULARY, made.vocabulary)
+    assert read_table(tmp_path / "vocabulary.parquet", VOCABULARY).num_rows == 0
+    table = read_table(tmp_path / "instances.parquet", INSTANCES)
     assert table["tokens"].to_pylist() == [[]] * 8
     instances = Instances.from_table(table, list(SPLITS))
     assert instances.ids[0].dtype == np.int32 and instances.pair is None

@@ -12,6 +12,7 @@ from plumbline.config.recipes import Training
 from plumbline.conformance import example_instances, example_model
 from plumbline.data.instances import Instances
 from plumbline.data.masking import counts_at, mask_columns, masks_at, of_seed, special_ids, with_masks
+from plumbline.data.schemas import MASKS
 from plumbline.data.vocabulary import MASK, SPECIALS, UNK
 from plumbline.errors import PlumblineError
 from plumbline.registry import Registry
@@ -144,8 +145,8 @@ def test_masks_are_found_again_by_seed_and_instance(tmp_path):
     texts = instances(count=9)
     masks = {seed: masks_at(40, "relative", drawn(texts, seed), texts.ties(seed)) for seed in (3, 5)}
     path = tmp_path / "masks.parquet"
-    store.write_table(path, "masks", mask_columns(masks, texts))
-    table = store.read_table(path, "masks")
+    store.write_table(path, MASKS, mask_columns(masks, texts))
+    table = store.read_table(path, MASKS)
     turned = table.take(pa.array(np.arange(len(table))[::-1]))
     for seed in (3, 5):
         for read in (table, turned):

@@ -9,6 +9,7 @@ import pytest
 from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.prepare import prepare
+from plumbline.data.schemas import INSTANCES
 from plumbline.data.subwords import cut_into_pieces, find_checkpoint, load_tokeniser
 from plumbline.errors import PlumblineError
 from plumbline.store import read_table, write_table
@@ -32,8 +33,8 @@ def table_of(tmp_path, texts=TEXTS, pairs=None, evidence=None):
         for i, (text, pair, flags) in enumerate(zip(texts, pairs, evidence, strict=True))
     ]
     prepared = prepare(Corpus(examples, ["bad", "good"]), Preparation(), "texts")
-    write_table(tmp_path / "words.parquet", "instances", prepared.instances)
-    return read_table(tmp_path / "words.parquet", "instances")
+    write_table(tmp_path / "words.parquet", INSTANCES, prepared.instances)
+    return read_table(tmp_path / "words.parquet", INSTANCES)
 
 
 @pytest.mark.parametrize("checkpoint", ["tiny_checkpoint", "tiny_bert"])
@@ -41,8 +42,8 @@ def test_pieces_are_the_tokenisers(checkpoint, request, tmp_path):
     folder = str(request.getfixturevalue(checkpoint))
     tokeniser = load_tokeniser(folder)
     columns, summary = cut_into_pieces(table_of(tmp_path), folder)
-    write_table(tmp_path / "pieces.parquet", "instances", columns)
-    assert read_table(tmp_path / "pieces.parquet", "instances").num_rows == 3 * len(TEXTS)
+    write_table(tmp_path / "pieces.parquet", INSTANCES, columns)
+    assert read_table(tmp_path / "pieces.parquet", INSTANCES).num_rows == 3 * len(TEXTS)
     for place, text in enumerate(TEXTS * 3):
         told = tokeniser(text, split_special_tokens=True)["input_ids"]
         assert columns["ids"][place] == told

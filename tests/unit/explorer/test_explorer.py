@@ -11,13 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.config.study import Report
+from plumbline.data.schemas import MASKS
 from plumbline.errors import DamagedError, PlumblineError
 from plumbline.explorer.blocks import Block, Shown, Wanted, find_blocks
 from plumbline.explorer.build import BLOCK, CHUNK, build, choose
 from plumbline.explorer.examples import Told, choose_texts, common_tokens, map_of, most_probable, shrunk, taus
 from plumbline.explorer.masked import curves
 from plumbline.explorer.rows import Chosen, Rows
+from plumbline.models.schemas import ATTENTION
 from plumbline.report.embed import embedded, loading
 from plumbline.store import stream_table
 from tests import explored
@@ -147,7 +150,7 @@ def test_chunks_and_blocks_are_cut_and_every_instance_is_in_its_place(
     every = [one for k in range(4) for one in found[f"0/0/0/told/{k}"]]
     rows = [
         row
-        for part in stream_table(shown.blocks[0].importances["gradient"], "attributions", ["scores"])
+        for part in stream_table(shown.blocks[0].importances["gradient"], ATTRIBUTIONS, ["scores"])
         for row in part["scores"].to_pylist()
     ]
     assert [one["scores"]["gradient"] for one in every] == [[float(f"{value:.3g}") for value in row] for row in rows]
@@ -354,7 +357,7 @@ def test_rows_are_found_whatever_their_order(tmp_path: Path, tables: Tables) -> 
     rows = importances("gradient") + [row | {"split": "train"} for row in importances("random")]
     shuffled = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))]
     chosen = Chosen.of({"test": [5, 1, 3]})
-    found = Rows(tables.write("attributions", shuffled), "attributions", ["scores", "pair"], chosen, tmp_path)
+    found = Rows(tables.write("attributions", shuffled), ATTRIBUTIONS, ["scores", "pair"], chosen, tmp_path)
     assert found.seeds == [0, 1] and len(chosen) == 3
     assert [place for place, _ in found.of(1, 0, 3)] == [0, 1, 2]
     ((_, row),) = found.of(1, 1, 2)
@@ -364,17 +367,17 @@ def test_rows_are_found_whatever_their_order(tmp_path: Path, tables: Tables) -> 
 
 def test_streamed_tables_are_checked_as_others_are(tmp_path: Path, tables: Tables) -> None:
     path = tables.write("masks", masks(50))
-    (whole,) = stream_table(path, "masks", ["seed", "masked"])
-    parts = list(stream_table(path, "masks", ["seed", "masked"], part=100))
+    (whole,) = stream_table(path, MASKS, ["seed", "masked"])
+    parts = list(stream_table(path, MASKS, ["seed", "masked"], part=100))
     assert len(whole) == sum(map(len, parts)) == 24 and max(map(len, parts)) < 24
     assert pa.concat_tables(parts).to_pylist() == whole.to_pylist() and whole.column_names == ["seed", "masked"]
     with pytest.raises(DamagedError, match="holds 'masks' version 1, not 'attention'"):
-        list(stream_table(path, "attention", ["seed"]))
+        list(stream_table(path, ATTENTION, ["seed"]))
     with pytest.raises(PlumblineError, match="does not exist"):
-        list(stream_table(tmp_path / "none.parquet", "masks", ["seed"]))
+        list(stream_table(tmp_path / "none.parquet", MASKS, ["seed"]))
     (tmp_path / "cut.parquet").write_bytes(Path(path).read_bytes()[:200])
     with pytest.raises(DamagedError, match="cannot be read as Parquet"):
-        list(stream_table(tmp_path / "cut.parquet", "masks", ["seed"]))
+        list(stream_table(tmp_path / "cut.parquet", MASKS, ["seed"]))
 
 
 def test_blocks_have_the_files_of_their_cells() -> None:

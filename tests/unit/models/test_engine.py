@@ -26,7 +26,7 @@ from plumbline.registry import Registry
 from plumbline.training.amsgrad import Adam, AmsGrad, PlateauRate
 from plumbline.training.learner import Learner, batch_order
 from plumbline.training.objectives import AtteFa, Classification
-from plumbline.training.performance import PERFORMANCE
+from plumbline.training.performance import PERFORMANCE_METRICS
 from plumbline.training.selection import METRICS, scores
 from plumbline.training.trainer import split_rows, train_seeds, train_together
 
@@ -88,7 +88,7 @@ def test_selection_scores_are_the_reported_ones(classes):
             told[:, 0] = 9  # Only one class is ever predicted.
         told /= told.sum(1, keepdims=True)
         found = scores(torch.from_numpy(told), torch.from_numpy(labels)).tolist()
-        assert found == pytest.approx([PERFORMANCE[name](told, labels) for name in METRICS], abs=1e-6)
+        assert found == pytest.approx([PERFORMANCE_METRICS[name](told, labels) for name in METRICS], abs=1e-6)
 
 
 def test_selection_scores_without_a_class_or_a_number():

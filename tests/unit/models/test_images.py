@@ -15,6 +15,7 @@ from plumbline.data.datasets.textures import textures
 from plumbline.data.images import prepare_pictures
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import pack, unpack
+from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch, collate
 from plumbline.models.block import build, trained_models
@@ -159,8 +160,8 @@ def test_resnet_small_learns_textures(tmp_path: Path) -> None:
     """What it learns of small pictures in seconds is the shape: the test split is of other colours and places. By
     chance it would be right of 65% of 200 pictures once in a hundred thousand times."""
     made = prepare_pictures(textures(Path(), 0, train=800, dev=60, test=200, side=32), Preparation(), "textures")
-    write_table(tmp_path / "instances.parquet", "instances", made.instances)
-    splits = Instances.from_table(read_table(tmp_path / "instances.parquet", "instances"), ["train", "dev", "test"])
+    write_table(tmp_path / "instances.parquet", INSTANCES, made.instances)
+    splits = Instances.from_table(read_table(tmp_path / "instances.parquet", INSTANCES), ["train", "dev", "test"])
     declaration = REGISTRY.get("model", "resnet-small")
     training = Training(**{**declaration.training, "epochs": 8, "batch_size": 32, "checkpoint_gain": None})
     options = {name: option.default for name, option in declaration.options.items()}

@@ -17,6 +17,7 @@ from plumbline.data.corpus import Corpus, Example
 from plumbline.data.embeddings import second_vectors
 from plumbline.data.instances import Instances, Texts
 from plumbline.data.prepare import prepare
+from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.models import evaluator
 from plumbline.models.batch import Batch
@@ -54,8 +55,8 @@ def prepared(*examples: Example, published: dict[str, int] | None = None):
 def test_second_texts_answers_and_evidence_are_stored_and_read(tmp_path):
     found = prepared(example("test", pair=["Where", "now"]))
     assert found.words[5:] == ["Mary", "Where", "is", "ran"], "words of questions count too"
-    write_table(tmp_path / "i.parquet", "instances", found.instances)
-    table = read_table(tmp_path / "i.parquet", "instances")
+    write_table(tmp_path / "i.parquet", INSTANCES, found.instances)
+    table = read_table(tmp_path / "i.parquet", INSTANCES)
     assert table["tokens_b"].to_pylist()[-1] == ["<sos>", "Where", "now", "<eos>"]
     assert table["evidence"].to_pylist()[-1] == [False, True, False, False]
     instances = Instances.from_table(table, ["test"])
@@ -65,8 +66,8 @@ def test_second_texts_answers_and_evidence_are_stored_and_read(tmp_path):
 
 def test_single_texts_have_no_second(tmp_path):
     corpus = Corpus([Example(s, 0, ["a"]) for s in ("train", "dev", "test")], ["only"])
-    write_table(tmp_path / "i.parquet", "instances", prepare(corpus, Preparation(), "one").instances)
-    instances = Instances.from_table(read_table(tmp_path / "i.parquet", "instances"), ["train"])
+    write_table(tmp_path / "i.parquet", INSTANCES, prepare(corpus, Preparation(), "one").instances)
+    instances = Instances.from_table(read_table(tmp_path / "i.parquet", INSTANCES), ["train"])
     assert instances.pair is None and instances.answers is None
 
 

@@ -10,9 +10,11 @@ import torch
 from plumbline.models.distances import jensen_shannon, total_variation
 from plumbline.papers.attefa import MOCK, SCORES, published_rows
 from plumbline.papers.reproduction import reproduction
+from plumbline.papers.schemas import REPRODUCTION
 from plumbline.papers.studies import Names, Ran
+from plumbline.protocols.adversary.schemas import ADVERSARY
 from plumbline.protocols.adversary.table import attefa_score, attention_divergence, output_distance
-from plumbline.store import ARTEFACTS, read_table
+from plumbline.store import read_table
 from plumbline.tables.export import write_everywhere
 
 # How far a printed number may be from what it was rounded from.
@@ -100,7 +102,7 @@ def table(kind: str = "mock-1", adversary: list[dict] | None = None, options: di
     names = Names(
         {"mine": kind}, {"net": "bilstm-tanh"}, {}, {"mine": AS_PUBLISHED | MOCK.get(kind, {}) | (options or {})}
     )
-    columns = ARTEFACTS["adversary"].schema.names
+    columns = ADVERSARY.schema.names
     found = None if adversary is None else pd.DataFrame(adversary, columns=columns)
     return reproduction(Ran(names, [summary], {"mine": {"net": "dev"}}, performance, adversary=found))
 
@@ -207,6 +209,6 @@ def test_a_sample_is_not_judged():
 def test_seeds_stay_whole_in_every_form(tmp_path):
     paths = {key: tmp_path / f"t.{key}" for key in ("parquet", "csv", "latex")}
     write_everywhere(SimpleNamespace(**paths), "reproduction", table(adversary=attacks("test", {90754789: 0.03})))
-    rows = read_table(paths["parquet"], "reproduction").to_pandas()
+    rows = read_table(paths["parquet"], REPRODUCTION).to_pandas()
     assert set(rows["seed"].dropna()) == {90754789}
     assert ",90754789," in paths["csv"].read_text() and "90754789" in paths["latex"].read_text()

@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
-from plumbline.papers.quirks import QUIRKS, quirk_rows
+from plumbline.papers.quirks import LISTED, quirk_rows
+from plumbline.papers.schemas import REPRODUCTION
 from plumbline.papers.studies import Names
 from plumbline.protocols.roar.sparsity import TOPS, shares
-from plumbline.store import ARTEFACTS
 
 SONG = {"study": "A Song of (Dis)agreement", "table": "T5", "dataset": "sst-2", "metric": "kendall_tau"}
 NAMES = Names(
@@ -22,7 +22,7 @@ NOTHING = pd.DataFrame(columns=["dataset", "variant", "model", "split", "metric"
 
 def reproduction(*rows: dict) -> pd.DataFrame:
     usual = {"model": "lstm", "published": 0.5, "ours_spread": 0.01, "n_seeds": 3}
-    return pd.DataFrame([usual | row for row in rows], columns=ARTEFACTS["reproduction"].schema.names)
+    return pd.DataFrame([usual | row for row in rows], columns=REPRODUCTION.schema.names)
 
 
 def told(*rows: dict, performance: pd.DataFrame = NOTHING, **tables: pd.DataFrame) -> pd.DataFrame:
@@ -125,6 +125,6 @@ def test_one_word_more_has_more_importance():
 
 def test_every_quirk_is_listed_with_a_reason_where_there_is_nothing_of_it():
     rows = quirk_rows(reproduction(), NAMES, NOTHING)
-    assert rows["quirk"].tolist() == [quirk.name for quirk in QUIRKS]
+    assert rows["quirk"].tolist() == [quirk.name for quirk in LISTED]
     assert set(rows["status"]) == {"missing"} and rows["reason"].str.startswith("The study that ran has neither").all()
     assert rows["what"].str.endswith(".").all() and rows["study"].notna().all()

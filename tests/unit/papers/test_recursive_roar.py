@@ -10,8 +10,9 @@ from plumbline.papers.recursive_roar import CORRECTED, published_rows
 from plumbline.papers.reproduction import reproduction
 from plumbline.papers.studies import Names, Ran
 from plumbline.protocols.bootstrap import mean_interval
+from plumbline.protocols.performance.schemas import PERFORMANCE
+from plumbline.protocols.roar.schemas import FAITHFULNESS
 from plumbline.registry import Registry
-from plumbline.store import ARTEFACTS
 
 DATASETS = {"sst", "imdb", "snli", "babi-1", "babi-2", "babi-3", "diabetes", "anemia"}
 OURS = "integrated-gradient-published"
@@ -77,7 +78,7 @@ def everything(
             for metric, more in metrics.items()
             for seed, value in enumerate(scores or [])
         ],
-        columns=ARTEFACTS["performance"].schema.names,
+        columns=PERFORMANCE.schema.names,
     )
     usual = {"leaves_over": 5} if kind == "sst" else {}
     names = Names(
@@ -88,7 +89,7 @@ def everything(
         {"net": changed or {}},
         **more,
     )
-    columns = ARTEFACTS["faithfulness"].schema.names
+    columns = FAITHFULNESS.schema.names
     found = None if rows is None else pd.DataFrame(rows, columns=columns)
     return reproduction(
         Ran(names, [summary | {"splits": splits}], {"mine": {"net": select_on}}, performance, faithfulness=found)

@@ -10,9 +10,10 @@ import pytest
 from plumbline.papers.reproduction import reproduction
 from plumbline.papers.song import ANOTHER, CORRECTED, FAULTY, published_rows
 from plumbline.papers.studies import PUBLISHED, Names, Ran
+from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.agreement.table import fewest_tokens, overall_taus, pooled, triangles
+from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.registry import Registry
-from plumbline.store import ARTEFACTS
 from plumbline.tables.export import latex, latex_matrices
 
 DATASETS = {"sst-2", "imdb-240", "mnli", "snli-cased", "quora"}
@@ -36,7 +37,7 @@ def agreed(
         for (a, b), value in values.items()
         for place, seed in enumerate(SEEDS)
     ]
-    return pd.DataFrame(rows, columns=ARTEFACTS["agreement"].schema.names)
+    return pd.DataFrame(rows, columns=AGREEMENT.schema.names)
 
 
 def table(
@@ -77,7 +78,7 @@ def table(
             names,
             [summary],
             {"mine": {"net": "dev"}},
-            pd.DataFrame(performance, columns=ARTEFACTS["performance"].schema.names),
+            pd.DataFrame(performance, columns=PERFORMANCE.schema.names),
             agreement,
             training=training,
         )

@@ -9,8 +9,9 @@ import pytest
 from plumbline.papers.reproduction import reproduction
 from plumbline.papers.studies import Names, Ran
 from plumbline.papers.zhou import ALONE, ON_A_LINE, at_region, published_rows
+from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH
+from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.registry import Registry
-from plumbline.store import ARTEFACTS
 
 MEASURES = {"attention": "attention", "shap": "expected-gradient", "random": "random"}
 
@@ -53,8 +54,8 @@ def table(
         Names({"mine": kind}, {"net": model}, MEASURES, {"mine": options or {}}),
         [summary],
         {"mine": {"net": "dev"}},
-        pd.DataFrame(performance, columns=ARTEFACTS["performance"].schema.names),
-        ground_truth=pd.DataFrame(rows, columns=ARTEFACTS["ground_truth"].schema.names),
+        pd.DataFrame(performance, columns=PERFORMANCE.schema.names),
+        ground_truth=pd.DataFrame(rows, columns=GROUND_TRUTH.schema.names),
     )
     found = reproduction(ran)
     return found[found["study"] == "Zhou et al. 2022"]

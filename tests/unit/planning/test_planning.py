@@ -20,7 +20,9 @@ from plumbline.planning.schedule import Task, finish_times, longest_chain
 from plumbline.planning.show import as_json, duration, sentence, text
 from plumbline.planning.sizes import Size, expected, in_folder, shipped
 from plumbline.planning.work import Work, Works
-from plumbline.store import ARTEFACTS, write_table
+from plumbline.protocols.timings.schemas import TIMINGS
+from plumbline.store import write_table
+from plumbline.training.schemas import HISTORY
 
 # A, then B and C on GPUs, then D.
 DIAMOND = [Task(2), Task(3, gpus=1, after=[0]), Task(4, gpus=1, after=[0]), Task(1, after=[1, 2])]
@@ -264,14 +266,14 @@ def test_training_that_ended_early_counts_the_epochs_that_were_asked_for(tmp_pat
     config = {"object": CLASSIFIER, "options": AVERAGE, "training": {"epochs": 8, "patience": 2, "stop_at": None}}
     manifest(tmp_path / "models/m/manifest.json", "train", CELL, config, seconds=8.0, rows=400)
     rows = {"seed": [0, 0], "epoch": [1, 4], "split": ["dev"] * 2, "metric": ["loss"] * 2, "value": [1.0, 1.0]}
-    write_table(tmp_path / "models/m/history.parquet", "history", rows | {"seconds": [1.0, 1.0]})
+    write_table(tmp_path / "models/m/history.parquet", HISTORY, rows | {"seconds": [1.0, 1.0]})
     assert of_results(tmp_path)[0].rows == 400 * 8 / 4
 
 
 def timings(path: Path, rows: list[dict]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.Table.from_pylist(rows, schema=ARTEFACTS["timings"].schema)
-    write_table(path, "timings", {name: table[name].to_pylist() for name in table.column_names})
+    table = pa.Table.from_pylist(rows, schema=TIMINGS.schema)
+    write_table(path, TIMINGS, {name: table[name].to_pylist() for name in table.column_names})
     return path
 
 

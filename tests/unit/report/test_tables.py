@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 
 from plumbline.figures.style import save
-from plumbline.papers import page as published
+from plumbline.papers import comparison as published
 from plumbline.papers import quirks_page as quirks
 from plumbline.protocols.adversary import page as adversary
 from plumbline.protocols.agreement import page as agreement
 from plumbline.protocols.agreement.differences import mean_differences
+from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.attention import page as counterfactual
 from plumbline.protocols.erasure import page as erasure
 from plumbline.protocols.ground_truth.page import rationales_table, truth_table
@@ -259,8 +260,8 @@ def test_partial_data_are_marked_and_told() -> None:
 
 def test_files_are_read_by_what_they_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    write_table("results/tables/mine.parquet", "agreement", dict(agreement_frame()))
-    write_table("results/tables/other.parquet", "agreement", dict(agreement_frame().assign(mean=0.7)))
+    write_table("results/tables/mine.parquet", AGREEMENT, dict(agreement_frame()))
+    write_table("results/tables/other.parquet", AGREEMENT, dict(agreement_frame().assign(mean=0.7)))
     read = read_tables(["results/tables/mine.parquet", "results/tables/other.parquet"])
     assert list(read) == ["agreement"] and (read["agreement"]["mean"] != 0.7).all(), "of two the first"
     figure = tmp_path / "results/figures/tau-matrix/sst/v1.5.svg"

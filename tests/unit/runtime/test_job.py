@@ -16,21 +16,22 @@ from plumbline.runtime.corruption import note, set_aside_noted
 from plumbline.runtime.job import job
 from plumbline.runtime.verify import damaged
 from plumbline.store import read_json, read_table, read_tensors, write_json, write_table, write_tensors
+from plumbline.training.schemas import HISTORY
 
-HISTORY = {"seed": [0], "epoch": [1], "split": ["dev"], "metric": ["f1"], "value": [0.5], "seconds": [1.0]}
+EPOCH = {"seed": [0], "epoch": [1], "split": ["dev"], "metric": ["f1"], "value": [0.5], "seconds": [1.0]}
 
 
 @pytest.fixture
 def files(tmp_path):
     """A file of each kind, all whole."""
-    write_table(tmp_path / "a.parquet", "history", HISTORY)
+    write_table(tmp_path / "a.parquet", HISTORY, EPOCH)
     write_tensors(tmp_path / "b.safetensors", {"x": torch.arange(10), "y": torch.ones(3)})
     write_json(tmp_path / "c.json", {"k": [1, 2]})
     return {path.name: path for path in tmp_path.iterdir()}
 
 
 READERS = {
-    "a.parquet": lambda path: read_table(path, "history"),
+    "a.parquet": lambda path: read_table(path, HISTORY),
     "b.safetensors": read_tensors,
     "c.json": read_json,
 }
@@ -81,7 +82,7 @@ def test_what_was_noted_and_is_gone_is_nobodys_concern(tmp_path):
 
 def test_a_damaged_file_that_is_no_input_of_the_job_stays(files, tmp_path):
     cut(files["a.parquet"])
-    _, log = run(tmp_path, [], lambda: read_table(files["a.parquet"], "history"))
+    _, log = run(tmp_path, [], lambda: read_table(files["a.parquet"], HISTORY))
     assert log.endswith("cannot be read as Parquet. Delete it and run again; Snakemake makes it anew.\n")
     assert files["a.parquet"].exists()
 

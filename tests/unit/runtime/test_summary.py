@@ -3,8 +3,9 @@
 import pandas as pd
 import pytest
 
+from plumbline.papers.schemas import REPRODUCTION
 from plumbline.runtime.summary import durations, left_out, ran, reproduced, summary
-from plumbline.store import ARTEFACTS, write_table
+from plumbline.store import write_table
 
 LOG = """Building DAG of jobs...
 
@@ -80,11 +81,11 @@ def test_reasons_that_differ_in_names_alone_are_told_once():
 @pytest.fixture
 def compared(tmp_path):
     """A table of published numbers of which two are judged and one is met."""
-    row = {field.name: None for field in ARTEFACTS["reproduction"].schema}
+    row = {field.name: None for field in REPRODUCTION.schema}
     row |= {"study": "s", "table": "t", "dataset": "d", "metric": "f1", "published": 0.5, "note": ""}
     frame = pd.DataFrame([{**row, "within": within} for within in (True, False, None)])
     (tmp_path / "tables").mkdir()
-    write_table(tmp_path / "tables/reproduction.parquet", "reproduction", frame.to_dict("list"))
+    write_table(tmp_path / "tables/reproduction.parquet", REPRODUCTION, frame.to_dict("list"))
     return tmp_path
 
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from plumbline.store import ARTEFACTS
+from plumbline.store import schema_of
 from plumbline.tables.export import LATEX_LAYOUT
 
 # Keys that others decide, or that are meant to be taken together.
@@ -20,7 +20,7 @@ NO_KEYS = {"seed", "status", "reason", "direction", "twin_of", "matched", "selec
 
 def keys(name: str) -> set[str]:
     """The columns of a table that name what a row is about: words, and numbers that no row may lack."""
-    schema = ARTEFACTS[name].schema
+    schema = schema_of(name).schema
     words = {field.name for field in schema if pa.types.is_dictionary(field.type)}
     numbers = {"level", "top", "epsilon", "strength", "ratio", "base_seed", "removed", "class", "target_rate"}
     return {field for field in schema.names if field in words | numbers} - NO_KEYS
@@ -35,4 +35,4 @@ def test_every_key_is_kept_spans_a_line_or_spans_a_column(name):
 
 
 def test_what_is_decided_is_there():
-    assert all(others <= set(ARTEFACTS[name].schema.names) for name, others in DECIDED.items())
+    assert all(others <= set(schema_of(name).schema.names) for name, others in DECIDED.items())

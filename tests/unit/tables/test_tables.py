@@ -9,11 +9,12 @@ import pytest
 from plumbline.papers.jain_wallace import published_rows
 from plumbline.papers.reproduction import reproduction
 from plumbline.papers.studies import Names, Ran
+from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.protocols.performance.table import performance
 from plumbline.protocols.timings.table import timings
 from plumbline.store import read_table
 from plumbline.tables.export import latex, write_everywhere
-from plumbline.training.performance import PERFORMANCE
+from plumbline.training.performance import PERFORMANCE_METRICS as METRICS
 
 CELL = {"dataset": "sst", "variant": "plain", "model": "bilstm-tanh", "seeds": "0-1"}
 
@@ -35,10 +36,10 @@ def test_metrics_by_hand():
     """Two of three positives found, one false alarm: precision 2/3, recall 2/3."""
     p = np.array([[0.1, 0.9], [0.4, 0.6], [0.7, 0.3], [0.2, 0.8], [0.9, 0.1]])
     labels = np.array([1, 1, 1, 0, 0])
-    assert PERFORMANCE["accuracy"](p, labels) == pytest.approx(3 / 5)
-    assert PERFORMANCE["f1"](p, labels) == pytest.approx(2 / 3)
-    assert PERFORMANCE["macro_f1"](p, labels) == pytest.approx((2 / 3 + 1 / 2) / 2)
-    assert PERFORMANCE["roc_auc"](p, labels) == pytest.approx(4 / 6)
+    assert METRICS["accuracy"](p, labels) == pytest.approx(3 / 5)
+    assert METRICS["f1"](p, labels) == pytest.approx(2 / 3)
+    assert METRICS["macro_f1"](p, labels) == pytest.approx((2 / 3 + 1 / 2) / 2)
+    assert METRICS["roc_auc"](p, labels) == pytest.approx(4 / 6)
 
 
 def test_diverged_and_one_class_are_rows_with_reasons():
@@ -54,7 +55,7 @@ def test_tables_are_written_as_parquet_csv_and_latex(tmp_path):
     table = performance([CELL], [predictions([[0.2, 0.8], [0.7, 0.3]], [1, 0])])
     paths = {key: tmp_path / f"t.{key}" for key in ("parquet", "csv", "latex")}
     write_everywhere(SimpleNamespace(**paths), "performance", table)
-    assert read_table(paths["parquet"], "performance").num_rows == 5
+    assert read_table(paths["parquet"], PERFORMANCE).num_rows == 5
     assert len(pd.read_csv(paths["csv"])) == 5
     text = paths["latex"].read_text()
     assert r"\toprule" in text and "macro f1" in text and "sst & plain & bilstm-tanh & " in text

@@ -13,7 +13,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from plumbline.errors import PlumblineError
-from plumbline.registry import KINDS, Declaration, Registry, declarations_in, load
+from plumbline.registry import KINDS, PARTS, Declaration, Registry, declarations_in, load
 
 EXAMPLE = 'put, for example, @measure("my-measure", equation="...") from plumbline.registry above a function'
 
@@ -57,7 +57,7 @@ def _read(path: Path, others: Sequence[Declaration]) -> list[Declaration]:
         raise PlumblineError(misplaced)
     if not declared:
         raise PlumblineError(f"'{path}' declares nothing; {EXAMPLE}.")
-    known = {(one.kind, one.name): one for kind in KINDS for one in Registry().all(kind)}
+    known = {(one.kind, one.name): one for kind in (*KINDS, *PARTS) for one in Registry().all(kind)}
     known |= {(one.kind, one.name): one for one in others}
     for one in declared:
         if other := known.get((one.kind, one.name)):
@@ -76,7 +76,7 @@ def _misplaced(tree: ast.Module, path: Path) -> str | None:
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module == "plumbline.registry"
         for alias in node.names
-    } & set(KINDS)
+    } & {*KINDS, *PARTS}
     marked: list[str] = []
     for node in ast.walk(tree):
         for mark in getattr(node, "decorator_list", []):

@@ -12,15 +12,18 @@ import pyarrow as pa
 import torch
 
 from plumbline import store
+from plumbline.attribution.files import write_importances
 from plumbline.conformance.declarations import default_options
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import pack
+from plumbline.data.schemas import INSTANCES
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS
 from plumbline.models.batch import Batch, collate
 from plumbline.models.block import build
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.explained import Explained
 from plumbline.registry import PACKAGE, Declaration, Registry
+from plumbline.training.schemas import PREDICTIONS
 
 WORDS, DIMENSIONS, CLASSES, ANSWERS, SIDE = 40, 8, 2, 5, 16
 # The library's own models are so narrow here: what is checked does not depend on it, and time does.
@@ -166,16 +169,16 @@ def example_explained(folder: Path, model: str = "average-tanh") -> Explained:
     probabilities = [np.array([p, 1 - p], dtype=np.float32) for p in share]
     labels = np.tile(instances.label, len(seeds))
     predictions = folder / "predictions.parquet"
-    store.write_table(predictions, "predictions", {**keys, "label": labels, "probabilities": probabilities})
+    store.write_table(predictions, PREDICTIONS, {**keys, "label": labels, "probabilities": probabilities})
     words = [int(free.sum()) for free in instances.maskable] * len(seeds)
     importances = {}
     for measure in ("attention", "gradient", "selection"):
         importances[measure] = folder / f"{measure}.parquet"
         scores = [random.random(n).astype(np.float32) for n in words]
         target = pa.nulls(rows, pa.int32())
-        store.write_table(importances[measure], "attributions", {**keys, "target": target, "scores": scores})
+        write_importances(importances[measure], {measure: {**keys, "target": target, "scores": scores}})
     texts = folder / "instances.parquet"
-    store.write_table(texts, "instances", _instances_table(instances))
+    store.write_table(texts, INSTANCES, _instances_table(instances))
     models = partial(_example_evaluators, seeds, model)
     return Explained(predictions, importances, seeds, ["test"], texts, models)
 

@@ -1,6 +1,7 @@
 """Protocols: their scores and the tables that they make of them."""
 
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,10 +16,12 @@ from plumbline.conformance.examples import example_explained, reads_one_text
 from plumbline.conformance.notes import Tried, kind_of
 from plumbline.errors import PlumblineError
 from plumbline.protocols.explained import scores_of
-from plumbline.registry import Declaration, Registry, load
+from plumbline.registry import PACKAGE, Declaration, Registry, load
 
 # The tables that are plumbline's own.
-OWN_TABLES = dict(store.ARTEFACTS)
+for _path in sorted(PACKAGE.rglob("schemas.py")):
+    import_module(".".join(("plumbline", *_path.relative_to(PACKAGE).with_suffix("").parts)))
+OWN_TABLES = dict(store.SCHEMAS)
 
 
 def check_protocol(declaration: Declaration) -> Iterator[str]:
@@ -31,14 +34,14 @@ def check_protocol(declaration: Declaration) -> Iterator[str]:
     if lacking:
         yield from (f"it has no `{part}`." for part in lacking)
         return
-    taken = [kind for kind, artefact in OWN_TABLES.items() if store.ARTEFACTS[kind] is not artefact]
+    taken = [kind for kind, own in OWN_TABLES.items() if store.SCHEMAS[kind] is not own]
     if taken:
         yield f"its file declares the table '{taken[0]}', which is plumbline's own; choose another name."
         return
     kinds = {"table": protocol.table, "scores": scores_of(protocol)}
     for part, kind in kinds.items():
-        if kind not in store.ARTEFACTS:
-            yield f"its {part} '{kind}' is not declared; call plumbline.store.declare in its file."
+        if not isinstance(kind, store.TableSchema):
+            yield f"its `{part}` is {kind!r}; make it a table that plumbline.store.declare returns."
             return
     with TemporaryDirectory() as folder:
         explained = example_explained(Path(folder), _example_of(declaration))
@@ -59,7 +62,7 @@ def _check_summary(protocol: Any, scores: pa.Table, folder: Path) -> Iterator[st
     if not isinstance(summary, pd.DataFrame):
         yield f"its summarise returns {kind_of(summary)}, not a DataFrame of pandas."
         return
-    expected = set(store.ARTEFACTS[protocol.table].schema.names) - set(store.CELL)
+    expected = set(protocol.table.columns) - set(store.CELL)
     if set(summary.columns) != expected:
         differing = ", ".join(sorted(set(summary.columns) ^ expected))
         yield f"its summary differs from its declared table in {differing}."
@@ -71,7 +74,7 @@ def _check_summary(protocol: Any, scores: pa.Table, folder: Path) -> Iterator[st
         yield f"its summary cannot be stored: {_without_path(error)}"
 
 
-def _stored(folder: Path, kind: str, columns: Any) -> pa.Table:
+def _stored(folder: Path, kind: store.TableSchema, columns: Any) -> pa.Table:
     """A table as it is read after it was written."""
     path = folder / "written.parquet"
     store.write_table(path, kind, columns)

@@ -14,14 +14,19 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from plumbline.attribution.schemas import ATTRIBUTIONS
+from plumbline.data.schemas import INSTANCES
 from plumbline.explorer import examples
 from plumbline.explorer.blocks import Block, Shown, Wanted
 from plumbline.explorer.examples import Row, Told
 from plumbline.explorer.masked import Masks, curves
 from plumbline.explorer.rows import Chosen, Rows
 from plumbline.figures.conventions import ADVERSARY, measure_colour, ordered, reference_measure
+from plumbline.models.schemas import ATTENTION
+from plumbline.protocols.attention.schemas import ADVERSARIES
 from plumbline.report.embed import loading
-from plumbline.store import read_table, stream_table, write_text
+from plumbline.store import TableSchema, read_table, stream_table, write_text
+from plumbline.training.schemas import PREDICTIONS
 
 # Instances of a block of lists and, at most, of a chunk, which is to be of about so many bytes.
 BLOCK = 20_000
@@ -56,10 +61,10 @@ def choose(shown: Shown, wanted: Wanted) -> Chosen:
     first = shown.blocks[0].predictions
     if wanted.count != "all":
         split = "test" if "test" in wanted.splits else wanted.splits[0]
-        told = read_table(first, "predictions")
+        told = read_table(first, PREDICTIONS)
         return Chosen.of({split: examples.choose_texts(told, split, wanted.count, wanted.sampled)})
-    explained = [path for block in shown.blocks for path in block.importances.values()]
-    files = [(path, "attributions") for path in explained] or [(first, "predictions")]
+    explained = dict.fromkeys(path for block in shown.blocks for path in block.importances.values())
+    files = [(path, ATTRIBUTIONS) for path in explained] or [(first, PREDICTIONS)]
     numbers: dict[str, set[int]] = {split: set() for split in wanted.splits}
     for path, kind in files:
         for table in stream_table(path, kind, ["split", "instance"]):
@@ -113,11 +118,11 @@ class _Writer:
             yield k, start, min(start + self._size, len(self._chosen))
             self._bar.update()
 
-    def _rows(self, path: str, kind: str, columns: Sequence[str], spool: Path) -> Rows:
+    def _rows(self, path: str, kind: TableSchema, columns: Sequence[str], spool: Path) -> Rows:
         return Rows(path, kind, columns, self._chosen, spool)
 
     def _instances(self, path: str, spool: Path) -> Rows:
-        return self._rows(path, "instances", examples.PICTURE if self._shown.pictures else examples.TEXT, spool)
+        return self._rows(path, INSTANCES, examples.PICTURE if self._shown.pictures else examples.TEXT, spool)
 
     def _describe(self, row: Row) -> Row:
         return examples.describe_picture(row) if self._shown.pictures else examples.describe_text(row)
@@ -182,21 +187,21 @@ class _Opened:
     """The tables of a block, open."""
 
     def __init__(self, block: Block, chosen: Chosen, spool: Path) -> None:
-        def rows(path: str, kind: str, *columns: str) -> Rows:
-            return Rows(path, kind, columns, chosen, spool)
+        def rows(path: str, kind: TableSchema, *columns: str, where: tuple[str, str] | None = None) -> Rows:
+            return Rows(path, kind, columns, chosen, spool, where)
 
-        self.predictions = rows(block.predictions, "predictions", "probabilities")
+        self.predictions = rows(block.predictions, PREDICTIONS, "probabilities")
         self._importances = {
-            measure: rows(block.importances[measure], "attributions", *Told._fields)
+            measure: rows(block.importances[measure], ATTRIBUTIONS, *Told._fields, where=("measure", measure))
             for measure in ordered(block.importances)
         }
-        self._adversaries = block.adversaries and rows(block.adversaries, "adversaries", *examples.ADVERSARIES)
-        self._attention = block.attention and rows(block.attention, "attention", "heads", "attention")
+        self._adversaries = block.adversaries and rows(block.adversaries, ADVERSARIES, *examples.ADVERSARIES)
+        self._attention = block.attention and rows(block.attention, ATTENTION, "heads", "attention")
         self._rivals = [
             (
                 rival,
-                rows(rival.attention, "attention", "heads", "attention"),
-                rows(rival.predictions, "predictions", "probabilities"),
+                rows(rival.attention, ATTENTION, "heads", "attention"),
+                rows(rival.predictions, PREDICTIONS, "probabilities"),
             )
             for rival in block.rivals
         ]

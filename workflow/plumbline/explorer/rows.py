@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from plumbline.data.instances import ragged
-from plumbline.store import ARTEFACTS, stream_table
+from plumbline.store import TableSchema, stream_table
 
 KEY = ("split", "instance")
 
@@ -46,17 +46,26 @@ class Chosen:
 
 
 class Rows:
-    """The rows of a table about chosen instances. `columns` are those that are wanted besides the keys."""
+    """The rows of a table about chosen instances. `columns` are those that are wanted besides the keys; `where` is the
+    value that a column must have."""
 
-    def __init__(self, path: str, kind: str, columns: Sequence[str], chosen: Chosen, folder: Path) -> None:
-        schema = ARTEFACTS[kind].schema
+    def __init__(
+        self,
+        path: str,
+        kind: TableSchema,
+        columns: Sequence[str],
+        chosen: Chosen,
+        folder: Path,
+        where: tuple[str, str] | None = None,
+    ) -> None:
+        schema = kind.schema
         seeded = "seed" in schema.names
         read = [name for name in schema.names if name in {*columns, *KEY} or name == "seed"]
         kept = pa.schema([schema.field(name) for name in columns])
         spool = str(folder / f"{len(list(folder.iterdir()))}.arrow")
         keys = [np.zeros((4, 0), np.int64)]
         with pa.ipc.new_file(spool, kept) as writer:
-            for table in stream_table(path, kind, read):
+            for table in stream_table(path, kind, read, where):
                 places = chosen.places(table)
                 rows = np.flatnonzero(places >= 0)
                 if len(rows):

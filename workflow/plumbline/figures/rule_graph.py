@@ -17,7 +17,6 @@ from matplotlib.path import Path
 
 from plumbline.errors import PlumblineError
 from plumbline.figures import style
-from plumbline.runtime.job import unnumbered
 
 NODE = re.compile(r'^\s*(\w+)\s*\[\s*label\s*=\s*"((?:[^"\\]|\\.)*)"')
 EDGE = re.compile(r"^\s*(\w+)\s*->\s*(\w+)")
@@ -49,7 +48,7 @@ def parse_dot(text: str) -> nx.DiGraph:
     for line in text.splitlines():
         if node := NODE.match(line):
             # Snakemake writes a rule's wildcards after its name, on lines of their own.
-            names[node[1]] = unnumbered(node[2].split("\\n")[0].replace('\\"', '"'))
+            names[node[1]] = node[2].split("\\n")[0].replace('\\"', '"')
         elif edge := EDGE.match(line):
             edges.append((edge[1], edge[2]))
     if not names or any(end not in names for edge in edges for end in edge):

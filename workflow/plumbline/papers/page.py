@@ -1,181 +1,42 @@
-"""Published numbers beside ours: all of them, how many are within tolerance by study, and those that rest on quirks."""
+"""The page of published numbers."""
 
-from typing import Any
+from plumbline.papers.comparison import reproduction_table, study_table, verdict
+from plumbline.papers.quirks_page import numbers_table, quirks_table
+from plumbline.registry import page
+from plumbline.report.content import Content
+from plumbline.report.page import Page, Section, made
+from plumbline.report.tables import plain
 
-import pandas as pd
 
-from plumbline.protocols.agreement.page import class_name
-from plumbline.report.tables import DASH, Cell, Table, named, number, numeric, plain
-
-WORDS = {
-    "train_size": "training texts",
-    "validation_size": "validation texts",
-    "test_size": "test texts",
-    "vocab_size": "words in the vocabulary",
-    "avg_length": "mean length in words",
-    "test_F1": "F1 on test",
-    "test_accuracy": "accuracy on test",
-    "test_micro_F1": "micro F1 on test",
-    "validation_accuracy": "accuracy on dev",
-    "train_minutes": "minutes of training",
-    "kendall_tau": "mean τ",
-    "sig_frac_p05": "share with p ≤ .05",
-    "train_avg_length": "mean length of training texts",
-    "test_avg_length": "mean length of test texts",
-    "base_F1": "F1 of the base model on test",
-    "epoch": "the adversary's epoch",
-    "adv_F1": "the adversary's F1 on test",
-    "TVD": "TVD of outputs",
-    "JSD": "JSD of attention",
-}
-DECIMALS = dict.fromkeys(("train_size", "validation_size", "test_size", "vocab_size", "epoch"), 0)
-DECIMALS |= dict.fromkeys(("avg_length", "train_avg_length", "test_avg_length", "train_minutes"), 1)
-DECIMALS |= dict.fromkeys(("base_F1", "adv_F1", "TVD", "JSD", "AtteFa"), 3)
-# Numbers about the data alone, which say nothing about results and are counted apart.
-SIZES = (
-    "train_size",
-    "validation_size",
-    "test_size",
-    "vocab_size",
-    "avg_length",
-    "train_avg_length",
-    "test_avg_length",
+@page(
+    "reproduction",
+    title="Published numbers",
+    about="Every published number that the study has one for, and ours beside it.",
+    group="",
+    tables=["reproduction", "quirks"],
+    order=90,
 )
-# How many tolerances the small axis spans to either side.
-SPAN = 3
-NUMBERS = ("published", "later run", "ours", "difference", "tolerance")
-
-
-def reproduction_table(reproduction: pd.DataFrame, classes: dict[str, list[str]]) -> Table:
-    """Every published number that the study has a counterpart for, but those of single seeds."""
-    lines = plain(_shown(reproduction)).to_dict("records")
-    notes = list(dict.fromkeys(note for line in lines for note in _notes(line)))
-    rows = [_row(line, classes.get(line["dataset"], []), notes) for line in lines]
-    again = any(row["later run"].sort is not None for row in rows)
-    columns = [title for title in (rows[0] if rows else []) if again or title != "later run"]
-    caption = (
-        "Published numbers and ours, with spreads over seeds or, in brackets, intervals. The mark shows the difference "
-        "in tolerances; the band is one to either side."
-    )
-    if again:
-        caption += " The later run is one that the authors themselves published with their code after the paper."
-    if left_out := len(reproduction) - len(lines):
-        caption += f" {number(left_out, 0)} numbers of single seeds are in the files of the table, not here."
-    numbers = frozenset(i for i, title in enumerate(columns) if title in NUMBERS)
-    return Table(caption, columns, [[row[title] for title in columns] for row in rows], numbers, notes)
-
-
-def study_table(reproduction: pd.DataFrame) -> Table:
-    """A line for each study: how many of its numbers the run has, and how many of ours are within tolerance."""
-    rows = []
-    for study, group in plain(_shown(reproduction)).groupby("study", sort=False):
-        sizes = group["metric"].isin(SIZES)
-        results, data = group[~sizes]["within"], group[sizes]["within"]
-        judged = results.dropna().astype(bool)
-        share = float(judged.mean()) if len(judged) else None
-        rows.append(
-            [
-                Cell(str(study)),
-                numeric(len(judged), 0),
-                numeric(judged.sum(), 0),
-                Cell(DASH if share is None else f"{number(100 * share, 0)} %", share, tint=share),
-                numeric(results.isna().sum(), 0),
-                Cell(f"{data.dropna().astype(bool).sum()} of {data.notna().sum()}" if data.notna().any() else DASH),
-            ]
-        )
-    caption = (
-        "Published numbers that this run has one for, by study. Sizes of datasets are counted apart, as they say "
-        "nothing about results. What could not be judged has a note that says why."
-    )
-    columns = ["study", "results judged", "within tolerance", "share", "not judged", "sizes of data within"]
-    return Table(caption, columns, rows, frozenset(range(1, 6)))
-
-
-def _shown(reproduction: pd.DataFrame) -> pd.DataFrame:
-    """The rows that are told of; the many of single seeds, which are not judged, are in the table's files."""
-    return reproduction[reproduction["seed"].isna()]
-
-
-def _notes(line: dict[Any, Any]) -> list[str]:
-    """The single notes of a line, which the table `reproduction` joins by semicolons."""
-    return line["note"].split("; ") if isinstance(line["note"], str) and line["note"] else []
-
-
-def known_of(line: dict[Any, Any]) -> dict[str, Any]:
-    """A line of a table with None for all that is missing."""
-    return {key: None if not isinstance(value, str) and pd.isna(value) else value for key, value in line.items()}
-
-
-def quantity(known: dict[str, Any]) -> str:
-    """What a published number is about, in words."""
-    words = [WORDS.get(known["metric"], known["metric"].replace("_", " "))]
-    measures = [known[key] for key in ("measure_a", "measure_b") if known[key]]
-    words += [" and ".join(measures)] if measures else []
-    words += [f"chosen on {known['selected_on']}"] if known.get("selected_on") else []
-    return ", ".join(words)
-
-
-def _row(line: dict[Any, Any], classes: list[str], notes: list[str]) -> dict[str, Cell]:
-    """The cells of a line by the titles of their columns."""
-    known = known_of(line)
-    decimals = DECIMALS.get(known["metric"], 2)
-    difference = None if known["ours"] is None else known["ours"] - known["published"]
-    at = None
-    if difference is not None and known["tolerance"]:
-        at = min(1.0, max(0.0, 0.5 + difference / known["tolerance"] / (2 * SPAN)))
-    ends = known["published_low"], known["published_high"]
-    class_ = known["predicted_class"]
-    return {
-        "study": Cell(known["study"]),
-        "about": Cell("data" if known["metric"] in SIZES else "results"),
-        "dataset": Cell(named(known["dataset"], known.get("variant") or "plain")),
-        "model": Cell(known["model"] or DASH),
-        "quantity": Cell(quantity(known)),
-        "class": Cell(DASH if class_ is None else class_name(classes, class_)),
-        "published": with_spread(known["published"], known["published_spread"], decimals, ends),
-        "later run": numeric(known["published_later"], decimals),
-        # Of one seed there is no spread.
-        "ours": with_spread(known["ours"], known["ours_spread"] if known["n_seeds"] != 1 else None, decimals),
-        # One digit more than the numbers have, so that it can be told from a tolerance that it misses by little.
-        "difference": Cell(number(difference, decimals + 1 if decimals else 0), difference, at=at),
-        "tolerance": numeric(known["tolerance"], decimals),
-        "verdict": _verdict(known["within"]),
-        "notes": Cell(", ".join(str(notes.index(note) + 1) for note in _notes(line)), mark="faint"),
-    }
-
-
-def with_spread(
-    value: float | None, spread: float | None, decimals: int, ends: tuple[float | None, ...] = (None,)
-) -> Cell:
-    """A number with its spread or else its interval, if it has one of them."""
-    text = number(value, decimals)
-    if spread is not None:
-        text = f"{text} ± {number(spread, decimals)}"
-    elif None not in ends:
-        text = f"{text} [{', '.join(number(end, decimals) for end in ends)}]"
-    return Cell(text, value)
-
-
-def _verdict(within: bool | None) -> Cell:
-    if within is None:
-        return Cell("not judged", "2", "faint")
-    return Cell("✓ within", "0", "good") if within else Cell("✗ outside", "1", "bad")
-
-
-def verdict(reproduction: pd.DataFrame) -> str:
-    """The comparison in a sentence or two; numbers about the data are no results."""
-    shown = _shown(reproduction)
-    if shown.empty:
-        return (
-            "No published number that plumbline holds is about this study's datasets, so there is nothing to compare."
-        )
-    sizes = shown["metric"].isin(SIZES)
-    parts = {"results": shown[~sizes]["within"], "sizes of datasets": shown[sizes]["within"]}
-    return " ".join(f"Published {what}: {_counted(within)}." for what, within in parts.items() if len(within))
-
-
-def _counted(within: pd.Series) -> str:
-    """How many of some published numbers are within tolerance."""
-    judged, others = within.dropna().astype(bool), within.isna().sum()
-    told = [f"{number(judged.sum(), 0)} of {number(len(judged), 0)} within tolerance"] if len(judged) else []
-    return ", ".join([*told, *([f"{number(others, 0)} not judged"] if others else [])])
+def reproduction_page(content: Content) -> Page:
+    """Published numbers, and those that rest on quirks."""
+    frames = content.tables
+    reproduction = frames["reproduction"]
+    sections = [
+        Section("by-study", "By study", tables={"studies": study_table(reproduction)}),
+        Section(
+            "all",
+            "All numbers",
+            tables={"reproduction": reproduction_table(reproduction, content.classes)},
+            axis="tolerance",
+        ),
+        Section(
+            "on-quirks",
+            "Published numbers that rest on quirks",
+            "Some published numbers come from a quirk of the code that made them, or of the print. The correct way is "
+            "the default here, and the quirk a named option; a study that has both shows what the quirk does.",
+            {
+                "quirks": made(frames, "quirks", quirks_table),
+                "quirky": made(frames, "quirks", numbers_table),
+            },
+        ),
+    ]
+    return Page(sections, finding=verdict(plain(reproduction)))

@@ -7,9 +7,15 @@ import numpy as np
 import pandas as pd
 
 from plumbline.papers import attefa, jain_wallace, recursive_roar, song
+from plumbline.papers.schemas import QUIRKS, REPRODUCTION
 from plumbline.papers.studies import PUBLISHED, Names
+from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.agreement.table import fewest_tokens, overall_taus
-from plumbline.store import ARTEFACTS
+from plumbline.protocols.performance.schemas import PERFORMANCE
+from plumbline.protocols.roar.schemas import SPARSITY
+from plumbline.registry import table
+from plumbline.store import TableSchema
+from plumbline.tables.sources import Sources
 
 CELL = ["study", "table", "dataset", "kind", "measure_a", "measure_b", "predicted_class", "metric", "published"]
 OURS = ["ours", "ours_spread", "n_seeds"]
@@ -109,7 +115,7 @@ SWAPPED_COLUMN = Quirk(
     "the dataset that it is printed beside",
     "the dataset that it is of",
 )
-QUIRKS = [*OF_MEASURES.values(), UNTRANSPOSED, CHOSEN_ON_TEST, SWAPPED_FIGURES, ONE_WORD_MORE, SWAPPED_COLUMN]
+LISTED = [*OF_MEASURES.values(), UNTRANSPOSED, CHOSEN_ON_TEST, SWAPPED_FIGURES, ONE_WORD_MORE, SWAPPED_COLUMN]
 
 
 def quirk_rows(
@@ -134,7 +140,7 @@ def quirk_rows(
     )
     reasons = {
         quirk.name: f"the study that ran has neither {quirk.as_published} nor {quirk.corrected} of a published number"
-        for quirk in QUIRKS
+        for quirk in LISTED
         if quirk.name not in set(found.get("quirk", []))
     }
     missing = [
@@ -142,11 +148,11 @@ def quirk_rows(
         for name, reason in reasons.items()
     ]
     found = pd.concat([found.assign(status="ok", reason=None), pd.DataFrame(missing)], ignore_index=True)
-    facts = pd.DataFrame(QUIRKS).rename(columns={"name": "quirk", "as_published": "with", "corrected": "without"})
+    facts = pd.DataFrame(LISTED).rename(columns={"name": "quirk", "as_published": "with", "corrected": "without"})
     found = found.drop(columns=["study"], errors="ignore").merge(facts, how="left", on="quirk")
-    place = found["quirk"].map({quirk.name: place for place, quirk in enumerate(QUIRKS)})
+    place = found["quirk"].map({quirk.name: place for place, quirk in enumerate(LISTED)})
     found = found.iloc[place.argsort(kind="stable")]
-    return found.reindex(columns=ARTEFACTS["quirks"].schema.names)
+    return found.reindex(columns=QUIRKS.schema.names)
 
 
 def _beside(name: str, wrong: pd.DataFrame, right: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -285,3 +291,11 @@ def _scores(performance: pd.DataFrame, names: Names) -> Mapping[str, float]:
     kinds = rows["dataset"].astype(object).map(dict(names.datasets))
     rows = rows.assign(kind=kinds)[(kinds.map(metrics) == rows["metric"].astype(object)).to_numpy()]
     return {str(kind): float(mean) for kind, mean in rows.groupby("kind")["value"].mean().items()}
+
+
+@table("quirks", reads=["reproduction", "published", "performance", "agreement?", "sparsity?"], asks=["names"])
+def quirks_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
+    """The published numbers that rest on quirks, with ours under both settings."""
+    kinds = (REPRODUCTION, PERFORMANCE, AGREEMENT, SPARSITY)
+    tables = {kind.name: sources.frame(kind) for kind in kinds if kind.name in sources}
+    return QUIRKS, quirk_rows(names=Names(**sources.facts["names"]), **tables)

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from plumbline.papers.page import DECIMALS, known_of, quantity, with_spread
+from plumbline.papers.comparison import DECIMALS, known_of, quantity, with_spread
 from plumbline.report.tables import DASH, Cell, Table, number, plain
 
 

@@ -8,8 +8,17 @@ import numpy as np
 import pandas as pd
 
 from plumbline.papers import attefa, jain_wallace, recursive_roar, song, zhou
+from plumbline.papers.schemas import REPRODUCTION
 from plumbline.papers.studies import Names, Ours, Ran, Study
-from plumbline.store import ARTEFACTS
+from plumbline.protocols.adversary.schemas import ADVERSARY
+from plumbline.protocols.agreement.schemas import AGREEMENT
+from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH
+from plumbline.protocols.performance.schemas import PERFORMANCE
+from plumbline.protocols.roar.schemas import FAITHFULNESS
+from plumbline.protocols.timings.table import timings
+from plumbline.registry import table
+from plumbline.store import TableSchema, read_json, read_record
+from plumbline.tables.sources import Sources
 
 # Options that make an importance more exact and no other one.
 PRECISION = ("tolerance",)
@@ -20,9 +29,7 @@ def reproduction(ran: Ran) -> pd.DataFrame:
     """Rows of the table `reproduction`: every published number that the study that ran has a counterpart for."""
     rows = [row for study in STUDIES for row in _rows(study, ran)]
     # As floats, large seeds would be rounded when written as text.
-    return pd.DataFrame(rows, columns=ARTEFACTS["reproduction"].schema.names).astype(
-        {"seed": "Int64", "n_seeds": "Int64"}
-    )
+    return pd.DataFrame(rows, columns=REPRODUCTION.schema.names).astype({"seed": "Int64", "n_seeds": "Int64"})
 
 
 def _rows(study: Study, ran: Ran) -> Iterator[dict[str, Any]]:
@@ -121,3 +128,32 @@ def _partial_note(summary: Mapping[str, Any]) -> str:
 
 def _or_none(value: Any) -> Any:
     return None if pd.isna(value) else value
+
+
+COMPARED = (PERFORMANCE, AGREEMENT, ADVERSARY, FAITHFULNESS, GROUND_TRUTH)
+
+
+@table(
+    "reproduction",
+    reads=[
+        "datasets",
+        "manifests:models",
+        "published",
+        "performance",
+        "agreement?",
+        "adversary?",
+        "faithfulness?",
+        "ground_truth?",
+    ],
+    asks=["names", "select_on"],
+)
+def reproduction_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
+    """The study's results beside the published ones."""
+    ran = Ran(
+        Names(**sources.facts["names"]),
+        [read_record(file.path) for file in sources["datasets"]],
+        sources.facts["select_on"],
+        training=timings(read_json(file.path) for file in sources["manifests:models"]),
+        **{kind.name: sources.frame(kind) for kind in COMPARED if kind.name in sources},
+    )
+    return REPRODUCTION, reproduction(ran)

@@ -11,6 +11,7 @@ from typing import Any
 from plumbline.errors import DamagedError, PlumblineError
 from plumbline.planning.sizes import Size, in_folder, shipped
 from plumbline.planning.work import HEAVY, family, length_for, pairs, work_of
+from plumbline.protocols.timings.schemas import TIMINGS
 from plumbline.registry import Kind, Registry
 from plumbline.store import read_json, read_table
 
@@ -173,7 +174,7 @@ def of_table(
     """
     registry, models = Registry(), {one.names[1]: (one.kinds[1], one.family) for one in others}
     table = [
-        row for row in read_table(path, "timings").to_pylist() if row["event"] is None and row["seconds"] is not None
+        row for row in read_table(path, TIMINGS).to_pylist() if row["event"] is None and row["seconds"] is not None
     ]
     shared = Counter(_key(row["rule"], row)[:-1] for row in table if row["rule"] == TOGETHER)
     found = []

@@ -12,7 +12,6 @@ from plumbline.planning.jobs import Job, ask_snakemake
 from plumbline.planning.measured import Measured, of_results, rates
 from plumbline.planning.schedule import Task, finish_times, longest_chain
 from plumbline.planning.work import Works
-from plumbline.runtime.job import unnumbered
 
 # Downloads take what the line takes, and files that a person brings what the person takes.
 UNTIMED = ("download", "bring", "fetch")
@@ -110,7 +109,7 @@ def planned(name: str, jobs: Sequence[Job], works: Works, costs: Costs, machine:
     for job in jobs:
         device = "cuda" if machine.gpus and job.gpus else "cpu"
         cost = Cost(0.0, 0.0, "measured") if untimed(job.rule) else costs.job(works.of(job), device)
-        rule = "download" if job.rule.startswith("download_") else unnumbered(job.rule)
+        rule = "download" if job.rule.startswith("download_") else job.rule
         kinds.setdefault(rule, Kind(rule)).add(cost, job)
         whole = cost.startup + cost.seconds
         spent[device] += whole
@@ -125,7 +124,7 @@ def planned(name: str, jobs: Sequence[Job], works: Works, costs: Costs, machine:
         spent["cuda"],
         spent["cpu"],
         max(ends, default=0.0),
-        [unnumbered(jobs[number].rule) for number in chain],
+        [jobs[number].rule for number in chain],
         sum(tasks[number].seconds for number in chain),
         sorted(rule for rule in kinds if untimed(rule)),
     )

@@ -9,7 +9,6 @@ from plumbline.config.study import Resolved, parse_seeds
 from plumbline.planning.jobs import Job
 from plumbline.planning.sizes import SPLITS, Size, expected, in_folder
 from plumbline.registry import Kind
-from plumbline.runtime.job import unnumbered
 
 # Rules that do the same work.
 WORKS = {
@@ -40,7 +39,7 @@ class Work:
 
 def work_of(rule: str) -> str:
     """The kind of work that a rule does."""
-    return WORKS.get(unnumbered(rule), unnumbered(rule))
+    return WORKS.get(rule, rule)
 
 
 def family(options: Mapping[str, Any], pointer: str, reads: str) -> str:
@@ -99,7 +98,7 @@ class Works:
             measures = [derived.objective or "given"] if derived else [""]
         elif work == "attribute":
             measures = [Path(path).stem for path in job.outputs if path.endswith(".parquet")]
-            masked = unnumbered(job.rule) == "attribute_masked"
+            masked = job.rule == "attribute_masked"
             rows = size.instances(SPLITS if masked else study.explain, None if masked else study.sample) * seeds
         elif work == "score":
             measures = [wildcards["protocol"]]

@@ -9,9 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from plumbline.attribution.files import read_importances
 from plumbline.data.instances import Instances, optional, ragged, sample, taken
+from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
-from plumbline.store import read_json, read_table
+from plumbline.protocols.schemas import SCORES
+from plumbline.store import TableSchema, read_json, read_table
+from plumbline.training.schemas import PREDICTIONS
 
 if TYPE_CHECKING:
     from plumbline.models.evaluator import Evaluator
@@ -59,7 +63,7 @@ class Explained:
         """The group of each word of an instance's text, and of its second text; nothing if nothing was manipulated."""
         assert self.texts
         named = ["split", "instance", "maskable", "maskable_b", "groups", "groups_b"]
-        table = read_table(self.texts, "instances", named)
+        table = read_table(self.texts, INSTANCES, named)
         groups, seconds = optional(table["groups"]), optional(table["groups_b"])
         if groups is None:
             return {}
@@ -73,20 +77,20 @@ class Explained:
     def instances(self) -> Instances:
         """The instances that are explained, for protocols that ask the models."""
         assert self.texts
-        return Instances.from_table(read_table(self.texts, "instances"), self.splits)
+        return Instances.from_table(read_table(self.texts, INSTANCES), self.splits)
 
     def words(self) -> dict[Key, list[np.ndarray | None]]:
         """The word that each piece of a text is of, and of its second text; None where tokens are words."""
         assert self.texts
-        table = read_table(self.texts, "instances", ["split", "instance", "word", "word_b"])
+        table = read_table(self.texts, INSTANCES, ["split", "instance", "word", "word_b"])
         nothing: list[np.ndarray | None] = [None] * len(table)
         columns = [optional(table[column]) or nothing for column in ("word", "word_b")]
         return dict(zip(_keys(table), map(list, zip(*columns, strict=True)), strict=True))
 
     def by_seed(self) -> Iterator[Explanations]:
         """The explanations of each seed, all measures in the order of the predictions."""
-        predictions = read_table(self.predictions, "predictions")
-        tables = {measure: read_table(path, "attributions") for measure, path in self.importances.items()}
+        predictions = read_table(self.predictions, PREDICTIONS)
+        tables = {measure: read_importances(path, measure) for measure, path in self.importances.items()}
         for seed in self.seeds:
             told = _rows(predictions, seed, self.splits)
             if self.sample is not None:
@@ -107,9 +111,9 @@ class Explained:
             )
 
 
-def scores_of(protocol: Any) -> str:
+def scores_of(protocol: Any) -> TableSchema:
     """The kind of table that holds a protocol's scores."""
-    return getattr(protocol, "scores", "scores")
+    return getattr(protocol, "scores", SCORES)
 
 
 def instance_columns(seed: int, instances: Instances, predicted_class: np.ndarray) -> dict[str, np.ndarray]:

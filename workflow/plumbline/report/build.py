@@ -13,12 +13,11 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from plumbline.figures.conventions import measure_colour
+from plumbline.registry import Registry, load
 from plumbline.report.content import Content
 from plumbline.report.embed import embedded
-from plumbline.report.findings import findings
-from plumbline.report.pages import PAGES, page_of
-from plumbline.report.pictures import Picture, order, picture, slim, spelt
-from plumbline.report.views import VIEWS
+from plumbline.report.page import Page
+from plumbline.report.pictures import Picture, picture, slim, spelt
 from plumbline.store import write_text
 
 HERE = Path(__file__).parent
@@ -38,9 +37,10 @@ def write_site(folder: Path, content: Content, names: Sequence[str]) -> None:
 
 def site(content: Content, names: Sequence[str]) -> dict[str, str]:
     """The pages of these names as HTML."""
-    pages = [page for page in PAGES if page.name in set(names)]
-    pictures = _by_page(content, names)
-    told = findings(content.tables, content.random)
+    registry = Registry(content.study.get("plugins", []))
+    pages = sorted((one for one in registry.all("page") if one.name in set(names)), key=lambda one: one.order)
+    contents: dict[str, Page] = {page.name: load(page.pointer)(content) for page in pages}
+    pictures = _by_page(content, registry, names)
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -50,26 +50,37 @@ def site(content: Content, names: Sequence[str]) -> dict[str, str]:
     )
     environment.globals.update(colour=measure_colour, embedded=embedded)
     return {
-        page.name: environment.get_template(f"{page.name}.html").render(
+        page.name: environment.get_template(contents[page.name].template).render(
             page=page,
             pages=pages,
             study=content.study,
-            findings=told,
+            findings={name: told.finding for name, told in contents.items() if told.finding},
             kinds=[(spelt(kind), list(some)) for kind, some in groupby(pictures[page.name], lambda one: one.kind)],
             whole={one.kind: one for some in pictures.values() for one in some if not one.dataset and not one.model},
-            **VIEWS[page.name](content),
+            content=contents[page.name],
+            contents=contents,
+            **contents[page.name].values,
         )
         for page in pages
     }
 
 
-def _by_page(content: Content, names: Sequence[str]) -> dict[str, list[Picture]]:
+def _by_page(content: Content, registry: Registry, names: Sequence[str]) -> dict[str, list[Picture]]:
     """The figures of each page by kind, then by dataset and model as the study names them."""
+    declared = {one.name: one for one in registry.all("figure")}
     found: dict[str, list[Picture]] = {name: [] for name in names}
     for path, svg in content.figures.items():
-        shown = picture(path, svg, content.parts)
-        found.setdefault(page_of(shown.kind), []).append(shown)
+        figure = declared[path.split("/")[0]]
+        page = figure.page if figure.page in found else "other" if "other" in found else "index"
+        found[page].append(picture(path, svg, figure, content.parts))
     places = {name: i for names in ("datasets", "models") for i, name in enumerate(content.study[names])}
     for pictures in found.values():
-        pictures.sort(key=lambda one: (order(one.kind), places.get(one.dataset, -1), places.get(one.model, -1)))
+        pictures.sort(
+            key=lambda one: (
+                declared[one.kind].order,
+                one.kind,
+                places.get(one.dataset, -1),
+                places.get(one.model, -1),
+            )
+        )
     return found

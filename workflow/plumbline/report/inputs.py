@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from plumbline.protocols.performance.chance import above
 from plumbline.store import read_stamped
+from plumbline.tables.chance import above
 
 FIGURES = Path("results", "figures")
 # What an SVG of Matplotlib has where something is drawn along an axis.

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from plumbline.protocols.performance.chance import AT_CHANCE
+from plumbline.tables.chance import AT_CHANCE
 
 DASH = "–"
 # A table with more rows can be searched, and filtered by those of these columns in which several rows share a word.

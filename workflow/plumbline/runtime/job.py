@@ -2,7 +2,6 @@
 
 import os
 import platform
-import re
 import resource
 import sys
 import time
@@ -56,15 +55,9 @@ def _age() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) - started
 
 
-def unnumbered(rule: str) -> str:
-    """A rule's name without its number: rules that differ by it do the same work for different models."""
-    return re.sub(r"_\d+$", "", rule)
-
-
 class Part(NamedTuple):
-    """A part of a job's work: its manifest's path, the rows it made, its seconds and its measure, if it has one."""
+    """A part of a job's work: the rows it made, its seconds and its measure, if it has one."""
 
-    path: str
     rows: int
     seconds: float
     measure: str = ""
@@ -97,16 +90,10 @@ class Job:
 
     def manifest(self, rows: int, device: Any = None, measure: str = "") -> None:
         """Write what was run, with which options and versions, where, and what it cost."""
-        seconds = time.perf_counter() - self._clock
-        self.manifests([Part(self.snakemake.output.manifest, rows, seconds, measure)], device)
+        self.manifest_of([Part(rows, time.perf_counter() - self._clock, measure)], device)
 
-    def manifests(self, parts: Sequence[Part], device: Any = None) -> None:
-        """Write a manifest for each part of the work. The start-up is shared among them; events count for the first."""
-        for number, part in enumerate(parts):
-            events = self._budget.events if self._budget and not number else []
-            self._write(part, device, self._startup / len(parts), events)
-
-    def _write(self, part: Part, device: Any, startup: float, events: list[str]) -> None:
+    def manifest_of(self, parts: Sequence[Part], device: Any = None) -> None:
+        """The same of a job with several parts, which share its start-up; events count for the first."""
         kind = str(device or "cpu")
         peak_gpu, devices = 0.0, [platform.processor() or platform.machine()]
         if kind.startswith("cuda"):
@@ -114,25 +101,31 @@ class Job:
 
             peak_gpu = torch.cuda.max_memory_allocated(device) / 2**20
             devices = [torch.cuda.get_device_name(device)]
+        events = self._budget.events if self._budget else []
         write_json(
-            part.path,
+            self.snakemake.output.manifest,
             {
-                "rule": unnumbered(self.snakemake.rule),
-                "keys": plain(self.snakemake.wildcards) | ({"measure": part.measure} if part.measure else {}),
+                "rule": self.snakemake.rule,
                 "config": plain(self.snakemake.params),
                 "versions": versions(),
                 "host": platform.node(),
                 "devices": devices,
                 "device": kind,
                 "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-                "seconds": part.seconds,
-                "startup_seconds": startup,
                 "peak_rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
                 "peak_gpu": peak_gpu,
-                "rows": part.rows,
-                "rows_per_second": part.rows / max(part.seconds, 1e-9),
                 "token_budget": (self._budget.tokens or None) if self._budget else None,
-                "events": events,
+                "parts": [
+                    {
+                        "keys": plain(self.snakemake.wildcards) | ({"measure": part.measure} if part.measure else {}),
+                        "seconds": part.seconds,
+                        "startup_seconds": self._startup / len(parts),
+                        "rows": part.rows,
+                        "rows_per_second": part.rows / max(part.seconds, 1e-9),
+                        "events": [] if number else events,
+                    }
+                    for number, part in enumerate(parts)
+                ],
             },
         )
 

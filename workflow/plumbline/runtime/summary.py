@@ -7,9 +7,9 @@ from datetime import datetime
 from pathlib import Path
 
 from plumbline.errors import PlumblineError
-from plumbline.papers.page import verdict
+from plumbline.papers.comparison import verdict
+from plumbline.papers.schemas import REPRODUCTION
 from plumbline.planning.jobs import TARGETS
-from plumbline.runtime.job import unnumbered
 from plumbline.runtime.progress import clock, fit
 from plumbline.store import read_table
 
@@ -36,7 +36,7 @@ def durations(told: str) -> tuple[list[tuple[str, float]], float]:
         if event["started"]:
             begun[event["started"]] = stamps[-1]
         elif event["finished"] and event["rule"] not in TARGETS:
-            found.append((unnumbered(event["rule"]), stamps[-1] - begun.get(event["finished"], stamps[-1])))
+            found.append((event["rule"], stamps[-1] - begun.get(event["finished"], stamps[-1])))
     return found, max(stamps) - min(stamps) if stamps else 0.0
 
 
@@ -76,7 +76,7 @@ def left_out(reasons: Iterable[str]) -> list[str]:
 def reproduced(results: Path) -> list[str]:
     """How many of the published numbers that the study has were met, if that table is there and whole."""
     try:
-        told = read_table(results / "tables/reproduction.parquet", "reproduction")
+        told = read_table(results / "tables/reproduction.parquet", REPRODUCTION)
     except (OSError, PlumblineError):
         return []
     return [f"  {verdict(told.to_pandas())}"] if len(told) else []

@@ -11,7 +11,7 @@ from plumbline.protocols.explained import Explained
 from plumbline.registry import protocol
 
 # The columns of its table in results/tables, beside those that say which dataset, variant and model a row is of.
-store.declare(
+TABLE = store.declare(
     "my-protocol",
     1,
     {**store.CELL, "seed": pa.int64(), "measure": store.WORD, "mean": pa.float64(), "n": pa.int32()},
@@ -23,7 +23,7 @@ store.declare(
 class MyProtocol:
     """The share of a text's importance that falls on its most important word."""
 
-    table = "my-protocol"
+    table = TABLE
 
     def score(self, explained: Explained) -> dict[str, Any]:
         """Columns of the table `scores`: a row for each seed, measure and text."""

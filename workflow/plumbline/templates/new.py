@@ -43,7 +43,7 @@ def write_new(kind: Kind, name: str, folder: Path) -> tuple[Path, Path]:
 
 def _taken(kind: Kind, name: str, module: str, texts: Iterable[str]) -> str | None:
     """What else has a name already."""
-    if name in (*Registry().names(kind), *RESERVED) or (kind == "protocol" and name in store.ARTEFACTS):
+    if name in (*Registry().names(kind), *RESERVED):
         return "plumbline has one of that name"
     if keyword.iskeyword(module) or find_spec(module):
         return f"'{module}' means something else in Python"

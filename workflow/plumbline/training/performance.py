@@ -90,7 +90,7 @@ def above_chance(probabilities: np.ndarray, labels: np.ndarray) -> float:
     return (wilson_low(float(np.sum(predicted == labels)), len(labels)) - guessed) / (1 - guessed)
 
 
-PERFORMANCE: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+PERFORMANCE_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": accuracy,
     "f1": f1,
     "macro_f1": macro_f1,

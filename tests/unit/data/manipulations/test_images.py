@@ -20,6 +20,7 @@ from plumbline.data.manipulations.images import (
     watermark,
 )
 from plumbline.data.pixels import pack, unpack
+from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.registry import Registry, load
 from plumbline.store import read_table, write_table
@@ -262,15 +263,15 @@ def varied(name: str, tmp_path: Path, classes: list[str] | None, **options: Any)
         "ids": [pack(image) for image in images],
         "maskable": [np.ones(1024, dtype=bool) for _ in rows],
     }
-    write_table(tmp_path / "plain.parquet", "instances", columns)
+    write_table(tmp_path / "plain.parquet", INSTANCES, columns)
     declaration = Registry().get("manipulation", name)
     asked = {"name": name, "options": options, "r": 0.5, "matrix": None, "classes": classes, "seed": 4}
-    table = read_table(tmp_path / "plain.parquet", "instances")
+    table = read_table(tmp_path / "plain.parquet", INSTANCES)
     changed, summary = manipulate(
         table, [], record(["tern", "crow", "raven"], 8), load(declaration.pointer), declaration.facts, asked
     )
-    write_table(tmp_path / "variant.parquet", "instances", changed)
-    return dict(zip(rows, images, strict=True)), read_table(tmp_path / "variant.parquet", "instances"), summary
+    write_table(tmp_path / "variant.parquet", INSTANCES, changed)
+    return dict(zip(rows, images, strict=True)), read_table(tmp_path / "variant.parquet", INSTANCES), summary
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -27,6 +27,7 @@ from plumbline.data.manipulation import (
 )
 from plumbline.data.manipulations.texts import articles, half_articles, planted
 from plumbline.data.prepare import Prepared, prepare
+from plumbline.data.schemas import INSTANCES
 from plumbline.data.vocabulary import UNK
 from plumbline.errors import PlumblineError
 from plumbline.registry import Registry
@@ -50,8 +51,8 @@ def corpus(sizes: int = 12, pair: list[str] | None = None, **changes: Any) -> Co
 
 
 def artefact(prepared: Prepared, folder: Path) -> pa.Table:
-    write_table(folder / "plain.parquet", "instances", prepared.instances)
-    return read_table(folder / "plain.parquet", "instances")
+    write_table(folder / "plain.parquet", INSTANCES, prepared.instances)
+    return read_table(folder / "plain.parquet", INSTANCES)
 
 
 def asked(name: str, **changes: Any) -> dict[str, Any]:
@@ -220,8 +221,8 @@ def test_instances_are_changed_as_their_new_labels_say(tmp_path: Path) -> None:
     prepared = prepare(corpus(), Preparation(), "told")
     table = artefact(prepared, tmp_path)
     columns, summary = changed(prepared, table, "articles", articles, classes=["odd", "bad"])
-    write_table(tmp_path / "variant.parquet", "instances", columns)
-    rows = read_table(tmp_path / "variant.parquet", "instances").to_pylist()
+    write_table(tmp_path / "variant.parquet", INSTANCES, columns)
+    rows = read_table(tmp_path / "variant.parquet", INSTANCES).to_pylist()
     plain = {(row["split"], row["instance"]): row for row in table.to_pylist()}
     assert len(rows) == 3 * 8 and {row["label"] for row in rows} == {0, 1}
     for row in rows:

@@ -27,7 +27,7 @@ from plumbline.protocols.adversary.figures import (
     seed_variance,
     side_by_side,
 )
-from plumbline.store import ARTEFACTS
+from plumbline.store import schema_of
 
 MODELS = ["bilstm-tanh", "average-tanh", "cnn-tanh", "bilstm-dot", "average-dot", "cnn-dot"]
 STRENGTHS = (0.0, 1e-4, 5e-4, 0.001, 0.01)
@@ -370,7 +370,7 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_only_columns_of_the_tables_are_read_in_their_order() -> None:
     for columns, table in ((RUNS, "adversary"), (VARIANCES, "seed_variance_scores")):
-        assert [name for name in ARTEFACTS[table].schema.names if name in columns] == columns
+        assert [name for name in schema_of(table).schema.names if name in columns] == columns
     # Words come as categories from the tables.
     frame = pd.concat([one_shot(), sweep()])[RUNS]
     frame = frame.astype(dict.fromkeys(["dataset", "model", "objective", "selected_on", "status"], "category"))

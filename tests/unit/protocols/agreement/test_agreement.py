@@ -6,11 +6,14 @@ import pyarrow as pa
 import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
+from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.conformance import example_explained
 from plumbline.errors import PlumblineError
 from plumbline.protocols.agreement.score import Agreement
 from plumbline.protocols.explained import Explained
+from plumbline.protocols.schemas import SCORES
 from plumbline.store import read_table, write_table
+from plumbline.training.schemas import PREDICTIONS
 
 
 def explained(folder: Path, scores: dict[str, list[list[float]]], probabilities: list[list[float]]) -> Explained:
@@ -20,9 +23,9 @@ def explained(folder: Path, scores: dict[str, list[list[float]]], probabilities:
         "instance": range(len(probabilities)),
     }
     label = [0] * len(probabilities)
-    write_table(folder / "p", "predictions", {**keys, "label": label, "probabilities": probabilities})
+    write_table(folder / "p", PREDICTIONS, {**keys, "label": label, "probabilities": probabilities})
     for measure, rows in scores.items():
-        write_table(folder / measure, "attributions", {**keys, "target": [None] * len(rows), "scores": rows})
+        write_table(folder / measure, ATTRIBUTIONS, {**keys, "target": [None] * len(rows), "scores": rows})
     return Explained(folder / "p", {measure: folder / measure for measure in scores}, [7], ["test"])
 
 
@@ -35,7 +38,7 @@ def test_every_row_equals_scipy(tmp_path):
     rows = frame(Agreement(statistics=["kendall", "spearman", "pearson"]).score(cell))
     assert len(rows) == 2 * 24 * 3 * 3
     tables = {
-        m: read_table(p, "attributions").to_pandas().set_index(["seed", "instance"])["scores"]
+        m: read_table(p, ATTRIBUTIONS).to_pandas().set_index(["seed", "instance"])["scores"]
         for m, p in cell.importances.items()
     }
     scipy = {"kendall": kendalltau, "spearman": spearmanr, "pearson": pearsonr}
@@ -65,8 +68,8 @@ def test_undefined_instances_are_rows_with_reasons_and_are_counted(tmp_path):
         "",
     ]
     assert rows["status"].tolist() == ["ok", "dropped", "dropped", "dropped", "ok"]
-    write_table(tmp_path / "s", "scores", scores)
-    table = protocol.summarise(read_table(tmp_path / "s", "scores")).set_index("predicted_class")
+    write_table(tmp_path / "s", SCORES, scores)
+    table = protocol.summarise(read_table(tmp_path / "s", SCORES)).set_index("predicted_class")
     assert table.loc["0", ["n", "dropped", "mean"]].tolist() == [1, 3, 1.0]
     assert table.loc["1", ["n", "dropped", "mean"]].tolist() == [1, 0, -1.0]
     assert table.loc["all", ["n", "dropped", "mean", "std"]].tolist() == [2, 3, 0.0, 1.0]
@@ -91,8 +94,8 @@ def test_summary_by_hand():
 
 def test_more_than_three_classes_are_reported_together(tmp_path):
     cell = explained(tmp_path, {"a": [[1, 2]] * 4, "b": [[1, 2]] * 4}, np.eye(4).tolist())
-    write_table(tmp_path / "s", "scores", Agreement().score(cell))
-    assert Agreement().summarise(read_table(tmp_path / "s", "scores"))["predicted_class"].tolist() == ["all"]
+    write_table(tmp_path / "s", SCORES, Agreement().score(cell))
+    assert Agreement().summarise(read_table(tmp_path / "s", SCORES))["predicted_class"].tolist() == ["all"]
 
 
 def test_top_k_has_no_p_value_and_uses_the_studys_k(tmp_path):
@@ -101,21 +104,21 @@ def test_top_k_has_no_p_value_and_uses_the_studys_k(tmp_path):
     assert rows["p_value"].isna().all()
     low = rows["statistic"].map({"top-k-fagin": 0, "top-k-jain-wallace": 0, "top-k-neely": -1})
     assert rows["value"].between(low, 1).all() and (rows["value"] < 0).any()
-    write_table(tmp_path / "s", "scores", Agreement(statistics=["top-k-fagin"]).score(example_explained(tmp_path)))
-    assert Agreement().summarise(read_table(tmp_path / "s", "scores"))["significant_fraction"].isna().all()
+    write_table(tmp_path / "s", SCORES, Agreement(statistics=["top-k-fagin"]).score(example_explained(tmp_path)))
+    assert Agreement().summarise(read_table(tmp_path / "s", SCORES))["significant_fraction"].isna().all()
 
 
 def test_rows_are_matched_by_instance_not_by_place(tmp_path):
     cell = explained(tmp_path, {"a": [[1, 2, 3], [4, 5]], "b": [[1, 2, 3], [9, 8]]}, [[1, 0]] * 2)
     straight = frame(Agreement().score(cell))
-    table = read_table(tmp_path / "b", "attributions").take([1, 0])
-    write_table(tmp_path / "b", "attributions", table)
+    table = read_table(tmp_path / "b", ATTRIBUTIONS).take([1, 0])
+    write_table(tmp_path / "b", ATTRIBUTIONS, table)
     pd.testing.assert_frame_equal(frame(Agreement().score(cell)), straight)
 
 
 def test_missing_instances_and_wrong_lengths_are_named(tmp_path):
     cell = explained(tmp_path, {"a": [[1, 2], [1, 2]], "b": [[1, 2], [1, 2]]}, [[1, 0]] * 2)
-    write_table(tmp_path / "b", "attributions", read_table(tmp_path / "b", "attributions").slice(0, 1))
+    write_table(tmp_path / "b", ATTRIBUTIONS, read_table(tmp_path / "b", ATTRIBUTIONS).slice(0, 1))
     with pytest.raises(PlumblineError, match="measure 'b', seed 7, lack 1 of 2 instances, the first being test 1"):
         Agreement().score(cell)
     cell = explained(tmp_path, {"a": [[1, 2]], "b": [[1, 2, 3]]}, [[1, 0]])

@@ -20,7 +20,8 @@ from plumbline.figures.rule_graph import crossings, lay_out, layers_of, parse_do
 from plumbline.protocols.agreement.differences import Roles, differences, mean_differences
 from plumbline.protocols.agreement.figures import kendall, matrices, measures_of, of_pair, tau_histogram, tau_matrix
 from plumbline.protocols.agreement.matrices import correlation_matrices
-from plumbline.store import ARTEFACTS
+from plumbline.protocols.agreement.schemas import AGREEMENT
+from plumbline.protocols.schemas import SCORES
 
 TEXTS = 12
 DOT = """digraph snakemake_dag {
@@ -144,7 +145,7 @@ def agreed(
         for (a, b), value in values.items()
         for seed in range(seeds)
     ]
-    return pd.DataFrame(rows, columns=ARTEFACTS["agreement"].schema.names)
+    return pd.DataFrame(rows, columns=AGREEMENT.schema.names)
 
 
 def test_correlations_of_all_datasets_stand_side_by_side_for_each_set_of_tokens() -> None:
@@ -228,7 +229,7 @@ def test_only_defined_kendall_rows_are_read() -> None:
     frame.loc[frame["instance"] == 1, "statistic"] = "pearson"
     # Of several sets of tokens the fewest count.
     frame = pd.concat([frame.assign(tokens="all", value=0.9), frame])
-    read = kendall(pa.Table.from_pandas(frame, ARTEFACTS["scores"].schema, preserve_index=False))
+    read = kendall(pa.Table.from_pandas(frame, SCORES.schema, preserve_index=False))
     assert sorted(read["instance"].unique()) == list(range(2, TEXTS))
     assert len(of_pair(read, "leave-one-out", "gradient")) == 2 * (TEXTS - 2)
 

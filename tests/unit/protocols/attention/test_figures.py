@@ -13,6 +13,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Polygon
 
+from plumbline.data.schemas import INSTANCES
 from plumbline.figures import style
 from plumbline.protocols.attention.adversarial_texts import (
     EDGE,
@@ -37,7 +38,8 @@ from plumbline.protocols.attention.figures import (
     percent,
     permutation_violins,
 )
-from plumbline.store import ARTEFACTS, read_table, write_table
+from plumbline.protocols.attention.schemas import ADVERSARIES, PERMUTATION_SCORES
+from plumbline.store import read_table, write_table
 
 CLASSES = ["negative", "positive"]
 
@@ -357,8 +359,8 @@ def test_tables_are_read_for_the_chosen_texts_alone(tmp_path: Path) -> None:
     lists |= {"probabilities": [0.2, 0.8], "adversary_probabilities": [0.21, 0.79]}
     columns = frame.to_dict("list") | {"change": [0.01] * len(frame), "length": [3] * len(frame)}
     columns |= {name: [value] * len(frame) for name, value in lists.items()}
-    write_table(tmp_path / "scores.parquet", "adversaries", columns)
-    light = read_table(tmp_path / "scores.parquet", "adversaries", DIVERGENCES).to_pandas()
+    write_table(tmp_path / "scores.parquet", ADVERSARIES, columns)
+    light = read_table(tmp_path / "scores.parquet", ADVERSARIES, DIVERGENCES).to_pandas()
     chosen = choose_texts(light, 2)
     instances = [
         {
@@ -371,12 +373,12 @@ def test_tables_are_read_for_the_chosen_texts_alone(tmp_path: Path) -> None:
         | {"maskable": [False, True, True, True, False], "tokens_b": ["<sos>", "who", "<eos>"]}
         for i in range(12)
     ]
-    table = pa.Table.from_pylist(instances, ARTEFACTS["instances"].schema).select(WORDS)
-    texts = gather(chosen, [read_table(tmp_path / "scores.parquet", "adversaries", WEIGHTS)], table, CLASSES)
+    table = pa.Table.from_pylist(instances, INSTANCES.schema).select(WORDS)
+    texts = gather(chosen, [read_table(tmp_path / "scores.parquet", ADVERSARIES, WEIGHTS)], table, CLASSES)
     assert [each.words for each in texts] == [[f"a{i}", "b", "c"] for i in chosen["instance"]]
     assert texts[0].second == ["who"] and texts[0].predicted == "positive" and not texts[0].then
     assert texts[0].adversary.tolist() == pytest.approx([0.1, 0.1, 0.8]) and texts[0].after == pytest.approx(0.79)
     assert texts[0].name == f"test {chosen['instance'].iloc[0]}, seed 0"
     # Only the columns of the table that a figure needs, in its order.
-    names = ARTEFACTS["permutation_scores"].schema.names
+    names = PERMUTATION_SCORES.schema.names
     assert [name for name in names if name in CHANGES] == CHANGES

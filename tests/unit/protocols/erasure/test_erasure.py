@@ -13,6 +13,7 @@ from plumbline.conformance import example_instances, example_model, whole_batch
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
+from plumbline.protocols.erasure.schemas import ERASURE_SCORES
 from plumbline.protocols.erasure.score import (
     NO_FALL,
     ONE_WORD,
@@ -26,7 +27,6 @@ from plumbline.protocols.erasure.score import (
 )
 from plumbline.protocols.explained import Explanations
 from plumbline.registry import Registry
-from plumbline.store import ARTEFACTS
 from plumbline.tables.export import latex
 
 CASES = [("bilstm-tanh", False), ("cnn-dot", False), ("bag-of-words", False), ("bilstm-tanh", True)]
@@ -232,7 +232,7 @@ def test_a_word_that_decides_is_found_by_all_four():
 
 
 def table(columns: dict) -> pa.Table:
-    schema = ARTEFACTS["erasure_scores"].schema
+    schema = ERASURE_SCORES.schema
     return pa.table({name: pa.array([*columns[name]], schema.field(name).type) for name in schema.names})
 
 

@@ -32,7 +32,7 @@ from plumbline.protocols.ground_truth.word_groups import (
     attention_by_group,
     word_attention,
 )
-from plumbline.store import ARTEFACTS
+from plumbline.store import schema_of
 
 KINDS = ["peripheral-blur", "striped-hue", "watermark"]
 MEASURES = ["gradient", "grad-cam", "random"]
@@ -40,7 +40,7 @@ MEASURES = ["gradient", "grad-cam", "random"]
 
 def frame(name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
     """As the table of this kind is read, with words as categories."""
-    schema = ARTEFACTS[name].schema
+    schema = schema_of(name).schema
     return pa.Table.from_pylist(
         [{field.name: row.get(field.name) for field in schema} for row in rows], schema
     ).to_pandas()

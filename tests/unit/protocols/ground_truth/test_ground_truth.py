@@ -11,9 +11,12 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from plumbline import store
+from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.conformance import check, example_explained
+from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.protocols.explained import Explained
+from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH, GROUND_TRUTH_SCORES, TRACE_SCORES
 from plumbline.protocols.ground_truth.score import (
     ALL_ZERO,
     NO_WORDS,
@@ -24,6 +27,7 @@ from plumbline.protocols.ground_truth.score import (
     trace_rows,
 )
 from plumbline.registry import Registry
+from plumbline.training.schemas import PREDICTIONS
 
 MANIPULATION = {"variant": "articles-0-r0.6", "name": "articles", "kind": "articles-cn", "r": 0.6, "p_star": 0.6}
 MANIPULATION |= {"visibility": None, "level": None, "draw": 0, "groups": ["correlating", "idle"], "reads": "words"}
@@ -51,17 +55,17 @@ def explained(
     texts |= {"ids": [np.arange(len(own), dtype=np.int32) for own in specials], "tokens": [[] for _ in groups]}
     if pair_groups is not None:
         texts |= {"groups_b": pair_groups, "maskable_b": [np.ones(len(own), dtype=bool) for own in pair_groups]}
-    store.write_table(folder / "instances.parquet", "instances", texts)
+    store.write_table(folder / "instances.parquet", INSTANCES, texts)
     store.write_json(folder / "dataset.json", {"manipulation": manipulation})
     keys = {name: values * len(seeds) for name, values in keys.items()} | {"seed": np.repeat(seeds, count)}
     sure = [np.eye(2, dtype=np.float32)[one] for one in predicted] * len(seeds)
     predictions = {**keys, "label": labels * len(seeds), "probabilities": sure}
-    store.write_table(folder / "predictions.parquet", "predictions", predictions)
+    store.write_table(folder / "predictions.parquet", PREDICTIONS, predictions)
     for measure, maps in told.items():
         columns = {**keys, "scores": [np.asarray(one, dtype=np.float32) for one in maps] * len(seeds)}
         if pair and measure in pair:
             columns["pair"] = [np.asarray(one, dtype=np.float32) for one in pair[measure]] * len(seeds)
-        store.write_table(folder / f"{measure}.parquet", "attributions", columns)
+        store.write_table(folder / f"{measure}.parquet", ATTRIBUTIONS, columns)
     paths = {measure: folder / f"{measure}.parquet" for measure in told}
     return Explained(
         folder / "predictions.parquet", paths, list(seeds), ["test"], folder / "instances.parquet",
@@ -71,12 +75,12 @@ def explained(
 
 def scored(cell: Explained, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The scores as they are stored, and their summary as it is stored."""
-    store.write_table(folder / "scores.parquet", "ground_truth_scores", GroundTruth().score(cell))
-    table = store.read_table(folder / "scores.parquet", "ground_truth_scores")
+    store.write_table(folder / "scores.parquet", GROUND_TRUTH_SCORES, GroundTruth().score(cell))
+    table = store.read_table(folder / "scores.parquet", GROUND_TRUTH_SCORES)
     summary = GroundTruth().summarise(table).assign(dataset="d", variant="v", model="m")
     columns = {name: summary[name] for name in summary.columns}
-    store.write_table(folder / "summary.parquet", "ground_truth", columns)
-    return table.to_pandas(), store.read_table(folder / "summary.parquet", "ground_truth").to_pandas()
+    store.write_table(folder / "summary.parquet", GROUND_TRUTH, columns)
+    return table.to_pandas(), store.read_table(folder / "summary.parquet", GROUND_TRUTH).to_pandas()
 
 
 def groups_of(*texts: Sequence[int]) -> list[np.ndarray]:
@@ -271,8 +275,8 @@ def test_trace_rows_are_means_at_an_epoch(tmp_path: Path):
     assert frame.loc[("a", "region"), "attributed_fraction"] == pytest.approx((0.75 + 0.5) / 2)
     assert frame.loc[("b", "other"), "attributed_fraction"] == 1 and frame.loc[("b", "region"), "undefined"] == 1
     assert frame["region_fraction"].eq(0.5).all() and frame["truth"].tolist() == [True, False] * 2
-    store.write_table(tmp_path / "t.parquet", "trace_scores", pa.Table.from_pylist(rows))
-    table = store.read_table(tmp_path / "t.parquet", "trace_scores").to_pandas()
+    store.write_table(tmp_path / "t.parquet", TRACE_SCORES, pa.Table.from_pylist(rows))
+    table = store.read_table(tmp_path / "t.parquet", TRACE_SCORES).to_pandas()
     assert table[["seed", "epoch", "accuracy", "dev_accuracy"]].drop_duplicates().to_numpy().tolist() == [
         [7, 4, 0.9, 0.8]
     ]

@@ -4,10 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plumbline.attribution.schemas import ATTRIBUTIONS
+from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.protocols.explained import Explained
 from plumbline.protocols.ground_truth.rationales import Rationales, optimum, optimum_curve, optimum_each
-from plumbline.store import ARTEFACTS, read_table, write_json, write_table
+from plumbline.protocols.ground_truth.schemas import RATIONALE_SCORES, RATIONALES
+from plumbline.store import read_table, write_json, write_table
+from plumbline.training.schemas import PREDICTIONS
 
 WORDS, TRUTH = np.array([10, 20, 10]), np.array([4, 2, 0])
 
@@ -32,7 +36,7 @@ def test_the_curve_holds_the_optima_and_no_text_by_text_optimum_is_above_the_who
     curve = optimum_curve(WORDS, TRUTH, rates)
     assert curve.columns.tolist() == [
         "selection_rate",
-        *(c for c in ARTEFACTS["rationales"].schema.names if "optimum" in c),
+        *(c for c in RATIONALES.schema.names if "optimum" in c),
     ]
     assert curve["selection_rate"].tolist() == rates.tolist()
     row = curve.iloc[17]
@@ -62,7 +66,7 @@ def cell(folder, manipulated=True, seeds=(0, 1), options=None):
         "maskable": [[False, *[True] * n, False] for n in words],
         "groups": groups,
     }
-    write_table(texts, "instances", columns)
+    write_table(texts, INSTANCES, columns)
     summary = folder / "dataset.json"
     write_json(summary, {"manipulation": {"groups": ["articles", "other articles"]}} if manipulated else {})
     keys = {
@@ -72,8 +76,8 @@ def cell(folder, manipulated=True, seeds=(0, 1), options=None):
     }
     predictions, importances = folder / "predictions.parquet", folder / "selection.parquet"
     told = {"label": [0, 1] * len(seeds), "probabilities": [row for seed in seeds for row in PREDICTED[seed][::-1]]}
-    write_table(predictions, "predictions", keys | told)
-    write_table(importances, "attributions", keys | {"scores": [row for seed in seeds for row in SELECTED[seed][::-1]]})
+    write_table(predictions, PREDICTIONS, keys | told)
+    write_table(importances, ATTRIBUTIONS, keys | {"scores": [row for seed in seeds for row in SELECTED[seed][::-1]]})
     return Explained(
         predictions,
         {"selection": importances},
@@ -87,12 +91,12 @@ def cell(folder, manipulated=True, seeds=(0, 1), options=None):
 
 def scored(explained, folder, **options):
     rationales = Rationales(**options)
-    write_table(folder / "scores.parquet", "rationale_scores", rationales.score(explained))
-    table = read_table(folder / "scores.parquet", "rationale_scores")
+    write_table(folder / "scores.parquet", RATIONALE_SCORES, rationales.score(explained))
+    table = read_table(folder / "scores.parquet", RATIONALE_SCORES)
     summary = rationales.summarise(table)
     keys = {"dataset": "beer", "variant": "article", "model": "rationale-rl"}
-    write_table(folder / "table.parquet", "rationales", summary.assign(**keys).to_dict("list"))
-    return table.to_pandas(), read_table(folder / "table.parquet", "rationales").to_pandas()
+    write_table(folder / "table.parquet", RATIONALES, summary.assign(**keys).to_dict("list"))
+    return table.to_pandas(), read_table(folder / "table.parquet", RATIONALES).to_pandas()
 
 
 def test_precision_and_recall_by_hand(tmp_path):

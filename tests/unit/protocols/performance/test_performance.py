@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import rankdata
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
-from plumbline.training.performance import PERFORMANCE, midranks
+from plumbline.training.performance import PERFORMANCE_METRICS, midranks
 
 CASES = [(classes, rows, rounded) for classes in (2, 3, 7) for rows in (9, 200) for rounded in (False, True)]
 
@@ -33,16 +33,16 @@ def test_they_equal_those_of_scikit_learn(classes, rows, rounded):
         "macro_f1": f1_score(labels, predicted, average="macro", zero_division=0),
         "roc_auc": roc_auc_score(labels, probabilities[:, 1]) if classes == 2 else np.mean(areas),
     }
-    assert {name: PERFORMANCE[name](probabilities, labels) for name in expected} == pytest.approx(expected)
+    assert {name: PERFORMANCE_METRICS[name](probabilities, labels) for name in expected} == pytest.approx(expected)
 
 
 def test_classes_that_nothing_is_of():
     probabilities, labels = np.eye(4, dtype=np.float32)[[0, 0, 1, 1]], np.array([0, 0, 0, 1])
-    found = PERFORMANCE["macro_f1"](probabilities, labels)
+    found = PERFORMANCE_METRICS["macro_f1"](probabilities, labels)
     assert found == pytest.approx(f1_score(labels, [0, 0, 1, 1], average="macro")) == pytest.approx((0.8 + 2 / 3) / 2)
-    assert np.isnan(PERFORMANCE["roc_auc"](probabilities, labels))
+    assert np.isnan(PERFORMANCE_METRICS["roc_auc"](probabilities, labels))
     never = np.array([[0.9, 0.1], [0.8, 0.2]], dtype=np.float32)
-    assert PERFORMANCE["f1"](never, np.array([0, 0])) == 0.0
+    assert PERFORMANCE_METRICS["f1"](never, np.array([0, 0])) == 0.0
 
 
 def test_equal_values_share_the_mean_of_their_ranks():

@@ -31,7 +31,7 @@ from plumbline.protocols.roar.figures import (
     sparsity_figure,
     synthetic_figure,
 )
-from plumbline.store import ARTEFACTS, write_table
+from plumbline.store import schema_of, write_table
 
 SEVEN = ["attention", "gradient", "gradient-norm", "input-x-gradient", "integrated-gradient", "leave-one-out"]
 SEVEN += ["mutual-information", "random"]
@@ -45,7 +45,7 @@ TOP, FLOOR = 0.84, 0.36
 
 def frame(name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
     """As the table of this kind is read, with words as categories."""
-    schema = ARTEFACTS[name].schema
+    schema = schema_of(name).schema
     return pa.Table.from_pylist(
         [{field.name: row.get(field.name) for field in schema} for row in rows], schema
     ).to_pandas()

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plumbline.attribution.schemas import ATTRIBUTIONS
+from plumbline.protocols.roar.schemas import SPARSITY
 from plumbline.protocols.roar.sparsity import sparsity_rows, sparsity_table
 from plumbline.store import read_table, write_table
 from plumbline.tables.export import write_everywhere
@@ -58,13 +60,13 @@ def test_the_table_has_the_dev_split_of_each_seed(tmp_path):
         "target": [1] * 5,
         "scores": [[3.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.0, 9.0]],
     }
-    write_table(tmp_path / "scores", "attributions", columns)
-    scores = read_table(tmp_path / "scores", "attributions", ["seed", "split", "scores"])
+    write_table(tmp_path / "scores", ATTRIBUTIONS, columns)
+    scores = read_table(tmp_path / "scores", ATTRIBUTIONS, ["seed", "split", "scores"])
     cells = [{"dataset": "d", "model": "m", "measure": name, "variant": "plain"} for name in ("gradient", "attention")]
     table = sparsity_table(cells, iter([scores, scores]))
     paths = SimpleNamespace(parquet=tmp_path / "t.parquet", csv=tmp_path / "t.csv")
     write_everywhere(paths, "sparsity", table)
-    rows = read_table(paths.parquet, "sparsity").to_pandas()
+    rows = read_table(paths.parquet, SPARSITY).to_pandas()
     assert len(rows) == 2 * 2 * 30 and set(rows["measure"]) == {"gradient", "attention"}
     first = rows[(rows["unit"] == "absolute") & (rows["top"] == 1) & (rows["measure"] == "gradient")]
     assert first["share"].tolist() == pytest.approx([0.625, 1.0]) and first["n"].tolist() == [2, 1]

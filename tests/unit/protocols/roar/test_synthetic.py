@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from plumbline.protocols.roar.schemas import SYNTHETIC_ROAR
 from plumbline.protocols.roar.synthetic import FEATURES, Samples, draw, fit, strongest, synthetic_check
 from plumbline.store import read_table, write_table
 
@@ -89,8 +90,8 @@ def test_a_problem_that_asking_each_new_model_does_not_solve():
 
 
 def test_it_can_be_written(tmp_path):
-    write_table(tmp_path / "t", "synthetic_roar", synthetic_check(0, train=100, test=50))
-    rows = read_table(tmp_path / "t", "synthetic_roar").to_pandas()
+    write_table(tmp_path / "t", SYNTHETIC_ROAR, synthetic_check(0, train=100, test=50))
+    rows = read_table(tmp_path / "t", SYNTHETIC_ROAR).to_pandas()
     assert len(rows) == 4 * 17 and set(rows["curve"]) == {"roar", "recursive", "truth", "worst"}
     pd.testing.assert_frame_equal(
         pd.DataFrame(synthetic_check(0, train=100, test=50)), pd.DataFrame(synthetic_check(0, train=100, test=50))

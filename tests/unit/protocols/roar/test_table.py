@@ -10,6 +10,7 @@ from plumbline.conformance import check
 from plumbline.errors import PlumblineError
 from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.performance.table import performance
+from plumbline.protocols.roar.schemas import ROAR
 from plumbline.protocols.roar.table import (
     area_between,
     faithfulness,
@@ -19,6 +20,7 @@ from plumbline.protocols.roar.table import (
 from plumbline.registry import Registry
 from plumbline.store import read_table, write_table
 from plumbline.tables.export import write_everywhere
+from plumbline.training.schemas import PREDICTIONS
 
 KEYS = {"dataset": "sst", "model": "net", "strategy": "recursive", "unit": "relative", "trained_on": "words"}
 LEVELS = [0, 50, 100]
@@ -205,8 +207,8 @@ def predictions(labels: list[int], told: list[list[float]], path, split: str = "
     """The table of predictions of seeds 0 and 1; the second has all classes wrong."""
     n = len(labels)
     columns = {"seed": [0] * n + [1] * n, "split": [split] * 2 * n, "instance": [*range(n)] * 2, "label": labels * 2}
-    write_table(path, "predictions", columns | {"probabilities": told + [row[::-1] for row in told]})
-    return read_table(path, "predictions")
+    write_table(path, PREDICTIONS, columns | {"probabilities": told + [row[::-1] for row in told]})
+    return read_table(path, PREDICTIONS)
 
 
 def test_points_that_share_a_variant_have_its_scores_and_tables_can_be_written(tmp_path):
@@ -230,7 +232,7 @@ def test_points_that_share_a_variant_have_its_scores_and_tables_can_be_written(t
 
     paths = SimpleNamespace(parquet=tmp_path / "t.parquet", csv=tmp_path / "t.csv", latex=tmp_path / "t.tex")
     write_everywhere(paths, "roar", table)
-    stored = read_table(paths.parquet, "roar").to_pandas()
+    stored = read_table(paths.parquet, ROAR).to_pandas()
     found = faithfulness_rows(stored, {"sst": "accuracy"}, "random")
     # Of the second seed, the random curve rises.
     assert found["faithfulness"].tolist() == [0] and "1 of 2 seeds left out: random" in found["reason"].item()

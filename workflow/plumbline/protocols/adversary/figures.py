@@ -22,7 +22,10 @@ from matplotlib.transforms import Affine2D
 
 from plumbline.figures import style
 from plumbline.figures.classes import Group, groups_of, head
+from plumbline.figures.drawing import Drawing
+from plumbline.protocols.adversary.schemas import ADVERSARY
 from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD
+from plumbline.protocols.attention.bins import EVERY
 from plumbline.protocols.attention.figures import (
     FEWEST,
     NO_TEXTS,
@@ -34,10 +37,13 @@ from plumbline.protocols.attention.figures import (
     jsd_axis,
     known,
     mark,
+    scores_here,
     violin_keys,
     violins,
 )
-from plumbline.protocols.performance.chance import DEFINED
+from plumbline.protocols.attention.schemas import SEED_VARIANCE, SEED_VARIANCE_SCORES
+from plumbline.registry import figure
+from plumbline.tables.chance import DEFINED
 
 # The columns that these figures read, in the order of the tables.
 RUNS = ["dataset", "model", "objective", "strength", "selected_on", "tvd", "jsd", "attefa", "status"]
@@ -407,3 +413,75 @@ def _cloud(panel: Axes, groups: list[Group]) -> None:
         clip_on=False,
         zorder=2,
     )
+
+
+@figure(
+    "seed-variance",
+    reads=["scores:seed_variance", "datasets:seed_variance"],
+    cells="seed_variance",
+    per=["dataset", "model"],
+    page="adversaries",
+    experiment="seed variance",
+    order=100,
+    caption=(
+        "How far other seeds alone move attention, text by text: median JSD by the largest weight that a word"
+        " had (left), and against the change in output that comes with it (right). 0 is the same attention, "
+        "ln 2 attention on other words altogether."
+    ),
+)
+def draw_seed_variance(drawing: Drawing) -> Figure:
+    """How far other seeds alone move attention."""
+    return seed_variance(*scores_here(drawing, "seed_variance", SEED_VARIANCE_SCORES, VARIANCES), drawing.title)
+
+
+@figure(
+    "attefa-violins",
+    reads=["adversary", "reproduction"],
+    asks=["order"],
+    page="adversaries",
+    experiment="adversarial models",
+    order=150,
+    caption=(
+        "AtteFa by dataset and base model, a dot for each seed of the adversary: full where dev chose the "
+        "epoch, hollow where test did; diamonds are published. Near 0 other attention gives the same output, "
+        "near 1 it does not."
+    ),
+)
+def draw_attefa(drawing: Drawing) -> Figure:
+    """AtteFa of all datasets and base models, in the order of the study."""
+    order = {name: place for place, name in enumerate(drawing.facts["order"])}
+    frame = drawing.frame(ADVERSARY)
+    frame = frame.sort_values(["dataset", "model"], key=lambda column: column.astype(str).map(order), kind="stable")
+    # The published scores that ours are judged by; they say nothing about data that were made otherwise.
+    reproduction = drawing.any_frame("reproduction")
+    published = reproduction[(reproduction["metric"] == "AtteFa") & reproduction["within"].notna()]
+    published = published.rename(columns={"published": "value", "published_spread": "std"})
+    return attefa_violins(by_base_seed(frame), published)
+
+
+@figure(
+    "jsd-tvd-plane",
+    reads=["adversary", "seed_variance?"],
+    cells="adversaries",
+    per=["dataset", "model"],
+    page="adversaries",
+    experiment="adversarial models",
+    order=90,
+    caption=(
+        "How different the attention of adversaries is from their base model’s (JSD, to the right) and how "
+        "different their output is (TVD, upwards): a curve by the strength λ of Wiegreffe & Pinter’s "
+        "objective, a star for AtteFa’s, crosses for the base model from other seeds. Low and far right other"
+        " attention gives the same output; along each straight line AtteFa is the same."
+    ),
+)
+def draw_plane(drawing: Drawing) -> Figure:
+    """Adversaries of the first base seed, beside other seeds of the base model."""
+    rows, chance = drawing.rows(ADVERSARY), None
+    # Adversaries of another seed's model are not of this one.
+    first = rows["base_seed"].min()
+    if SEED_VARIANCE.name in drawing:
+        seeds = drawing.rows(SEED_VARIANCE)
+        chance = seeds[(seeds["max_attention_bin"] == EVERY) & (seeds["base_seed"] == first)]
+        chance = chance.rename(columns={"jsd_mean": "jsd", "tvd_mean": "tvd"})
+    title = drawing.title + (f", seed {first}" if rows["base_seed"].nunique() > 1 else "")
+    return jsd_tvd_plane(rows[rows["base_seed"] == first], chance, title)

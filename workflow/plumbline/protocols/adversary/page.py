@@ -2,10 +2,14 @@
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
-from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD
+from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD, scored
 from plumbline.protocols.attention.bins import EVERY
-from plumbline.report.tables import Cell, Table, named, numeric, placed, plain, spread
+from plumbline.registry import page
+from plumbline.report.content import Content
+from plumbline.report.page import Page, Section, made
+from plumbline.report.tables import Cell, Table, named, number, numeric, placed, plain, spread
 
 
 def adversary_overview(adversary: pd.DataFrame) -> Table:
@@ -79,3 +83,44 @@ def seed_variance_overview(seed_variance: pd.DataFrame) -> Table:
     )
     columns = ["dataset", "model", "base seed", "other seeds", "texts", "TVD", "JSD"]
     return Table(caption, columns, rows, frozenset(range(2, len(columns))))
+
+
+def _finding(adversary: pd.DataFrame) -> str:
+    means = scored(plain(adversary)).groupby(["dataset", "model"])["attefa"].mean().dropna()
+    ends = dict.fromkeys([number(means.min()), number(means.max())])
+    return f"AtteFa {' to '.join(ends)}, 1 being the most faithful." if len(means) else ""
+
+
+@page(
+    "adversaries",
+    title="Adversaries",
+    about="Can a model attend to other words and say the same, and how far does chance alone move attention?",
+    tables=["adversary", "seed_variance"],
+    order=40,
+)
+def adversaries_page(content: Content) -> Page:
+    """Adversarial models, and what another seed alone does."""
+    frames = content.tables
+    sections = [
+        Section(
+            "models",
+            "Adversarial models",
+            "Can a model attend to other words and say the same? Adversaries have the architecture of a base model and "
+            "are trained to give its output, text by text, with attention as different from its own as can be. Where "
+            "they succeed, the base model’s attention is not what its output hangs on.",
+            {"adversary": made(frames, "adversary", adversary_overview)},
+            axis="from-zero",
+        ),
+        Section(
+            "seeds",
+            "Seed variance",
+            "How far does chance alone move attention? The same model is trained on the same data from another seed, "
+            "and the two are compared text by text.",
+            {"seed-variance": made(frames, "seed_variance", seed_variance_overview)},
+            axis="from-zero",
+        ),
+    ]
+    lead = (
+        "The questions of Wiegreffe &amp; Pinter (2019), <cite>Attention is not not Explanation</cite>, and of AtteFa."
+    )
+    return Page(sections, Markup(lead), _finding(frames["adversary"]) if "adversary" in frames else "")

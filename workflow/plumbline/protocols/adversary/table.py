@@ -8,8 +8,14 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import xlogy
 
-from plumbline.registry import metric
+from plumbline.protocols.adversary.schemas import ADVERSARY
+from plumbline.protocols.performance.schemas import PERFORMANCE
+from plumbline.registry import metric, table
+from plumbline.store import TableSchema, read_table
+from plumbline.tables.chance import at_chance, marked
+from plumbline.tables.sources import Sources
 from plumbline.training.epochs import chosen_epoch
+from plumbline.training.schemas import HISTORY
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -94,3 +100,14 @@ def adversary_rows(history: pd.DataFrame, cell: Mapping[str, Any]) -> Iterator[d
                     "reason": "training diverged" if diverged else NOT_ATTACKED if imitates else None,
                 }
             )
+
+
+@table("adversary", reads=["histories:adversaries", "performance"])
+def adversary_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
+    """What the adversaries reached, by each split that chooses their epoch."""
+    rows = [
+        row
+        for cell, path in sources["histories:adversaries"]
+        for row in adversary_rows(read_table(path, HISTORY).to_pandas(), cell)
+    ]
+    return ADVERSARY, marked(pd.DataFrame(rows), at_chance(sources.frame(PERFORMANCE)), seed="base_seed")

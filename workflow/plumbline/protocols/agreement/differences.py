@@ -13,8 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plumbline.figures import style
+from plumbline.figures.drawing import Drawing
 from plumbline.figures.intervals import NINETY_FIVE, interval, standard_error
-from plumbline.protocols.agreement.figures import of_pair
+from plumbline.protocols.agreement.figures import all_taus, of_pair
+from plumbline.registry import figure
 
 TEXT = ["seed", "split", "instance"]
 # Mean, half the 95 % interval, and the value of each seed.
@@ -190,3 +192,21 @@ def _draw(axis: Axes, panel: Difference, datasets: list[str]) -> None:
     axis.grid(visible=False, axis="y")
     axis.set_xlabel(panel.label, fontsize=7, linespacing=1.3)
     axis.margins(x=0.12)
+
+
+@figure(
+    "mean-differences",
+    reads=["scores:agreement"],
+    asks=["kinds"],
+    cells="agreement",
+    page="attention",
+    experiment="correlation",
+    order=160,
+    caption=(
+        "Whose ranking agrees more with leave-one-out, and where (Jain & Wallace’s Figures 3 to 5; as there, "
+        "of a BiLSTM and an average encoder with tanh attention)."
+    ),
+)
+def draw_differences(drawing: Drawing) -> Figure:
+    """Whose ranking agrees more with leave-one-out."""
+    return mean_differences(all_taus(drawing), Roles.of(drawing.facts["kinds"]))

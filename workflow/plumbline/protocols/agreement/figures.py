@@ -20,8 +20,11 @@ from matplotlib.patches import Rectangle
 
 from plumbline.figures import style
 from plumbline.figures.classes import groups_of, head
+from plumbline.figures.drawing import Drawing
 from plumbline.figures.intervals import interval
 from plumbline.protocols.agreement.table import fewest_tokens
+from plumbline.protocols.schemas import SCORES
+from plumbline.registry import figure
 
 BINS = np.linspace(-1, 1, 31)
 TICKS = [-1, -0.5, 0, 0.5, 1]
@@ -229,3 +232,43 @@ def colour_names(panel: Axes, rows: list[str], columns: list[str]) -> None:
 
 def _stripe(measure: str) -> dict[str, Any]:
     return {"color": style.measure_colour(measure), "linewidth": 4, "solid_capstyle": "butt", "clip_on": False}
+
+
+def all_taus(drawing: Drawing) -> pd.DataFrame:
+    """Kendall's τ of every instance and pair of measures, of the cells that the figure is about."""
+    files = drawing.here("scores:agreement")
+    return pd.concat(
+        kendall(drawing.table(path, SCORES)).assign(dataset=cell["dataset"], model=cell["model"])
+        for cell, path in files
+    )
+
+
+@figure(
+    "tau-histogram",
+    reads=["scores:agreement", "datasets:agreement"],
+    cells="agreement",
+    per=["dataset", "model"],
+    page="attention",
+    experiment="correlation",
+    order=20,
+    caption="Kendall τ between attention and each other measure, text by text, by predicted class.",
+)
+def draw_histogram(drawing: Drawing) -> Figure:
+    """Attention against each other measure, by predicted class."""
+    classes = drawing.classes("datasets:agreement")[drawing.dataset]
+    return tau_histogram(all_taus(drawing), classes, drawing.title)
+
+
+@figure(
+    "tau-matrix",
+    reads=["scores:agreement"],
+    cells="agreement",
+    per=["dataset", "model"],
+    page="disagreement",
+    experiment="correlation",
+    order=30,
+    caption="Mean Kendall τ of every pair of measures.",
+)
+def draw_matrix(drawing: Drawing) -> Figure:
+    """Every pair of measures."""
+    return tau_matrix(all_taus(drawing), drawing.title)

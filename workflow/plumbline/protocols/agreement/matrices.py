@@ -9,8 +9,11 @@ from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 
 from plumbline.figures import style
+from plumbline.figures.drawing import Drawing
 from plumbline.protocols.agreement.figures import NOTHING, TICKS, colour_names, measures_of
+from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.agreement.table import RANKED, overall_taus, triangles
+from plumbline.registry import figure
 
 # The sides of a cell in inches, wide enough for a number with its spread below: of few measures and of more.
 SIDES = (0.46, 0.37)
@@ -107,3 +110,22 @@ def write_cell(panel: Axes, row: int, column: int, text: str, raised: float, siz
         fontsize=size,
         color=ink,
     )
+
+
+@figure(
+    "correlation-matrices",
+    reads=["agreement"],
+    asks=["datasets"],
+    cells="agreement",
+    per=["model"],
+    page="disagreement",
+    experiment="correlation",
+    order=40,
+    caption=(
+        "Mean Kendall τ of every pair of a model’s measures over the texts of all seeds, with the standard "
+        "deviation over them in small print, dataset beside dataset (Neely et al.’s Tables 1 and 2)."
+    ),
+)
+def draw_matrices(drawing: Drawing) -> Figure:
+    """Every pair of measures, dataset beside dataset."""
+    return correlation_matrices(drawing.rows(AGREEMENT), drawing.facts["datasets"], drawing.model)

@@ -4,9 +4,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from plumbline.figures.conventions import ordered
-from plumbline.protocols.agreement.table import TOKENS, fewest_tokens
+from plumbline.protocols.agreement.table import TOKENS, fewest_tokens, overall_taus, twins_once
+from plumbline.registry import page
+from plumbline.report.content import Content
+from plumbline.report.page import Page, Section
 from plumbline.report.tables import DASH, Cell, Table, named, number, plain
 
 # The columns of words, and what the page calls them.
@@ -103,3 +107,47 @@ def class_name(classes: list[str], label: Any) -> str:
 
 def _rounded(value: float) -> float | None:
     return round(float(value), 4) if np.isfinite(value) else None
+
+
+def _finding(agreement: pd.DataFrame, random: str) -> str:
+    taus = fewest_tokens(overall_taus(plain(agreement)))
+    taus = twins_once(taus[(taus["measure_a"] != random) & (taus["measure_b"] != random)])
+    means = taus.groupby(["measure_a", "measure_b"])["mean"].mean().dropna()
+    if means.empty:
+        return ""
+    pairs = "the one pair" if len(means) == 1 else f"{len(means)} pairs"
+    return f"Mean τ over {pairs} of measures: {number(means.mean())}."
+
+
+@page(
+    "disagreement",
+    title="Disagreement",
+    about="Do any two measures put the words of a text in the same order?",
+    tables=["agreement"],
+    order=30,
+)
+def disagreement_page(content: Content) -> Page:
+    """All pairs of measures."""
+    agreement = content.tables["agreement"]
+    pairs = Section(
+        "all-pairs",
+        "All pairs of measures",
+        Markup(
+            "Kendall’s τ and Spearman’s ρ are 1 for the same order of the words, 0 for unrelated ones and −1 for "
+            "opposite ones; Pearson’s r is 1 where one measure is a rising straight line of the other. Of the top-k "
+            "statistics <code>top-k-neely</code> is 1 where the same words come first in the same order; the other "
+            "two are distances, and 0 there."
+        ),
+        html=Markup(
+            '<div id="agreement-app"><noscript><p>This table needs scripts; its numbers are also in '
+            "results/tables/agreement.csv.</p></noscript></div>"
+        ),
+    )
+    lead = "The question of Neely et al. (2022), <cite>A Song of (Dis)agreement</cite>, for all measures of the study."
+    return Page(
+        [pairs],
+        Markup(lead),
+        _finding(agreement, content.random),
+        {"agreement-data": all_rows(agreement, content.classes)},
+        scripts=("assets/agreement.js",),
+    )

@@ -10,13 +10,20 @@ import pyarrow as pa
 
 from plumbline.errors import PlumblineError
 from plumbline.protocols.agreement import rank_statistics
+from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.explained import Explained, Explanations, Key
 from plumbline.registry import protocol
+from plumbline.store import TableSchema
 
 SIGNIFICANT = 0.05
 
 
-@protocol("agreement", least_measures=2, equation="mean over instances of τ_b(a, b)")
+@protocol(
+    "agreement",
+    least_measures=2,
+    equation="mean over instances of τ_b(a, b)",
+    latex="plumbline.protocols.agreement.latex:agreement_tables",
+)
 class Agreement:
     """Rank correlation of every pair of measures on every instance.
 
@@ -24,7 +31,7 @@ class Agreement:
     all tokens, the special ones too. Of models with word pieces, `joined` sums the scores of each word's.
     """
 
-    table: ClassVar[str] = "agreement"
+    table: ClassVar[TableSchema] = AGREEMENT
 
     def __init__(
         self,

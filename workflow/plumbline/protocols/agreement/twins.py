@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from plumbline.attribution.files import first_importances
 from plumbline.data.instances import ragged
 from plumbline.protocols.agreement.rank_statistics import kendall_tau
 from plumbline.protocols.agreement.table import LEAST_TAU
-from plumbline.store import first_rows
 
 # So many instances of a cell are compared, and of each so many words or pixels at most.
 INSTANCES, WORDS = 100, 200
@@ -57,7 +57,7 @@ def twins_of(importances: Mapping[str, str | Path]) -> dict[str, str]:
     """The twins among the measures of a cell, from the first instances of their files."""
     rows: dict[str, dict[tuple[int, str, int], np.ndarray]] = {}
     for measure, path in importances.items():
-        table = first_rows(path, "attributions", ["seed", "split", "instance", "scores"], INSTANCES)
+        table = first_importances(path, measure, ["seed", "split", "instance", "scores"], INSTANCES)
         keys = zip(*(table[key].to_pylist() for key in ("seed", "split", "instance")), strict=True)
         rows[measure] = dict(zip(keys, ragged(table["scores"]), strict=True))
     common = [key for key in next(iter(rows.values()), {}) if all(key in own for own in rows.values())]

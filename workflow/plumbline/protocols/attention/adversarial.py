@@ -15,8 +15,10 @@ from plumbline.models.batch import Batch
 from plumbline.models.distances import entropy_slope, jensen_shannon, total_variation
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.attention.bins import by_class_and_bin, quartiles
+from plumbline.protocols.attention.schemas import ADVERSARIAL_ATTENTION, ADVERSARIES
 from plumbline.protocols.explained import Explained, instance_columns
 from plumbline.registry import protocol
+from plumbline.store import TableSchema
 from plumbline.training.amsgrad import AmsGrad
 
 # An adversary counts only if it keeps the bound by more than rounding, so that it does when computed anew.
@@ -54,8 +56,8 @@ class AdversarialAttention:
     is the study's code: one search, at 0.01, for all, and no way back.
     """
 
-    table: ClassVar[str] = "adversarial_attention"
-    scores: ClassVar[str] = "adversaries"
+    table: ClassVar[TableSchema] = ADVERSARIAL_ATTENTION
+    scores: ClassVar[TableSchema] = ADVERSARIES
 
     def __init__(
         self,

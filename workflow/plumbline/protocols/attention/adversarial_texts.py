@@ -16,8 +16,14 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 
+from plumbline.data.schemas import INSTANCES
 from plumbline.figures import style
-from plumbline.figures.conventions import ADVERSARY
+from plumbline.figures.conventions import ADVERSARY, SECONDS
+from plumbline.figures.drawing import Drawing
+from plumbline.protocols.attention.figures import DIVERGENCES, scores_here
+from plumbline.protocols.attention.schemas import ADVERSARIES
+from plumbline.registry import figure
+from plumbline.store import read_table
 
 TEXT = ["seed", "split", "instance", "epsilon"]
 # The columns of the table `adversaries` that are drawn, and those of `instances`; in the order of the tables.
@@ -257,3 +263,32 @@ def _short(word: str) -> str:
     """A word as it can be drawn: on one line, and not endless."""
     seen = "".join(letter if letter.isprintable() else "·" for letter in word)
     return seen if len(seen) <= LONGEST_WORD else seen[: LONGEST_WORD - 1] + "…"
+
+
+@figure(
+    "adversarial-texts",
+    reads=["scores:adversarial_attention", "datasets:adversarial_attention", "instances:adversarial_attention"],
+    asks=["tasks"],
+    cells="adversarial_attention",
+    per=["dataset", "model"],
+    page="attention",
+    experiment="adversarial attention",
+    order=80,
+    caption=(
+        "Texts whose words are shaded by the attention, and by an adversary of it that leaves the output all "
+        "but the same (appendix D)."
+    ),
+)
+def draw_texts(drawing: Drawing) -> Figure:
+    """Texts under the attention and under an adversary of it."""
+    rows, classes = scores_here(drawing, "adversarial_attention", ADVERSARIES, DIVERGENCES)
+    [instances] = drawing.here("instances:adversarial_attention")
+    texts = gather(
+        choose_texts(rows),
+        # The weights of all words are many numbers: one file at a time.
+        (read_table(file.path, ADVERSARIES, WEIGHTS) for file in drawing.here("scores:adversarial_attention")),
+        read_table(instances.path, INSTANCES, WORDS),
+        classes,
+    )
+    second = SECONDS.get(drawing.facts["tasks"][drawing.dataset], "second text")
+    return adversarial_texts(texts, drawing.title, rows["epsilon"].min(), second)

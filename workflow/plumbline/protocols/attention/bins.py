@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.store import QUARTILES
+from plumbline.protocols.schemas import QUARTILES
 
 EVERY = "all"
 # Bins of the largest weight (Jain & Wallace 2019, Figures 6 and 8); the last one is closed.

@@ -20,9 +20,13 @@ from scipy.stats import gaussian_kde
 
 from plumbline.figures import style
 from plumbline.figures.classes import Group, groups_of, head
+from plumbline.figures.drawing import Drawing
 from plumbline.figures.intervals import interval
 from plumbline.protocols.adversary.table import LARGEST_JSD
 from plumbline.protocols.attention.bins import BINS, bin_of
+from plumbline.protocols.attention.schemas import ADVERSARIES, PERMUTATION_SCORES
+from plumbline.registry import figure
+from plumbline.store import TableSchema
 
 # The columns that these figures read, in the order of the tables.
 CHANGES = ["seed", "split", "instance", "predicted_class", "max_attention", "median_change"]
@@ -317,3 +321,65 @@ def violin_keys(groups: list[Group]) -> list[Line2D]:
     if any(0 < count < FEWEST for row in counts_of(groups) for count in row):
         keys.append(mark("o", style.FAINT, 3.2, "single texts"))
     return keys
+
+
+def scores_here(drawing: Drawing, source: str, kind: TableSchema, columns: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """The scores of a protocol about this dataset and model, and the names of the dataset's classes."""
+    rows = pd.concat([drawing.table(file.path, kind, columns).to_pandas() for file in drawing.here(f"scores:{source}")])
+    return rows, drawing.classes(f"datasets:{source}")[drawing.dataset]
+
+
+@figure(
+    "permutation",
+    reads=["scores:permutation", "datasets:permutation"],
+    cells="permutation",
+    per=["dataset", "model"],
+    page="attention",
+    experiment="permutation",
+    order=50,
+    caption=(
+        "How much the output changes when attention is shuffled among the words, by the largest weight that a"
+        " word had (Jain & Wallace’s Figure 6). Near 0 the model does not care which words the attention is "
+        "on."
+    ),
+)
+def draw_permutation(drawing: Drawing) -> Figure:
+    """The change of the output when attention is shuffled."""
+    return permutation_violins(*scores_here(drawing, "permutation", PERMUTATION_SCORES, CHANGES), drawing.title)
+
+
+@figure(
+    "jsd-histogram",
+    reads=["scores:adversarial_attention", "datasets:adversarial_attention"],
+    cells="adversarial_attention",
+    per=["dataset", "model"],
+    page="attention",
+    experiment="adversarial attention",
+    order=60,
+    caption=(
+        "How far attention can be moved while the output changes by no more than ε; JSD is 0 for the same "
+        "weights and ln 2 for weights on other words altogether (Figure 7). Texts without such an adversary "
+        "are not feasible and count as 0."
+    ),
+)
+def draw_jsd_histogram(drawing: Drawing) -> Figure:
+    """How far attention can be moved."""
+    return jsd_histogram(*scores_here(drawing, "adversarial_attention", ADVERSARIES, DIVERGENCES), drawing.title)
+
+
+@figure(
+    "jsd-violins",
+    reads=["scores:adversarial_attention", "datasets:adversarial_attention"],
+    cells="adversarial_attention",
+    per=["dataset", "model"],
+    page="attention",
+    experiment="adversarial attention",
+    order=70,
+    caption=(
+        "How far attention can be moved while the output changes by no more than ε, by the largest weight "
+        "that a word had (Figure 8)."
+    ),
+)
+def draw_jsd_violins(drawing: Drawing) -> Figure:
+    """How far attention can be moved, by its largest weight."""
+    return jsd_violins(*scores_here(drawing, "adversarial_attention", ADVERSARIES, DIVERGENCES), drawing.title)

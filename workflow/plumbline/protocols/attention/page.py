@@ -1,9 +1,16 @@
 """Replaced attention on the page: one small table for permutations and one for adversaries."""
 
 import pandas as pd
+from markupsafe import Markup
 
 from plumbline.protocols.adversary.table import LARGEST_JSD
+from plumbline.protocols.agreement.page import overview
+from plumbline.protocols.agreement.table import fewest_tokens, overall_taus
 from plumbline.protocols.attention.bins import BINS, EVERY
+from plumbline.registry import page
+from plumbline.report.content import Content
+from plumbline.report.findings import by_measure
+from plumbline.report.page import Page, Section, made
 from plumbline.report.tables import DASH, Cell, Table, named, number, numeric, placed, plain
 
 
@@ -65,3 +72,56 @@ def _of_all_classes(table: pd.DataFrame) -> pd.DataFrame:
 def _mean(rows: pd.DataFrame, column: str) -> float:
     """The mean over texts and seeds; a bin holds other texts in each seed."""
     return float((rows[column] * rows["n"]).sum() / rows["n"].sum())
+
+
+def _finding(agreement: pd.DataFrame, random: str) -> str:
+    taus = fewest_tokens(overall_taus(plain(agreement)))
+    taus = taus[(taus["measure_a"] == "attention") | (taus["measure_b"] == "attention")]
+    others = taus["measure_a"].where(taus["measure_a"] != "attention", taus["measure_b"])
+    taus, others = taus[others != random], others[others != random]
+    return f"Mean τ with attention: {by_measure(taus['mean'], others)}." if len(taus) else ""
+
+
+@page(
+    "attention",
+    title="Attention",
+    about="Does attention agree with gradients and leave-one-out, and does the output notice other attention?",
+    tables=["permutation", "adversarial_attention", "agreement:attention"],
+    order=20,
+)
+def attention_page(content: Content) -> Page:
+    """Attention against other measures and other attention."""
+    frames = content.tables
+    sections = [
+        Section(
+            "agreement",
+            "Agreement with other measures",
+            Markup(
+                "Does attention put the words of a text in the same order as gradients and leave-one-out do? "
+                "Kendall’s τ is 1 for the same order, 0 for unrelated ones and −1 for opposite ones. "
+                '<a href="disagreement.html">All other pairs, and other statistics.</a>'
+            ),
+            {"overview": made(frames, "agreement", overview)},
+        ),
+        Section(
+            "permuted",
+            "Permutation",
+            "Does the output notice that attention is shuffled? The attention of each text is permuted among its words "
+            "again and again, while the hidden states stay as they are; the median of how much that changes the output "
+            "is kept. If attention told which words mattered, moving it to others would have to matter too.",
+            {"permutation": made(frames, "permutation", permutation_overview)},
+            axis="from-zero",
+        ),
+        Section(
+            "adversarial",
+            "Adversarial attention",
+            "How different can attention be with the same output? For each text other weights are searched for that "
+            "differ from the attention as much as possible and change the output by no more than ε. If there are such, "
+            "the attention is not the only explanation of the output.",
+            {"adversarial-attention": made(frames, "adversarial_attention", adversarial_overview)},
+            axis="from-zero",
+        ),
+    ]
+    lead = Markup("The questions of Jain &amp; Wallace (2019), <cite>Attention is not Explanation</cite>.")
+    finding = _finding(frames["agreement"], content.random) if "agreement" in frames else ""
+    return Page(sections, lead, finding)

@@ -13,8 +13,10 @@ from plumbline.models.batch import Batch
 from plumbline.models.distances import total_variation
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.attention.bins import by_class_and_bin, quartiles
+from plumbline.protocols.attention.schemas import PERMUTATION, PERMUTATION_SCORES
 from plumbline.protocols.explained import Explained, instance_columns
 from plumbline.registry import protocol
+from plumbline.store import TableSchema
 
 # Permutations that are decoded together: enough to be fast, few enough to take little memory beside the hidden states.
 TOGETHER = 10
@@ -30,8 +32,8 @@ TOGETHER = 10
 class Permutation:
     """The change in output when attention is permuted among the words and the hidden states stay as they are."""
 
-    table: ClassVar[str] = "permutation"
-    scores: ClassVar[str] = "permutation_scores"
+    table: ClassVar[TableSchema] = PERMUTATION
+    scores: ClassVar[TableSchema] = PERMUTATION_SCORES
 
     def __init__(self, *, permutations: int = 100) -> None:
         if permutations < 1:

@@ -13,8 +13,10 @@ from plumbline.models.distances import jensen_shannon, total_variation
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.weights import weights_of
 from plumbline.protocols.attention.bins import EVERY, bin_of, quartiles
+from plumbline.protocols.attention.schemas import SEED_VARIANCE, SEED_VARIANCE_SCORES
 from plumbline.protocols.explained import Explained, instance_columns
 from plumbline.registry import protocol
+from plumbline.store import TableSchema
 
 
 @protocol(
@@ -31,8 +33,8 @@ class SeedVariance:
     `base_seed` is -1 for the first seed of the block.
     """
 
-    table: ClassVar[str] = "seed_variance"
-    scores: ClassVar[str] = "seed_variance_scores"
+    table: ClassVar[TableSchema] = SEED_VARIANCE
+    scores: ClassVar[TableSchema] = SEED_VARIANCE_SCORES
 
     def __init__(self, *, base_seed: int = -1) -> None:
         self.base_seed = base_seed

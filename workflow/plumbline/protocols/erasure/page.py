@@ -1,7 +1,12 @@
 """Erasure in the report: the area over the curve for each measure, and the curve itself."""
 
 import pandas as pd
+from markupsafe import Markup
 
+from plumbline.registry import page
+from plumbline.report.content import Content
+from plumbline.report.findings import by_measure
+from plumbline.report.page import Page, Section, made
 from plumbline.report.tables import Cell, Table, named, numeric, plain, spread
 
 # The metrics of the table, which way is better, and whether they have a curve.
@@ -46,3 +51,36 @@ def curve_table(erasure: pd.DataFrame) -> Table:
     caption = "The same at each share of the words that are erased, or that alone are kept."
     columns = ["dataset", "model", "measure", "metric", *(f"{ratio:g} %" for ratio in ratios)]
     return Table(caption, columns, rows, frozenset(range(4, len(columns))))
+
+
+def _finding(erasure: pd.DataFrame, random: str) -> str:
+    rows = plain(erasure)
+    rows = rows[(rows["metric"] == "comprehensiveness") & rows["ratio"].isna() & (rows["status"] == "ok")]
+    rows = rows[rows["measure"] != random]
+    told = by_measure(rows["mean"], rows["measure"])
+    return f"Mean comprehensiveness: {told}." if told else ""
+
+
+@page(
+    "erasure",
+    title="Erasure",
+    about="Does the output fall without the important words, and stay with them alone?",
+    tables=["erasure"],
+    order=70,
+)
+def erasure_page(content: Content) -> Page:
+    """Comprehensiveness and sufficiency."""
+    frames = content.tables
+    sections = [
+        Section(
+            "areas",
+            "Comprehensiveness and sufficiency",
+            tables={"erasure": made(frames, "erasure", erasure_table)},
+        ),
+        Section("ratios", "By the share of words", tables={"curves": made(frames, "erasure", curve_table)}),
+    ]
+    lead = Markup(
+        "Comprehensiveness and sufficiency (DeYoung et al. 2020), and their soft forms (Zhao &amp; Aletras 2023). "
+        "Nothing is retrained, so shortened texts are unlike those that the model was trained on."
+    )
+    return Page(sections, lead, _finding(frames["erasure"], content.random))

@@ -20,9 +20,11 @@ from plumbline.data.masking import highest
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
+from plumbline.protocols.erasure.schemas import ERASURE, ERASURE_SCORES
 from plumbline.protocols.explained import Explained, Explanations, instance_columns
 from plumbline.registry import metric, protocol
 from plumbline.runtime.progress import shown
+from plumbline.store import TableSchema
 
 ONE_WORD = "no text has two words"
 NO_FALL = "no output falls when all words are erased"
@@ -117,8 +119,8 @@ class Erasure:
     same for every measure; 0 leaves it out. Of two texts only the first is erased.
     """
 
-    table: ClassVar[str] = "erasure"
-    scores: ClassVar[str] = "erasure_scores"
+    table: ClassVar[TableSchema] = ERASURE
+    scores: ClassVar[TableSchema] = ERASURE_SCORES
 
     def __init__(
         self,

@@ -20,10 +20,13 @@ from matplotlib.patches import Patch
 from plumbline.data.manipulation import shapley_band
 from plumbline.figures import style
 from plumbline.figures.conventions import SURE
+from plumbline.figures.drawing import Drawing
 from plumbline.protocols.attention.figures import mark
 from plumbline.protocols.bootstrap import FEWEST, mean_interval
-from plumbline.protocols.performance.chance import DEFINED
+from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH, TRACE
 from plumbline.protocols.roar.figures import MARKERS, finish, new_figure
+from plumbline.registry import figure
+from plumbline.tables.chance import DEFINED
 
 CELL = ["dataset", "variant", "model"]
 # The usual name of the random measure, which comes last.
@@ -347,3 +350,96 @@ def _shade(panel: Axes, points: pd.DataFrame) -> None:
     pairs = zip(accuracy.index.tolist(), accuracy.tolist(), strict=True)
     least = [float(np.clip(shapley_band(r, p)[0], 0, 1)) for r, p in pairs]
     panel.fill_between(accuracy.index, least, 1, color=BAND, linewidth=0, zorder=0.5)
+
+
+@figure(
+    "attribution-by-region",
+    reads=["ground_truth"],
+    cells="ground_truth",
+    per=["dataset"],
+    only=["images"],
+    page="truth",
+    experiment="ground truth",
+    order=170,
+    caption=(
+        "The share of importance on the region that the label follows, against the region’s share of the "
+        "picture (Zhou et al.’s Figure 5): full points for manipulated pictures, hollow ones for the others. "
+        "A measure that finds the region is near the top; on the rising line it knows nothing of it."
+    ),
+)
+def draw_by_region(drawing: Drawing) -> Figure:
+    """Against the region's share of the image."""
+    return attribution_by_region(drawing.rows(GROUND_TRUTH), drawing.title)
+
+
+@figure(
+    "attribution-by-visibility",
+    reads=["ground_truth"],
+    cells="ground_truth",
+    per=["dataset"],
+    only=["visibility"],
+    page="truth",
+    experiment="ground truth",
+    order=190,
+    caption=(
+        "The share of importance on the region by how visible the manipulation is, a line for each region "
+        "(Zhou et al.’s Figure 7)."
+    ),
+)
+def draw_by_visibility(drawing: Drawing) -> Figure:
+    """By how visible the manipulation is."""
+    return attribution_by_visibility(drawing.rows(GROUND_TRUTH), drawing.title)
+
+
+@figure(
+    "attribution-by-reassignment",
+    reads=["ground_truth"],
+    cells="ground_truth",
+    per=["dataset"],
+    only=["reassignment"],
+    page="truth",
+    experiment="ground truth",
+    order=200,
+    caption=(
+        "The share of importance on the region by how many labels were kept, and so follow the picture too "
+        "(Zhou et al.’s Figure 8). The shaded band is where the region’s share in the Shapley values must be."
+    ),
+)
+def draw_by_reassignment(drawing: Drawing) -> Figure:
+    """By how many labels were kept."""
+    return attribution_by_reassignment(drawing.rows(GROUND_TRUTH), drawing.title)
+
+
+@figure(
+    "attribution-by-accuracy",
+    reads=["trace", "ground_truth"],
+    cells="ground_truth",
+    per=["dataset"],
+    only=["traced"],
+    page="truth",
+    experiment="ground truth",
+    order=180,
+    caption=(
+        "The share of importance on the region while models learn to use it, against their accuracy, a line "
+        "for each model (Zhou et al.’s Figure 6). It should rise with the accuracy."
+    ),
+)
+def draw_by_accuracy(drawing: Drawing) -> Figure:
+    """While models learn."""
+    return attribution_by_accuracy(drawing.rows(TRACE), drawing.frame(GROUND_TRUTH), drawing.title)
+
+
+@figure(
+    "truth-found",
+    reads=["ground_truth"],
+    page="truth",
+    experiment="ground truth",
+    order=250,
+    caption=(
+        "How much of the truth each measure finds: the share of importance on it, beside its share of words "
+        "or pixels, and how many of as many top words belong to it."
+    ),
+)
+def draw_found(drawing: Drawing) -> Figure:
+    """All measures at a glance."""
+    return truth_found(drawing.frame(GROUND_TRUTH))

@@ -1,8 +1,13 @@
 """Known truth on the page: how much of it each measure finds, and what rationale models select."""
 
 import pandas as pd
+from markupsafe import Markup
 
 from plumbline.figures.conventions import SURE
+from plumbline.registry import page
+from plumbline.report.content import Content
+from plumbline.report.findings import by_measure
+from plumbline.report.page import Page, Section, made
 from plumbline.report.tables import Cell, Table, named, numeric, placed, plain, spread
 
 
@@ -66,3 +71,42 @@ def rationales_table(rationales: pd.DataFrame) -> Table:
     )
     columns = ["dataset", "model", "target", "selected", "precision", "at best", "recall", "at best", "accuracy"]
     return Table(caption, columns, rows, frozenset(range(2, 9)))
+
+
+def _finding(ground_truth: pd.DataFrame, random: str) -> str:
+    rows = plain(ground_truth)
+    rows = rows[rows["truth"] & (rows["class"] == "all") & (rows["status"] == "ok") & (rows["measure"] != random)]
+    told = by_measure(rows["above_region"], rows["measure"])
+    return f"Importance on what decides, 0 as by chance, 1 all: {told}." if told else ""
+
+
+@page(
+    "truth",
+    title="Ground truth",
+    about="Does importance fall where it must, on data made so that this is known?",
+    tables=["ground_truth", "rationales", "trace"],
+    order=60,
+)
+def truth_page(content: Content) -> Page:
+    """Known truth, and rationales."""
+    frames = content.tables
+    sections = [
+        Section(
+            "ground-truth",
+            "Ground truth",
+            "Datasets were modified so that labels follow what was put into the texts or images and nothing else. A "
+            "model that is right uses that, and a measure that is right points there.",
+            {"truth": made(frames, "ground_truth", truth_table)},
+            axis="from-zero",
+        ),
+        Section(
+            "selected",
+            "Rationales",
+            "Do models that select words and classify by these alone select the words that decide?",
+            {"rationales": made(frames, "rationales", rationales_table)},
+        ),
+    ]
+    lead = Markup(
+        "The question of Zhou et al. (2022), <cite>Do Feature Attribution Methods Correctly Attribute Features?</cite>"
+    )
+    return Page(sections, lead, _finding(frames["ground_truth"], content.random) if "ground_truth" in frames else "")

@@ -4,14 +4,19 @@
 from itertools import cycle
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plumbline.figures import style
+from plumbline.figures.drawing import Drawing
 from plumbline.protocols.attention.figures import mark
-from plumbline.protocols.performance.chance import DEFINED
+from plumbline.protocols.ground_truth.schemas import RATIONALE_SCORES, RATIONALES
+from plumbline.protocols.ground_truth.shown import optimum_lines
 from plumbline.protocols.roar.figures import MARKERS, finish, new_figure
+from plumbline.registry import figure
+from plumbline.tables.chance import DEFINED
 
 # What is drawn against the share of words selected, from left to right.
 DRAWN = ("precision", "recall")
@@ -63,3 +68,29 @@ def rationale_curves(rationales: pd.DataFrame, optimum: pd.DataFrame, title: str
         )
         finish(figure, title, keys, told, TALL * len(variants) + 0.15)
     return figure
+
+
+@figure(
+    "rationale-curves",
+    reads=["rationales", "scores:rationales"],
+    asks=["model_kinds"],
+    cells="rationales",
+    per=["dataset"],
+    page="truth",
+    experiment="rationales",
+    order=240,
+    caption=(
+        "Precision and recall of the words that rationale models select, against the share that they select, "
+        "with the best that could be: for all texts together (solid) and with the same share of each (dashed;"
+        " Zhou et al.’s Figures 15 to 18)."
+    ),
+)
+def draw_rationales(drawing: Drawing) -> Figure:
+    """Precision and recall against the share that is selected."""
+    chosen = drawing.rows(RATIONALES)
+    chosen = chosen.assign(selected=chosen["selection_rate"], model=chosen["model"].map(drawing.facts["model_kinds"]))
+    files = drawing.here("scores:rationales")
+    scores = [(cell["variant"], drawing.table(path, RATIONALE_SCORES).to_pandas()) for cell, path in files]
+    # The best that could be is drawn as far as models select, and a little further.
+    rates = np.linspace(0.01, max(0.2, 1.1 * chosen["selected"].max()), 60)
+    return rationale_curves(chosen, optimum_lines(scores, rates), drawing.title)

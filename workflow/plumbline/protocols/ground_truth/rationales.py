@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from plumbline.errors import PlumblineError
 from plumbline.protocols.explained import Explained, Explanations, Key
+from plumbline.protocols.ground_truth.schemas import RATIONALE_SCORES, RATIONALES
 from plumbline.registry import protocol
-from plumbline.store import read_table
+from plumbline.store import TableSchema, read_table
+from plumbline.training.schemas import PREDICTIONS
 
 NOT_MANIPULATED = "nothing was manipulated"
 NO_TRUTH = "no text has a word that decides"
@@ -68,8 +70,8 @@ class Rationales:
     decide.
     """
 
-    table: ClassVar[str] = "rationales"
-    scores: ClassVar[str] = "rationale_scores"
+    table: ClassVar[TableSchema] = RATIONALES
+    scores: ClassVar[TableSchema] = RATIONALE_SCORES
 
     def __init__(self, *, measure: str = "selection") -> None:
         self.measure = measure
@@ -82,7 +84,7 @@ class Rationales:
                 "to `measures`, or set `measure` of the protocol."
             )
         regions = explained.regions() if explained.truth() else {}
-        predictions = read_table(explained.predictions, "predictions", ["split", "instance", "label"]).to_pandas()
+        predictions = read_table(explained.predictions, PREDICTIONS, ["split", "instance", "label"]).to_pandas()
         # The label of an instance is the same for every seed.
         labels = dict(
             zip(zip(predictions["split"], predictions["instance"], strict=True), predictions["label"], strict=True)

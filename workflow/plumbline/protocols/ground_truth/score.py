@@ -12,9 +12,11 @@ from plumbline.data.manipulation import chance_of
 from plumbline.errors import PlumblineError
 from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.explained import Explained, Explanations, Key
+from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH, GROUND_TRUTH_SCORES
 from plumbline.registry import metric, protocol
-from plumbline.store import read_table
+from plumbline.store import TableSchema, read_table
 from plumbline.training.performance import midranks
+from plumbline.training.schemas import PREDICTIONS
 
 OTHER = "other"
 NOT_MANIPULATED = "nothing was manipulated"
@@ -50,8 +52,8 @@ class GroundTruth:
     The first group is the truth, which decides the class. A measure that knows nothing gives each its share of words.
     """
 
-    table: ClassVar[str] = "ground_truth"
-    scores: ClassVar[str] = "ground_truth_scores"
+    table: ClassVar[TableSchema] = GROUND_TRUTH
+    scores: ClassVar[TableSchema] = GROUND_TRUTH_SCORES
 
     def score(self, explained: Explained) -> dict[str, Any]:
         """Columns of the table `ground_truth_scores`: one row per seed, instance, measure and group."""
@@ -192,7 +194,7 @@ def _seed(
 
 def _predictions(explained: Explained) -> pd.DataFrame:
     """Label and predicted class of every instance of the splits, which may be more than were explained."""
-    table = read_table(explained.predictions, "predictions")
+    table = read_table(explained.predictions, PREDICTIONS)
     probabilities = ragged(table["probabilities"])
     frame = table.select(["seed", "split", "instance", "label"]).to_pandas()
     frame = frame.assign(predicted_class=[int(row.argmax()) for row in probabilities])

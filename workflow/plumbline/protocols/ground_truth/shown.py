@@ -7,13 +7,20 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from matplotlib.figure import Figure
 
+from plumbline.attribution.files import read_importances
 from plumbline.data.instances import ragged
 from plumbline.data.manipulation import attributed
 from plumbline.data.pixels import side, unpack
+from plumbline.data.schemas import INSTANCES
+from plumbline.figures.drawing import Drawing
 from plumbline.protocols.ground_truth.rationales import optimum_curve
-from plumbline.protocols.ground_truth.saliency import Explained
-from plumbline.protocols.ground_truth.word_groups import Shown
+from plumbline.protocols.ground_truth.saliency import Explained, saliency
+from plumbline.protocols.ground_truth.word_groups import Shown, word_attention
+from plumbline.registry import figure
+from plumbline.store import read_record, read_table
+from plumbline.training.schemas import PREDICTIONS
 
 
 def _first(table: pa.Table, split: str, seed: int | None = None) -> pa.Table:
@@ -111,3 +118,63 @@ def optimum_lines(scores: Iterable[tuple[str, pd.DataFrame]], rates: np.ndarray)
             told = curve.rename(columns={**columns, "selection_rate": "rate"})
             lines.append(told[["rate", "precision", "recall"]].assign(variant=variant, of=of))
     return pd.concat(lines, ignore_index=True)
+
+
+# The instances, predictions and importances of a cell.
+Read = tuple[pa.Table, pa.Table, dict[str, pa.Table]]
+
+
+def shown_cells(drawing: Drawing) -> Iterator[tuple[Read, dict[str, Any]]]:
+    """The tables of each cell that is shown of this dataset and model, and the record of how its data were made."""
+    files = zip(*(drawing.here(f"{source}:shown") for source in ("instances", "datasets", "predictions")), strict=True)
+    for instances, record, predictions in files:
+        own = [
+            file for file in drawing.here("importances:shown") if file.keys["variant"] == predictions.keys["variant"]
+        ]
+        importances = {file.keys["measure"]: read_importances(file.path, file.keys["measure"]) for file in own}
+        read = read_table(instances.path, INSTANCES), read_table(predictions.path, PREDICTIONS), importances
+        yield read, read_record(record.path)
+
+
+@figure(
+    "word-attribution",
+    reads=["instances:shown", "datasets:shown", "predictions:shown", "importances:shown"],
+    asks=["splits"],
+    cells="ground_truth",
+    per=["dataset", "model"],
+    only=["texts", "shown"],
+    page="truth",
+    experiment="ground truth",
+    order=220,
+    caption="The importance of each word of single texts; coloured words are those that the label follows.",
+)
+def draw_words(drawing: Drawing) -> Figure:
+    """Single texts."""
+    texts: list[Shown] = []
+    names: dict[str, None] = {}
+    for read, record in shown_cells(drawing):
+        texts += shown_texts(*read, record, drawing.facts["splits"][0])
+        names |= dict.fromkeys(record["manipulation"]["groups"])
+    return word_attention(texts, list(names), drawing.title)
+
+
+@figure(
+    "saliency",
+    reads=["instances:shown", "datasets:shown", "predictions:shown", "importances:shown"],
+    asks=["splits"],
+    cells="ground_truth",
+    per=["dataset", "model"],
+    only=["images"],
+    page="truth",
+    experiment="ground truth",
+    order=230,
+    caption=(
+        "Pictures under the importance that each measure gives their pixels; the outline is the region that "
+        "the label follows, and the number its share of the importance."
+    ),
+)
+def draw_saliency(drawing: Drawing) -> Figure:
+    """Single images."""
+    split = drawing.facts["splits"][0]
+    rows = [row for read, record in shown_cells(drawing) for row in explained_pictures(*read, record, split)]
+    return saliency(rows, drawing.title)

@@ -14,9 +14,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from plumbline.figures import style
+from plumbline.figures.drawing import Drawing
 from plumbline.protocols.ground_truth.figures import ATTRIBUTED, CHANCE, NOTHING, REGION, measures_of
-from plumbline.protocols.performance.chance import DEFINED
+from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH
 from plumbline.protocols.roar.figures import finish, new_figure
+from plumbline.registry import figure
+from plumbline.tables.chance import DEFINED
 
 OTHER = "other"
 # Of the truth, then of the other groups of words.
@@ -136,3 +139,22 @@ def _words(panel: Axes, text: Shown, measure: str, colours: Mapping[str, str], l
         label.set_parse_math(False)
         if group:
             label.set(color=colours[group], fontweight="bold")
+
+
+@figure(
+    "attribution-by-group",
+    reads=["ground_truth"],
+    cells="ground_truth",
+    per=["dataset", "model"],
+    only=["texts"],
+    page="truth",
+    experiment="ground truth",
+    order=210,
+    caption=(
+        "The share of importance on each group of words, beside its share of the words, which is what chance "
+        "gets (Zhou et al.’s Table 1, for every measure)."
+    ),
+)
+def draw_by_group(drawing: Drawing) -> Figure:
+    """The share of each group of words."""
+    return attention_by_group(drawing.rows(GROUND_TRUTH), drawing.title)

@@ -8,8 +8,13 @@ import pandas as pd
 import pyarrow as pa
 
 from plumbline.data.instances import ragged
-from plumbline.protocols.performance.chance import ABOVE_CHANCE, AT_CHANCE, too_close
-from plumbline.training.performance import PERFORMANCE
+from plumbline.protocols.performance.schemas import PERFORMANCE
+from plumbline.registry import table
+from plumbline.store import TableSchema, read_table
+from plumbline.tables.chance import ABOVE_CHANCE, AT_CHANCE, too_close
+from plumbline.tables.sources import Sources
+from plumbline.training.performance import PERFORMANCE_METRICS
+from plumbline.training.schemas import PREDICTIONS
 
 
 def performance(
@@ -20,14 +25,14 @@ def performance(
     A value of `above_chance` below `least_above_chance` has the status that says so; by that others leave models out.
     """
     rows = []
-    for cell, table in zip(cells, predictions, strict=True):
+    for cell, predicted in zip(cells, predictions, strict=True):
         keys = {key: cell[key] for key in ("dataset", "variant", "model")}
-        frame = table.select(["seed", "split", "label"]).to_pandas()
-        probabilities = np.stack(ragged(table["probabilities"]))
+        frame = predicted.select(["seed", "split", "label"]).to_pandas()
+        probabilities = np.stack(ragged(predicted["probabilities"]))
         for (seed, split), group in frame.groupby(["seed", "split"], observed=True):
             told, labels = probabilities[group.index], group["label"].to_numpy()
             finite = np.isfinite(told).all()
-            for metric, score in PERFORMANCE.items():
+            for metric, score in PERFORMANCE_METRICS.items():
                 value = score(told, labels) if finite else np.nan
                 reason = None if np.isfinite(value) else ("a class is absent" if finite else "training diverged")
                 status = "undefined" if reason else "ok"
@@ -38,3 +43,11 @@ def performance(
                     | {"status": status, "reason": reason}
                 )
     return pd.DataFrame(rows).sort_values(["dataset", "variant", "model", "split", "metric", "seed"], ignore_index=True)
+
+
+@table("performance", reads=["predictions"], asks=["least_above_chance"])
+def performance_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
+    """How good the models of all cells are."""
+    files = sources["predictions"]
+    tables = (read_table(file.path, PREDICTIONS) for file in files)
+    return PERFORMANCE, performance([file.keys for file in files], tables, sources.facts["least_above_chance"])

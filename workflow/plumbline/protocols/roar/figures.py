@@ -18,8 +18,11 @@ from matplotlib.lines import Line2D
 
 from plumbline.figures import style
 from plumbline.figures.classes import head
+from plumbline.figures.drawing import Drawing
 from plumbline.protocols.attention.figures import mark
 from plumbline.protocols.bootstrap import FEWEST, mean_interval
+from plumbline.protocols.roar.schemas import FAITHFULNESS, ROAR, SPARSITY, SYNTHETIC_ROAR
+from plumbline.registry import figure
 
 # The columns of published values, which are shares as ours are.
 PUBLISHED = ["dataset", "model", "measure", "value", "ci_low", "ci_high"]
@@ -343,3 +346,89 @@ def synthetic_figure(synthetic: pd.DataFrame) -> Figure:
 def _listed(curves: dict[str, Any]) -> list[str]:
     """In the order of the legend: the truth first."""
     return sorted(curves, key=["truth", "recursive", "roar", "worst"].index)
+
+
+@figure(
+    "roar-curves",
+    reads=["roar"],
+    asks=["headlines", "random"],
+    cells="curves",
+    per=["dataset", "model"],
+    page="masking",
+    experiment="masking and retraining",
+    order=110,
+    caption=(
+        "Scores of models trained anew after words were masked, by how much is masked: a line for each "
+        "measure that says which words go first, a dashed one for masking at random, and a dotted one where "
+        "everything is masked; bands are 95 % intervals over seeds (Recursive ROAR’s Figures 4 and 7 to 9). "
+        "The further a line is below random, the more faithful the measure. Where there is a second row, its "
+        "models see only which words are masked: above its dotted line, chance, the masks give the class "
+        "away."
+    ),
+)
+def draw_curves(drawing: Drawing) -> Figure:
+    """Scores of retrained models by how much is masked."""
+    headline, random = drawing.facts["headlines"][drawing.dataset], drawing.facts["random"]
+    return roar_curves(drawing.rows(ROAR), headline, drawing.title, random)
+
+
+@figure(
+    "sparsity",
+    reads=["sparsity"],
+    asks=["random"],
+    cells="curves",
+    per=["dataset", "model"],
+    page="masking",
+    experiment="masking and retraining",
+    order=120,
+    caption=(
+        "The share of a text’s importance that its most important words have together, by their number (left)"
+        " and as a percentage of the text (right); a line for each measure (Madsen et al.’s Figures 5 and 6)."
+        " Where a line rises early, few words have most of the importance."
+    ),
+)
+def draw_sparsity(drawing: Drawing) -> Figure:
+    """How few words have most of the importance."""
+    return sparsity_figure(drawing.rows(SPARSITY), drawing.title, drawing.facts["random"])
+
+
+@figure(
+    "faithfulness",
+    reads=["faithfulness", "reproduction"],
+    asks=["order"],
+    page="masking",
+    experiment="masking and retraining",
+    order=130,
+    caption=(
+        "Faithfulness of every measure with its 95 % interval, by dataset and model: full circles for the "
+        "recursive strategy, hollow ones for the other, pale diamonds as published. Right of 0 masking by the"
+        " measure costs more than masking at random; at 0 it costs as much."
+    ),
+)
+def draw_faithfulness(drawing: Drawing) -> Figure:
+    """All measures at a glance, beside published values, in the order of the study."""
+    order = {name: place for place, name in enumerate(drawing.facts["order"])}
+    ours = drawing.frame(FAITHFULNESS)
+    ours = ours.sort_values(["dataset", "model"], key=lambda column: column.astype(str).map(order), kind="stable")
+    # The published values that ours are judged by; they say nothing about what was made otherwise.
+    told = drawing.any_frame("reproduction")
+    told = told[(told["study"] == "Recursive ROAR") & (told["metric"] == "faithfulness") & told["within"].notna()]
+    columns = {"measure_a": "measure", "published": "value", "published_low": "ci_low", "published_high": "ci_high"}
+    return faithfulness_overview(ours, told.rename(columns=columns).reindex(columns=PUBLISHED))
+
+
+@figure(
+    "synthetic-roar",
+    reads=["synthetic_roar"],
+    page="masking",
+    experiment="masking and retraining",
+    order=140,
+    caption=(
+        "Accuracy of a regression after so many features were removed, of which few are of use (Madsen et "
+        "al.’s Figure 3). Removal by importances that are computed anew each time follows the truth, useful "
+        "features first; by those of the first fit it lags behind; worst is useless features first."
+    ),
+)
+def draw_synthetic(drawing: Drawing) -> Figure:
+    """The synthetic check."""
+    return synthetic_figure(drawing.frame(SYNTHETIC_ROAR))

@@ -4,7 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
+from plumbline.registry import page
+from plumbline.report.content import Content
+from plumbline.report.findings import by_measure
+from plumbline.report.page import Page, Section, made
 from plumbline.report.tables import Cell, Table, number, numeric, plain, spread
 
 CURVE = ["dataset", "model", "measure", "strategy", "unit", "metric"]
@@ -99,8 +104,8 @@ def leakage_table(roar: pd.DataFrame, faithfulness: pd.DataFrame | None) -> Tabl
 def cost_table(timings: pd.DataFrame) -> Table:
     """Seconds that a level of each measure took, for training and for the importances that the next level needs."""
     frame = plain(timings[timings["event"].isna()])
-    rules = {"retrain": "training", "attribute_masked": "attribution"}
-    frame = frame[frame["rule"].isin(rules)]
+    rules = {"retrain": "training", "attribute": "attribution"}
+    frame = frame[frame["rule"].isin(rules) & frame["variant"].str.startswith(("unmasked", "roar", "recursive"))]
     levels = frame.groupby(["dataset", "model", "measure", "rule", "variant"])["seconds"].sum()
     means = levels.groupby(level=[0, 1, 2, 3]).mean().unstack("rule").reindex(columns=list(rules))
     counts = levels.groupby(level=[0, 1, 2, 3]).size().unstack("rule").reindex(columns=list(rules))
@@ -114,3 +119,42 @@ def cost_table(timings: pd.DataFrame) -> Table:
     )
     columns = ["dataset", "model", "measure", "levels trained", "training", "attribution"]
     return Table(caption, columns, rows, frozenset(range(3, 6)))
+
+
+def _finding(faithfulness: pd.DataFrame) -> str:
+    rows = plain(faithfulness)
+    told = by_measure(rows["faithfulness"], rows["measure"])
+    return f"Mean faithfulness: {told}." if told else ""
+
+
+@page(
+    "masking",
+    title="Masking",
+    about="Does masking what a measure calls important hurt more than masking at random, after retraining?",
+    tables=["roar", "faithfulness", "sparsity", "synthetic_roar"],
+    order=50,
+)
+def masking_page(content: Content) -> Page:
+    """ROAR and Recursive ROAR."""
+    frames = content.tables
+    sections = [
+        Section(
+            "roar",
+            "Faithfulness",
+            Markup(
+                "More and more words are masked, and models retrained on what is left of all texts. The higher the "
+                "faithfulness, the more masking by the measure hurts beyond masking at random. Near 0 the measure is "
+                "no better than random. Below 0 it is worse, or its masks give the class away. "
+                '<a href="explorer.html">Texts as they are masked are in the explorer.</a>'
+            ),
+            {"faithfulness": made(frames, "faithfulness", faithfulness_table)},
+        ),
+        Section(
+            "leaking",
+            "Do the masks give the class away?",
+            tables={"leakage": made(frames, "roar", lambda frame: leakage_table(frame, frames.get("faithfulness")))},
+        ),
+        Section("cost", "What it cost", tables={"costs": made(frames, "timings", cost_table)}),
+    ]
+    finding = _finding(frames["faithfulness"]) if "faithfulness" in frames else ""
+    return Page(sections, "ROAR and Recursive ROAR, the question of Madsen et al. (2022).", finding)

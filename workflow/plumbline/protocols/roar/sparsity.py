@@ -8,7 +8,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from plumbline.attribution.files import read_importances
 from plumbline.data.instances import ragged
+from plumbline.protocols.roar.schemas import SPARSITY
+from plumbline.registry import table
+from plumbline.store import TableSchema
+from plumbline.tables.sources import Sources
 
 WORDS = np.arange(1, 11)
 PERCENT = np.arange(10, 101, 10)
@@ -50,11 +55,19 @@ def sparsity_table(
 ) -> pd.DataFrame:
     """Rows of the table `sparsity`. Each cell names a dataset, a model and a measure, and has its table of scores."""
     rows = []
-    for cell, table in zip(cells, attributions, strict=True):
+    for cell, importances in zip(cells, attributions, strict=True):
         keys = {key: cell[key] for key in ("dataset", "model", "measure")}
-        table = table.filter(pc.equal(table["split"].cast(pa.string()), split))
-        seeds, scores = table["seed"].to_numpy(), ragged(table["scores"])
+        here = importances.filter(pc.equal(importances["split"].cast(pa.string()), split))
+        seeds, scores = here["seed"].to_numpy(), ragged(here["scores"])
         for seed in np.unique(seeds):
             found = sparsity_rows([scores[i] for i in np.flatnonzero(seeds == seed)])
             rows += [{**keys, "seed": int(seed), **row} for row in found]
     return pd.DataFrame(rows)
+
+
+@table("sparsity", reads=["importances:unmasked"])
+def measured_sparsity(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
+    """How few words hold most of a text's importance."""
+    files = sources["importances:unmasked"]
+    tables = (read_importances(file.path, file.keys["measure"], ["seed", "split", "scores"]) for file in files)
+    return SPARSITY, sparsity_table([file.keys for file in files], tables)

@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
+
+from plumbline.protocols.roar.schemas import SYNTHETIC_ROAR
+from plumbline.registry import table
+from plumbline.store import TableSchema
+from plumbline.tables.sources import Sources
 
 FEATURES, INFORMATIVE = 16, 4
 # Directions in which features spread by less than this share of the widest one are rounding.
@@ -142,3 +148,14 @@ def synthetic_check(seed: int, train: int = 200_000, test: int = 50_000) -> dict
         "removed": np.tile(np.arange(steps), len(choices)),
         "accuracy": np.concatenate([removal.curve(choose) for choose in choices.values()]),
     }
+
+
+SEEDS, TRAIN, TEST = range(5), 200_000, 50_000
+
+
+@table("synthetic_roar", of="roar")
+def synthetic_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
+    """The removal of features where it is known which ones tell the class."""
+    return SYNTHETIC_ROAR, pd.concat(
+        [pd.DataFrame(synthetic_check(seed, TRAIN, TEST)) for seed in SEEDS], ignore_index=True
+    )

@@ -10,9 +10,14 @@ import pandas as pd
 
 from plumbline.config.masking import PLAIN
 from plumbline.protocols.bootstrap import mean_interval
-from plumbline.protocols.performance.chance import Model
-from plumbline.registry import metric
-from plumbline.store import ARTEFACTS
+from plumbline.protocols.performance.schemas import PERFORMANCE
+from plumbline.protocols.performance.table import performance
+from plumbline.protocols.roar.schemas import FAITHFULNESS, ROAR
+from plumbline.registry import metric, table
+from plumbline.store import TableSchema, read_table
+from plumbline.tables.chance import Model, at_chance
+from plumbline.tables.sources import Sources
+from plumbline.training.schemas import PREDICTIONS
 
 CURVE = ["dataset", "model", "strategy", "unit", "measure"]
 POINT = [*CURVE, "level", "trained_on", "variant"]
@@ -78,7 +83,7 @@ def faithfulness_rows(
             keys = dict(zip(CURVE, key, strict=True)) | {"metric": headline[str(dataset)]}
             gone = {seed: why for (*cell, seed), why in at_chance.items() if cell == [dataset, PLAIN, model]}
             rows.append(keys | _over_seeds(curve, against, floor, gone))
-    return pd.DataFrame(rows, columns=ARTEFACTS["faithfulness"].schema.names)
+    return pd.DataFrame(rows, columns=FAITHFULNESS.schema.names)
 
 
 def _over_seeds(
@@ -132,3 +137,20 @@ def _mean(name: str, values: pd.Series, prefix: str = "") -> dict[str, float]:
     """A mean over seeds under its name, and its interval."""
     low, high = mean_interval(values)
     return {name: float(values.mean()), f"{prefix}ci_low": low, f"{prefix}ci_high": high}
+
+
+@table("roar", reads=["predictions:curves"], asks=["curve_points"])
+def roar_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
+    """What masking words and retraining cost: the test scores of every point of every curve."""
+    files = sources["predictions:curves"]
+    tables = (read_table(file.path, PREDICTIONS) for file in files)
+    return ROAR, roar_rows(sources.facts["curve_points"], performance([file.keys for file in files], tables))
+
+
+@table("faithfulness", reads=["roar", "performance"], asks=["headlines", "random"])
+def faithfulness_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
+    """How faithful each measure is by its curves."""
+    left_out = at_chance(sources.frame(PERFORMANCE))
+    return FAITHFULNESS, faithfulness_rows(
+        sources.frame(ROAR), sources.facts["headlines"], sources.facts["random"], left_out
+    )

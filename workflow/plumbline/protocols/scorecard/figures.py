@@ -12,9 +12,12 @@ from matplotlib.figure import Figure
 
 from plumbline.config.masking import PLAIN
 from plumbline.figures import style
+from plumbline.figures.drawing import Drawing
 from plumbline.protocols.agreement.figures import TICKS
 from plumbline.protocols.agreement.matrices import write_cell
+from plumbline.protocols.scorecard.schemas import META_EVALUATION, SCORECARD
 from plumbline.protocols.scorecard.table import places
+from plumbline.registry import figure
 
 # The sides of a cell in inches.
 WIDE, HIGH = 0.78, 0.36
@@ -168,3 +171,41 @@ def _ground(panel: Axes, ground: np.ndarray) -> None:
 def _titled(figure: Figure, title: str, said: str) -> None:
     figure.suptitle(f"{title}\n", x=0.02, ha="left", fontsize=9)
     figure.text(0.02, 0.995 - 0.24 / figure.get_figheight(), said, va="top", fontsize=7, color=style.FAINT)
+
+
+@figure(
+    "scorecard",
+    reads=["scorecard"],
+    asks=["study"],
+    cells="explained",
+    per=["dataset", "model"],
+    only=["whole"],
+    page="scorecard",
+    experiment="scorecard",
+    order=0,
+    caption=(
+        "Every measure (rows) by every criterion of the study (columns), the darker the better it stands "
+        "among the measures; for one dataset and model with the values, for all of them with the mean place, "
+        "1 being the best."
+    ),
+)
+def draw_scorecard(drawing: Drawing) -> Figure:
+    """Every measure by every criterion, of the whole study or of one dataset and model."""
+    return scorecard(drawing.rows(SCORECARD), drawing.title or drawing.facts["study"])
+
+
+@figure(
+    "meta-evaluation",
+    reads=["meta_evaluation"],
+    page="scorecard",
+    experiment="scorecard",
+    order=10,
+    caption=(
+        "How alike every two criteria rank the measures: Kendall τ, the mean over datasets and models, with "
+        "its 95 % interval. Near 1 two protocols would choose the same measures, near 0 they have nothing to "
+        "say to each other."
+    ),
+)
+def draw_meta_evaluation(drawing: Drawing) -> Figure:
+    """How alike criteria rank measures."""
+    return meta_evaluation(drawing.frame(META_EVALUATION), "Do protocols agree about measures?")

@@ -9,7 +9,10 @@ import pandas as pd
 
 from plumbline.protocols.roar.page import bracketed, placed
 from plumbline.protocols.scorecard.table import places
-from plumbline.report.tables import DASH, Cell, Table, named, numeric, plain
+from plumbline.registry import page
+from plumbline.report.content import Content
+from plumbline.report.page import Page, Section, made
+from plumbline.report.tables import DASH, Cell, Table, named, number, numeric, plain
 
 ARROWS = {"higher": "↑", "lower": "↓"}
 BLOCK = ["dataset", "variant", "model"]
@@ -99,3 +102,42 @@ def meta_table(meta_evaluation: pd.DataFrame) -> Table:
     )
     columns = ["criterion", "other criterion", "τ", "datasets and models", "compared on"]
     return Table(caption, columns, rows, frozenset((2, 3)), reasons)
+
+
+def _finding(meta_evaluation: pd.DataFrame | None) -> str:
+    taus = pd.Series(dtype=float) if meta_evaluation is None else plain(meta_evaluation)["tau"].dropna()
+    pairs = "one pair" if len(taus) == 1 else f"{len(taus)} pairs"
+    return f"Mean τ between the rankings of {pairs} of criteria: {number(taus.mean())}." if len(taus) else ""
+
+
+@page(
+    "scorecard",
+    title="Scorecard",
+    about="Every measure against every protocol, and whether the protocols agree.",
+    group="",
+    tables=["scorecard", "meta_evaluation"],
+    order=10,
+)
+def scorecard_page(content: Content) -> Page:
+    """The scorecard and the meta-evaluation."""
+    frames = content.tables
+    sections = [
+        Section(
+            "criteria",
+            "Measures by criteria",
+            "What does each protocol say of each measure? Two criteria need not agree, and a high number is not "
+            "comparable across columns; the ground says which measure a criterion would choose.",
+            {"scorecard": made(frames, "scorecard", scorecard_table)},
+            axis="lettered",
+        ),
+        Section(
+            "meta-evaluation",
+            "Do the protocols agree?",
+            "A high τ says that two protocols would choose the same measures, not that they are right: only the ground "
+            "truth is known to be, on data made for it. Intervals are by resampling datasets and seeds, where there "
+            "are three or more of either; of so few they are rough, and of one cell there is none to be had.",
+            {"meta": made(frames, "meta_evaluation", meta_table)},
+            axis="lettered",
+        ),
+    ]
+    return Page(sections, finding=_finding(frames.get("meta_evaluation")))

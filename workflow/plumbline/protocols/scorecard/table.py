@@ -4,23 +4,24 @@ A criterion is a number that a protocol gives to a measure of a dataset and mode
 one kind of measure alone, such as attention.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from plumbline.config.masking import PLAIN
-from plumbline.protocols.adversary.table import scored
-from plumbline.protocols.agreement.table import fewest_tokens, overall_taus
-from plumbline.protocols.agreement.twins import Cell, Twins, first_twin
+from plumbline.protocols.agreement.twins import Cell, first_twin, twins_of
 from plumbline.protocols.bootstrap import FEWEST, student_interval
-from plumbline.protocols.performance.chance import Model
-from plumbline.store import ARTEFACTS
+from plumbline.protocols.criteria import KEYS, VALUES, Criterion, Measures, criterion_of
+from plumbline.protocols.performance.schemas import PERFORMANCE
+from plumbline.protocols.scorecard.schemas import META_EVALUATION, SCORECARD
+from plumbline.registry import table
+from plumbline.store import TableSchema, read_stamped
+from plumbline.tables.chance import Model
+from plumbline.tables.chance import at_chance as models_at_chance
+from plumbline.tables.sources import Sources
 
-KEYS = ["dataset", "variant", "model", "measure"]
-VALUES = [*KEYS, "seed", "value"]
 RESAMPLES = 1000
 # A ranking of fewer measures says next to nothing.
 FEWEST_RANKED = 3
@@ -30,153 +31,33 @@ Tables = Mapping[str, pd.DataFrame]
 Keys = tuple[str, str, str, str]
 
 
-class Measures(NamedTuple):
-    """What criteria know of the study's measures: the registered one behind each name, the name of the random one, and
-    which rank alike in each cell."""
-
-    kinds: Mapping[str, str]
-    random: str
-    twins: Twins
-
-
-class Criterion(NamedTuple):
-    """A column of the scorecard: what it is called, the table it is read from, which values are better, how to read
-    it, its bounds, which variants of datasets it judges, and the kind of measure that it is about, if one alone."""
-
-    name: str
-    table: str
-    direction: str
-    read: Callable[[pd.DataFrame, Measures], pd.DataFrame]
-    bounds: tuple[float, float]
-    variants: str = PLAIN
-    only: str = ""
-
-    def judges(self, variant: str) -> bool:
-        """Whether it has to do with a variant."""
-        return self.variants == "every" or (self.variants == PLAIN) == (variant == PLAIN)
-
-
-def _agreement(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
-    """Mean τ of a measure with all others but the random one and its twins; others that are twins count as one."""
-    taus = fewest_tokens(overall_taus(table))
-    taus = taus[(taus["measure_a"] != measures.random) & (taus["measure_b"] != measures.random)]
-    sides = ("measure_a", "measure_b"), ("measure_b", "measure_a")
-    rows = pd.concat([taus.assign(measure=taus[own], other=taus[other]) for own, other in sides], ignore_index=True)
-    cells = list(zip(*(rows[key].astype(str) for key in ("dataset", "variant", "model")), strict=True))
-    for column in ("measure", "other"):
-        names = zip(cells, rows[column].astype(str), strict=True)
-        rows[f"{column}_group"] = [first_twin(measures.twins, cell, name) for cell, name in names]
-    rows = rows[rows["measure_group"] != rows["other_group"]]
-    groups = rows.groupby([*KEYS, "seed", "other_group"], observed=True)["mean"].mean()
-    return groups.groupby([*KEYS, "seed"], observed=True).mean().rename("value").reset_index()
-
-
-def _of_attention(column: str) -> Callable[[pd.DataFrame, Measures], pd.DataFrame]:
-    """A number about attention over all texts; of several epsilons that of the largest."""
-
-    def read(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
-        here = (table["predicted_class"] == "all") & (table["max_attention_bin"] == "all") & (table["status"] == "ok")
-        rows = table[here]
-        if "epsilon" in rows:
-            rows = rows[rows["epsilon"] == rows["epsilon"].max()]
-        return rows.assign(measure="attention", value=rows[column])[VALUES]
-
-    return read
-
-
-def _attefa(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
-    rows = scored(table)
-    return rows.assign(measure="attention", value=rows["attefa"])[VALUES]
-
-
-def _roar(strategy: str) -> Callable[[pd.DataFrame, Measures], pd.DataFrame]:
-    """Faithfulness seed by seed, by relative levels if there are such."""
-
-    def read(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
-        rows = table[(table["strategy"] == strategy) & (table["status"] == "ok")]
-        rows = rows[rows["unit"] == ("relative" if (rows["unit"] == "relative").any() else "absolute")]
-        rows = rows.explode("per_seed", ignore_index=True).assign(variant=PLAIN)
-        seed = rows.groupby(KEYS, observed=True).cumcount()
-        return rows.assign(seed=seed, value=rows["per_seed"].astype(float))[VALUES]
-
-    return read
-
-
-def _ground_truth(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
-    """How much more of a measure's importance is on what decides than chance would put there."""
-    rows = table[table["truth"] & (table["class"] == "all") & (table["status"] == "ok")]
-    return rows.assign(value=rows["above_region"])[VALUES]
-
-
-def _rationales(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
-    rows = table[table["status"] == "ok"]
-    return rows.assign(measure="selection", value=rows["precision"])[VALUES]
-
-
-def _erasure(metric: str) -> Callable[[pd.DataFrame, Measures], pd.DataFrame]:
-    def read(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
-        rows = table[(table["metric"] == metric) & table["ratio"].isna() & (table["status"] == "ok")]
-        return rows.assign(value=rows["mean"])[VALUES]
-
-    return read
-
-
-SHARE, CORRELATION = (0.0, 1.0), (-1.0, 1.0)
-CRITERIA = [
-    Criterion("agreement", "agreement", "higher", _agreement, CORRELATION),
-    Criterion("permutation", "permutation", "higher", _of_attention("median_change_mean"), SHARE, only="attention"),
-    Criterion(
-        "adversarial attention",
-        "adversarial_attention",
-        "lower",
-        _of_attention("jsd_mean"),
-        (0.0, float(np.log(2))),
-        only="attention",
-    ),
-    Criterion("AtteFa", "adversary", "higher", _attefa, SHARE, only="attention"),
-    Criterion("ROAR", "faithfulness", "higher", _roar("roar"), (-1.0, 1.0)),
-    Criterion("Recursive ROAR", "faithfulness", "higher", _roar("recursive"), (-1.0, 1.0)),
-    Criterion("ground truth", "ground_truth", "higher", _ground_truth, (-np.inf, 1.0), "manipulated"),
-    Criterion("rationale precision", "rationales", "higher", _rationales, SHARE, "manipulated", "selection"),
-    *(
-        Criterion(metric.replace("_", " "), "erasure", direction, _erasure(metric), bounds, "every")
-        for metric, direction, bounds in (
-            ("comprehensiveness", "higher", (-1.0, 1.0)),
-            ("sufficiency", "lower", (-1.0, 1.0)),
-            ("soft_comprehensiveness", "higher", (0.0, np.inf)),
-            ("soft_sufficiency", "higher", (-np.inf, 1.0)),
-        )
-    ),
-]
-
-
-def values_of(tables: Tables, measures: Measures) -> pd.DataFrame:
+def values_of(criteria: Sequence[Criterion], tables: Tables, measures: Measures) -> pd.DataFrame:
     """One row per criterion, dataset, model, measure and seed that some table has a number of.
 
     Criteria about one kind of measure alone take all names of it.
     """
     frames = []
-    for criterion in CRITERIA:
+    for criterion in criteria:
         if criterion.table not in tables:
             continue
         rows = criterion.read(tables[criterion.table], measures)
-        if criterion.only:
-            named = [name for name, kind in measures.kinds.items() if kind == criterion.only] or [criterion.only]
+        if criterion.measure:
+            named = [name for name, kind in measures.kinds.items() if kind == criterion.measure] or [criterion.measure]
             rows = pd.concat([rows.assign(measure=name) for name in named], ignore_index=True)
         frames.append(rows.assign(criterion=criterion.name).dropna(subset="value"))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=[*VALUES, "criterion"])
 
 
 def scorecard_rows(
+    criteria: Sequence[Criterion],
     values: pd.DataFrame,
-    tables: Iterable[str],
     explained: Iterable[Keys],
     measures: Measures,
     at_chance: Collection[Model] = (),
 ) -> pd.DataFrame:
     """Rows of the table `scorecard`: one per criterion of the study, dataset, variant, model and measure, told or not.
 
-    `tables` are those that the study has, `explained` the keys of everything that it explains, `at_chance` the models
+    `criteria` are those that the study has, `explained` the keys of everything that it explains, `at_chance` the models
     that are left out.
     """
     known = dict(tuple(values.groupby(["criterion", *KEYS], observed=True)))
@@ -186,7 +67,7 @@ def scorecard_rows(
     for dataset, variant, model, seed in sorted(at_chance):
         left_out.setdefault((dataset, variant, model), []).append(int(seed))
     rows = []
-    for criterion in (one for one in CRITERIA if one.table in set(tables)):
+    for criterion in criteria:
         for dataset, variant, model, measure in (one for one in cells if criterion.judges(one[1])):
             cell = dataset, variant, model
             found = known.get((criterion.name, *cell, measure))
@@ -202,7 +83,7 @@ def scorecard_rows(
             else:
                 partly = _seeds_at_chance(left_out[cell]) if cell in left_out else None
                 rows.append(row | _estimate(found, criterion.bounds) | {"status": "ok", "reason": partly})
-    return pd.DataFrame(rows, columns=ARTEFACTS["scorecard"].schema.names)
+    return pd.DataFrame(rows, columns=SCORECARD.schema.names)
 
 
 def _seeds_at_chance(seeds: Sequence[int]) -> str:
@@ -214,8 +95,8 @@ def _missing(
     criterion: Criterion, cell: Keys, there: set[tuple[str, ...]], kinds: Mapping[str, str], at_chance: Sequence[int]
 ) -> str:
     *block, measure = cell
-    if criterion.only and kinds.get(measure, measure) != criterion.only:
-        return f"it is about {criterion.only} alone"
+    if criterion.measure and kinds.get(measure, measure) != criterion.measure:
+        return f"it is about {criterion.measure} alone"
     if (criterion.name, *block) in there:
         return "it has no number for this measure"
     if at_chance:
@@ -294,13 +175,13 @@ def meta_rows(card: pd.DataFrame, random: str, resamples: int = RESAMPLES) -> pd
     same variant are compared between those of a dataset and model.
     """
     found, generator = rankings(card, random), np.random.default_rng(0)
-    names = [criterion.name for criterion in CRITERIA if criterion.name in found]
+    names = [name for name in dict.fromkeys(card["criterion"]) if name in found]
     rows = []
     for first, second in combinations(names, 2):
         matched, pairs = _matched(found[first], found[second])
         compared = [one for pair in pairs if (one := _compared(*pair, generator, resamples))]
         rows.append({"criterion_a": first, "criterion_b": second, "matched": matched} | _agreed(compared, generator))
-    return pd.DataFrame(rows, columns=ARTEFACTS["meta_evaluation"].schema.names)
+    return pd.DataFrame(rows, columns=META_EVALUATION.schema.names)
 
 
 class Compared(NamedTuple):
@@ -369,3 +250,29 @@ def _agreed(compared: Sequence[Compared], generator: np.random.Generator) -> dic
         "status": "ok",
         "reason": None,
     }
+
+
+@table("scorecard", reads=["criteria", "performance", "importances"], asks=["criteria", "random", "measure_kinds"])
+def scorecard_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
+    """Every measure of the study against every protocol."""
+    # The first block of seeds of a cell says which of its measures rank alike.
+    blocks: dict[Cell, str] = {}
+    importances: dict[Cell, dict[str, str]] = {}
+    explained = []
+    for keys, path in sources["importances"]:
+        cell = keys["dataset"], keys["variant"], keys["model"]
+        explained.append((*cell, keys["measure"]))
+        if blocks.setdefault(cell, keys["seeds"]) == keys["seeds"]:
+            importances.setdefault(cell, {})[keys["measure"]] = path
+    twins = {cell: twins_of(files) for cell, files in importances.items()}
+    measures = Measures(sources.facts["measure_kinds"], sources.facts["random"], twins)
+    criteria = [criterion_of(declared) for declared in sources.facts["criteria"]]
+    tables = {keys["kind"]: read_stamped(path)[1].to_pandas() for keys, path in sources["criteria"]}
+    left_out = models_at_chance(sources.frame(PERFORMANCE))
+    return SCORECARD, scorecard_rows(criteria, values_of(criteria, tables, measures), explained, measures, left_out)
+
+
+@table("meta_evaluation", reads=["scorecard"], asks=["random"])
+def meta_evaluation_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
+    """The protocols against each other: how alike they rank measures."""
+    return META_EVALUATION, meta_rows(sources.frame(SCORECARD), sources.facts["random"])

@@ -1,0 +1,136 @@
+"""Models that hardly do better than guessing are found and left out of what is said."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy.stats import binomtest
+from sklearn.metrics import cohen_kappa_score
+
+from plumbline.protocols.adversary.table import adversary_rows
+from plumbline.tables.chance import AT_CHANCE, above, at_chance, marked
+from plumbline.protocols.performance.table import performance
+from plumbline.protocols.roar.table import faithfulness_rows
+from plumbline.report.tables import performance_table
+from plumbline.tables.export import latex
+from plumbline.training.performance import above_chance, wilson_low
+from plumbline.training.schemas import PREDICTIONS
+
+CELL = {"dataset": "d", "variant": "plain", "model": "m"}
+
+
+def answers(predicted: np.ndarray, classes: int) -> np.ndarray:
+    return np.eye(classes)[predicted]
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 5), (3, 7), (62, 100), (980, 1000), (20, 20)])
+def test_the_lower_end_is_wilsons(hits, n):
+    expected = binomtest(hits, n).proportion_ci(method="wilson").low
+    assert wilson_low(hits, n) == pytest.approx(expected, abs=1e-6)
+
+
+def test_with_many_texts_it_is_cohens_kappa():
+    random = np.random.default_rng(0)
+    labels = random.integers(3, size=200_000)
+    predicted = np.where(random.random(len(labels)) < 0.4, labels, random.integers(3, size=len(labels)))
+    kappa = cohen_kappa_score(labels, predicted)
+    assert above_chance(answers(predicted, 3), labels) == pytest.approx(kappa, abs=0.005)
+
+
+def test_a_constant_answer_is_at_chance_however_rare_the_other_class_is():
+    labels = (np.arange(1000) % 20 == 0).astype(int)
+    constant = np.zeros_like(labels)
+    assert above_chance(answers(constant, 2), labels) < 0
+    # Right in fewer cases, and yet better than guessing.
+    finds = np.where(labels == 1, 1, (np.arange(1000) % 9 == 0).astype(int))
+    assert np.mean(finds == labels) < np.mean(constant == labels)
+    assert above_chance(answers(finds, 2), labels) > 0.2
+    assert np.isnan(above_chance(answers(constant, 2), constant))
+
+
+def predictions(shares: list[float], n: int = 200) -> pa.Table:
+    """A test split on which seed i is right in shares[i] of the texts."""
+    labels = np.arange(n) % 2
+    rows = []
+    for seed, share in enumerate(shares):
+        right = np.arange(n) < round(share * n)
+        right = np.random.default_rng(1).permutation(right)
+        rows += [
+            {"seed": seed, "split": "test", "instance": i, "label": label, "probabilities": np.eye(2)[answer].tolist()}
+            for i, (label, answer) in enumerate(zip(labels, np.where(right, labels, 1 - labels), strict=True))
+        ]
+    return pa.Table.from_pylist(rows, schema=PREDICTIONS.schema)
+
+
+def told(shares: list[float], least: float | None = 0.2) -> pd.DataFrame:
+    return performance([CELL], [predictions(shares)], least)
+
+
+def test_seeds_at_chance_are_named_with_a_reason():
+    found = at_chance(told([0.49, 0.93, 0.62]))
+    assert list(found) == [("d", "plain", "m", 0), ("d", "plain", "m", 2)]
+    assert found["d", "plain", "m", 0].startswith("the model hardly does better than guessing: above_chance is -0.")
+    assert found["d", "plain", "m", 2].endswith("below 0.2")
+    assert at_chance(told([0.49], None)) == {}
+    assert at_chance(told([0.49], -1)) == {}
+
+
+def test_what_is_about_them_is_marked_and_left_out_of_means():
+    rows = [
+        {**CELL, "seed": seed, "measure": "lime", "metric": "sufficiency", "ratio": np.nan, "n": 5, "dropped": 0}
+        | {"mean": value, "std": 0.1, "status": status, "reason": None}
+        for seed, value, status in ((0, 0.5, "ok"), (1, 0.3, "ok"), (2, None, "undefined"))
+    ]
+    table = marked(pd.DataFrame(rows), at_chance(told([0.49, 0.93])))
+    assert table["status"].tolist() == [AT_CHANCE, "ok", "undefined"]
+    assert "hardly does better" in table["reason"][0] and pd.isna(table["reason"][1])
+    assert above("erasure", table)["seed"].tolist() == [1, 2]
+    printed = latex("erasure", table)
+    assert "0.300" in printed and "0.400" not in printed and "0.500" not in printed
+    # What they did themselves is told.
+    assert len(above("performance", told([0.49]))) == len(told([0.49]))
+
+
+def test_adversaries_go_by_the_seed_of_their_base():
+    table = pd.DataFrame([{**CELL, "seed": 1, "base_seed": base, "status": "ok", "reason": None} for base in (0, 1)])
+    assert marked(table, at_chance(told([0.49, 0.93])), "base_seed")["status"].tolist() == [AT_CHANCE, "ok"]
+
+
+def test_curves_that_begin_at_chance_do_not_count():
+    curve = {"dataset": "d", "model": "m", "strategy": "roar", "unit": "relative", "trained_on": "words"}
+    values = {"lime": [0.9, 0.5, 0.5], "random": [0.9, 0.7, 0.5]}
+    rows = [
+        {**curve, "measure": measure, "level": level, "seed": seed, "metric": "macro_f1", "value": value}
+        | {"variant": "v", "status": "ok", "reason": None}
+        for measure, numbers in values.items()
+        for level, value in zip((0, 50, 100), numbers, strict=True)
+        for seed in (0, 1)
+    ]
+    left_out = at_chance(told([0.49, 0.93]))
+    (row,) = faithfulness_rows(pd.DataFrame(rows), {"d": "macro_f1"}, "random", left_out).to_dict("records")
+    assert row["n_seeds"] == 1 and row["per_seed"] == [pytest.approx(0.5)]
+    assert row["reason"].startswith("1 of 2 seeds left out: the model hardly does better than guessing")
+
+
+def test_the_report_marks_them():
+    table = performance_table(told([0.49, 0.93]))
+    (line,) = table.rows
+    cell = line[table.columns.index("above chance")]
+    assert cell.mark == "bad" and cell.text.endswith("at chance, 1 of 2 seeds") and "leave them out" in table.caption
+    fine = performance_table(told([0.9, 0.93]))
+    assert not any(cell.mark for cell in fine.rows[0]) and "leave them out" not in fine.caption
+
+
+def test_an_adversary_that_is_not_asked_for_other_attention_has_no_score():
+    history = pd.DataFrame(
+        [
+            {"seed": 0, "epoch": 1, "split": split, "metric": metric, "value": value}
+            for split in ("train", "test")
+            for metric, value in {"loss": 0.1, "f1": 0.9, "tvd": 0.01, "jsd": 0.001}.items()
+        ]
+    )
+    cell = CELL | {"adversary": "a", "objective": "wiegreffe-pinter", "base_seed": 0, "selected_on": ["train"]}
+    cell |= {"first": 1, "patience": 5}
+    imitates, attacks = (next(adversary_rows(history, cell | {"strength": strength})) for strength in (0.0, 0.1))
+    assert np.isnan(imitates["attefa"]) and imitates["reason"].startswith("of strength 0")
+    assert attacks["attefa"] == 1.0 and attacks["reason"] is None

@@ -1,0 +1,32 @@
+"""Files of importances: those of the measures that share a job, a row group each, so that each is read alone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from plumbline.attribution.schemas import ATTRIBUTIONS
+from plumbline.store import first_rows, read_table, stream_table, write_table
+
+
+def write_importances(path: str | Path, measures: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the columns of each measure, which are those of the table `attributions` without `measure`."""
+    names = [name for name, columns in measures.items() for _ in columns["seed"]]
+    columns = {key: [value for own in measures.values() for value in own[key]] for key in next(iter(measures.values()))}
+    write_table(path, ATTRIBUTIONS, {"measure": names, **columns}, group="measure")
+
+
+def read_importances(path: str | Path, measure: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """The rows of one measure."""
+    return read_table(path, ATTRIBUTIONS, None if columns is None else list(columns), ("measure", measure))
+
+
+def stream_importances(path: str | Path, measure: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows of one measure in parts."""
+    return stream_table(path, ATTRIBUTIONS, list(columns), ("measure", measure))
+
+
+def first_importances(path: str | Path, measure: str, columns: Sequence[str], count: int) -> pa.Table:
+    """The first rows of one measure, at most so many."""
+    return first_rows(path, ATTRIBUTIONS, list(columns), count, ("measure", measure))

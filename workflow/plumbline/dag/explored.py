@@ -1,0 +1,113 @@
+"""What the explorer shows: instances with what models predict of them and what measures, adversaries and masks say."""
+
+from functools import cached_property
+from typing import Any
+
+from plumbline.config.masking import PLAIN
+from plumbline.config.runs import Cell, Runs
+from plumbline.config.study import Resolved, parse_seeds
+from plumbline.dag.paths import Paths, each
+from plumbline.dag.sources import SourceFiles
+
+
+class Explored:
+    """The inputs and params of the explorer of a study."""
+
+    def __init__(self, resolved: Resolved, runs: Runs, paths: Paths, sources: SourceFiles) -> None:
+        self._resolved, self._runs, self._paths, self._sources = resolved, runs, paths, sources
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """The cells whose instances are shown; of variants that do not stay those that figures show too."""
+        drawn = {(cell.dataset, cell.variant) for cell in self._sources.shown_cells}
+        passing = [] if self._resolved.study.compute.keep_variants else self._resolved.manipulated
+        return [
+            cell for cell in self._runs.cells if cell.variant not in passing or (cell.dataset, cell.variant) in drawn
+        ]
+
+    @cached_property
+    def variants(self) -> list[tuple[str, str]]:
+        """The datasets and variants whose instances are shown, in the order of the study."""
+        order = list(self._resolved.study.datasets)
+        found = {(cell.dataset, cell.variant) for cell in self.cells}
+        return sorted(found, key=lambda pair: (order.index(pair[0]), pair[1] != PLAIN, pair[1]))
+
+    @cached_property
+    def subworded(self) -> list[tuple[str, str, str]]:
+        """The same, each with a model that has its own tokenizer."""
+        return [cut for cut in self._sources.subworded if cut[:2] in self.variants]
+
+    @cached_property
+    def attacked(self) -> set[Cell]:
+        """The cells whose attention is set against adversarial attention."""
+        return set(self._sources.scored("adversarial_attention"))
+
+    @cached_property
+    def masked(self) -> list[dict[str, Any]]:
+        """The points whose masks are shown: of each dataset and model those of the first block."""
+        blocks = self._resolved.study.blocks
+        return [
+            {**vars(point), "dataset": cell.dataset, "model": cell.model, "seeds": cell.seeds}
+            for cell, some in self._runs.curves.items()
+            for point in some
+            if cell.seeds == blocks(cell.model)[0] and not point.positions and point.variant != PLAIN
+        ]
+
+    def inputs(self) -> dict[str, list[str]]:
+        """The files that the explorer reads."""
+        masked = [Cell(one["dataset"], one["variant"], one["model"], one["seeds"]) for one in self.masked]
+        adversaries = {cell: self._sources.shown_adversaries(cell) for cell in self.cells}
+        attacks = self._sources.protocols.get("adversarial_attention")
+        return {
+            "instances": [f"results/data/{dataset}/{variant}/instances.parquet" for dataset, variant in self.variants],
+            "summaries": [self._paths.record(*pair) for pair in self.variants],
+            "pieces": ["results/data/{}/{}/pieces/{}/instances.parquet".format(*cut) for cut in self.subworded],
+            "masks": each("results/models/{cell}/masks.parquet", masked),
+            "predictions": each("results/models/{cell}/predictions.parquet", self.cells),
+            "importances": [path for cell in self.cells for path in self._paths.all_importances(cell).values()],
+            "adversaries": each(
+                f"results/scores/{attacks}/{{cell}}.parquet", [cell for cell in self.cells if cell in self.attacked]
+            ),
+            "attention": [
+                path
+                for cell, shown in adversaries.items()
+                if shown
+                for path in each("results/models/{cell}/attention.parquet", [cell, *shown])
+            ],
+            "adversary_predictions": [
+                path
+                for shown in adversaries.values()
+                for path in each("results/models/{cell}/predictions.parquet", shown)
+            ],
+        }
+
+    def params(self) -> dict[str, Any]:
+        """What the explorer's job is told beside them."""
+        agreement = self._sources.protocols.get("agreement")
+        ranked = self._resolved.options["protocol", agreement]["tokens"] if agreement else []
+        tasks = {name: self._resolved.declarations["dataset", name].task for name in self._resolved.study.datasets}
+        return {
+            "specials": "all" in ranked,
+            "sets": [(*pair, tasks[pair[0]]) for pair in self.variants],
+            "cells": [
+                {
+                    **vars(cell),
+                    "measures": self._runs.measures[cell.model],
+                    "attacked": cell in self.attacked,
+                    "rivals": [self._adversary(one) for one in self._sources.shown_adversaries(cell)],
+                }
+                for cell in self.cells
+            ],
+            "pieces": self.subworded,
+            "masked": self.masked,
+        }
+
+    def _adversary(self, cell: Cell) -> dict[str, Any]:
+        derived = self._resolved.derived[cell.model]
+        return {
+            "adversary": derived.adversary,
+            "objective": derived.objective,
+            "strength": derived.strength,
+            "base_seed": derived.base_seed,
+            "seed": parse_seeds(cell.seeds)[0],
+        }

@@ -1,0 +1,129 @@
+"""Facts of a study that tables and figures may ask for, by name: plain values, which reach a job through its params."""
+
+from typing import Any
+
+from plumbline.config.masking import baseline
+from plumbline.config.runs import Runs
+from plumbline.config.study import Resolved
+from plumbline.registry import PAIRED, Declaration, Kind
+
+
+class Facts:
+    """The facts of a study. Each is a method of its name."""
+
+    def __init__(self, resolved: Resolved, runs: Runs, criteria: list[Declaration]) -> None:
+        self._resolved, self._runs, self._criteria = resolved, runs, criteria
+
+    def asked(self, declarations: list[Declaration]) -> dict[str, Any]:
+        """The facts that declarations ask for."""
+        names = {name for one in declarations for name in one.facts.get("asks", [])}
+        return {name: getattr(self, name)() for name in sorted(names)}
+
+    def _kinds_of(self, kind: Kind) -> dict[str, str]:
+        declared = self._resolved.declarations.items()
+        return {name: declaration.name for (k, name), declaration in declared if k == kind}
+
+    def random(self) -> str:
+        """The study's name of the random measure."""
+        return baseline(self._resolved)
+
+    def study(self) -> str:
+        """The study's name."""
+        return self._resolved.study.name
+
+    def least_above_chance(self) -> float | None:
+        """How far above chance a model must be to count."""
+        return self._resolved.study.least_above_chance
+
+    def measure_kinds(self) -> dict[str, str]:
+        """The registered measure behind each name."""
+        return self._kinds_of("measure")
+
+    def model_kinds(self) -> dict[str, str]:
+        """The registered model behind each name."""
+        return self._kinds_of("model")
+
+    def kinds(self) -> dict[str, str]:
+        """Both of these."""
+        return {**self._kinds_of("measure"), **self._kinds_of("model")}
+
+    def datasets(self) -> list[str]:
+        """The names of the datasets in order."""
+        return list(self._resolved.study.datasets)
+
+    def order(self) -> list[str]:
+        """The names of the datasets and models in order."""
+        return [*self._resolved.study.datasets, *self._resolved.study.models]
+
+    def splits(self) -> list[str]:
+        """The splits whose instances are explained."""
+        return list(self._resolved.study.explain)
+
+    def tasks(self) -> dict[str, str]:
+        """The task of each dataset."""
+        return {name: self._resolved.declarations["dataset", name].task for name in self._resolved.study.datasets}
+
+    def headlines(self) -> dict[str, str]:
+        """The metric by which masking is judged on each dataset."""
+        tasks = self.tasks()
+        return {name: "accuracy" if task in PAIRED else "macro_f1" for name, task in tasks.items()}
+
+    def criteria(self) -> list[dict[str, Any]]:
+        """The columns of the scorecard, as they are declared."""
+        return [
+            {
+                "name": one.name,
+                "object": one.pointer,
+                "facts": {fact: one.facts[fact] for fact in ("table", "direction", "range", "variants", "measure")},
+                "options": {name: option.default for name, option in one.options.items()},
+            }
+            for one in self._criteria
+        ]
+
+    def curve_points(self) -> list[dict[str, Any]]:
+        """Each point of the curves with the cell whose models it is about."""
+        return [
+            {
+                "dataset": cell.dataset,
+                "model": cell.model,
+                "strategy": point.strategy,
+                "unit": point.unit,
+                "measure": point.measure,
+                "level": point.level,
+                "trained_on": "positions" if point.positions else "words",
+                "variant": point.variant,
+                "seeds": cell.seeds,
+            }
+            for cell, some in self._runs.curves.items()
+            for point in some
+        ]
+
+    def select_on(self) -> dict[str, dict[str, str]]:
+        """The split on which each model's epoch is chosen, by dataset and model."""
+        study, trainings = self._resolved.study, self._resolved.trainings
+        return {
+            dataset: {model: trainings[dataset, model].select_on for model in study.models}
+            for dataset in study.datasets
+        }
+
+    def names(self) -> dict[str, Any]:
+        """The registered names and changed options behind the study's own, by which published numbers find ours."""
+        study = self._resolved.study
+        return {
+            "datasets": self._kinds_of("dataset"),
+            # Published numbers are about models that read no other.
+            "models": {
+                model: kind for model, kind in self._kinds_of("model").items() if model not in self._resolved.derived
+            },
+            "measures": self._kinds_of("measure"),
+            "dataset_options": {name: self._resolved.options["dataset", name] for name in study.datasets},
+            "model_options": {name: self._changed("model", name) for name in study.models},
+            "measure_options": {name: self._changed("measure", name) for name in study.measures},
+            "masking_target": next((entry.target for entry in study.roar.values()), "gold"),
+        }
+
+    def _changed(self, kind: Kind, name: str) -> dict[str, Any]:
+        """The options of an object that the config sets otherwise than they are registered."""
+        usual = self._resolved.declarations[kind, name].options
+        set_ = self._resolved.options[kind, name]
+        return {option: value for option, value in set_.items() if value != usual[option].default}

@@ -1,0 +1,53 @@
+"""Which measures a job computes: each costly one by itself, the cheap ones of a model together.
+
+A job that fails loses all its results, so a plug-in's measures share no job with the library's.
+"""
+
+from functools import cached_property
+
+from plumbline.config.masking import UNMASKED
+from plumbline.config.runs import Runs
+from plumbline.config.study import Resolved
+from plumbline.registry import PACKAGE
+
+CHEAP = "cheap"
+
+
+class MeasureGroups:
+    """The groups of measures that share a job, by name: a measure's own, or one of cheap measures."""
+
+    def __init__(self, resolved: Resolved, runs: Runs) -> None:
+        self._resolved, self._runs = resolved, runs
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """The group of each measure of the study."""
+        stems: dict[str, str] = {}
+        found = {}
+        for measure in self._resolved.study.measures:
+            declaration = self._resolved.declarations["measure", measure]
+            own = declaration.path.is_relative_to(PACKAGE)
+            # Two plug-ins may have files of one name.
+            stem = stems.setdefault(str(declaration.path), f"{CHEAP}-{declaration.path.stem}-{len(stems) + 1}")
+            found[measure] = measure if not declaration.cheap else CHEAP if own else stem
+        return found
+
+    @cached_property
+    def names(self) -> list[str]:
+        """All names of groups, and of measures, which masking computes one by one."""
+        return sorted({*self._names.values(), *self._names})
+
+    def of(self, measure: str, masked: bool = False) -> str:
+        """The group of a measure; where texts are masked it is alone."""
+        return measure if masked else self._names[measure]
+
+    def measures(self, variant: str, model: str, group: str) -> list[str]:
+        """The measures that a job of this group computes."""
+        if is_masked(variant):
+            return [group]
+        return [measure for measure in self._runs.measures[model] if self._names[measure] == group]
+
+
+def is_masked(variant: str) -> bool:
+    """Whether importances of a variant are asked by masking: all splits, and the gold class."""
+    return variant == UNMASKED or variant.startswith(("roar/", "recursive/"))

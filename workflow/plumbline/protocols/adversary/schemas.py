@@ -1,0 +1,36 @@
+"""The table `adversary`."""
+
+import pyarrow as pa
+
+from plumbline.store import CELL, WORD, declare
+
+# One row per seed of the adversary and split that chooses its epoch; scores are of the test split at that epoch.
+ADVERSARY = declare(
+    "adversary",
+    1,
+    {
+        **CELL,
+        "adversary": WORD,
+        "objective": WORD,
+        "strength": pa.float64(),
+        "base_seed": pa.int64(),
+        "seed": pa.int64(),
+        "selected_on": WORD,
+        "epoch": pa.int32(),
+        "epochs": pa.int32(),
+        "f1": pa.float64(),
+        "tvd": pa.float64(),
+        "jsd": pa.float64(),
+        "attefa": pa.float64(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["dataset", "variant", "model", "adversary", "objective", "base_seed", "seed", "selected_on", "status"],
+    latex={
+        "keep": {"status": "ok"},
+        "index": ["dataset", "variant", "model", "base_seed", "adversary", "objective", "strength"],
+        "columns": ["selected_on"],
+        "values": "attefa",
+        "decimals": 3,
+    },
+)

@@ -1,0 +1,140 @@
+"""Tables of known truth: scores per instance, and summaries."""
+
+import pyarrow as pa
+
+from plumbline.store import CELL, INSTANCE_KEY, WORD, declare
+
+# How much of a map's importance falls on each group that a manipulation tells apart; the first group is the `truth`.
+MANIPULATED = {
+    "manipulation": WORD,
+    "kind": WORD,
+    "visibility": pa.float64(),
+    "level": pa.int32(),
+    "draw": pa.int32(),
+    "r": pa.float64(),
+}
+
+# The same of models at the epochs that were kept, as means; `accuracy` is on the instances that are explained.
+TRACE_COLUMNS = {
+    "seed": pa.int64(),
+    "epoch": pa.int32(),
+    "measure": WORD,
+    "group": WORD,
+    "truth": pa.bool_(),
+    "n": pa.int32(),
+    "undefined": pa.int32(),
+    "attributed_fraction": pa.float64(),
+    "region_fraction": pa.float64(),
+    "accuracy": pa.float64(),
+    "dev_accuracy": pa.float64(),
+}
+
+TRACED = ["seed", "epoch", "measure", "group", "truth", "n", "undefined", "accuracy"]
+
+GROUND_TRUTH_SCORES = declare(
+    "ground_truth_scores",
+    1,
+    {
+        "seed": pa.int64(),
+        **INSTANCE_KEY,
+        "label": pa.int32(),
+        "predicted_class": pa.int32(),
+        "measure": WORD,
+        "group": WORD,
+        "truth": pa.bool_(),
+        **MANIPULATED,
+        "attributed": pa.float64(),
+        "region": pa.float64(),
+        "found": pa.float64(),
+        "auc": pa.float64(),
+        "length": pa.int32(),
+        "accuracy": pa.float64(),
+        "chance_bound": pa.float64(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["seed", "split", "instance", "label", "measure", "group", "truth", "status"],
+)
+
+# `class` is the label after reassignment, or `all`; `region_fraction` is what a measure that knows nothing gets.
+GROUND_TRUTH = declare(
+    "ground_truth",
+    2,
+    {
+        **CELL,
+        "seed": pa.int64(),
+        "measure": WORD,
+        "group": WORD,
+        "truth": pa.bool_(),
+        "class": WORD,
+        **MANIPULATED,
+        "n": pa.int32(),
+        "undefined": pa.int32(),
+        "attributed_fraction": pa.float64(),
+        "ci_low": pa.float64(),
+        "ci_high": pa.float64(),
+        "region_fraction": pa.float64(),
+        "above_region": pa.float64(),
+        "found": pa.float64(),
+        "auc": pa.float64(),
+        "accuracy": pa.float64(),
+        "chance_bound": pa.float64(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["dataset", "variant", "model", "seed", "measure", "group", "truth", "class", "n", "undefined", "status"],
+    latex={
+        "keep": {"truth": True, "class": "all"},
+        "index": ["dataset", "variant", "model"],
+        "columns": ["measure"],
+        "values": "attributed_fraction",
+    },
+)
+
+TRACE_SCORES = declare("trace_scores", 1, TRACE_COLUMNS, required=TRACED)
+
+TRACE = declare("trace", 1, {**CELL, **TRACE_COLUMNS}, required=[*CELL, *TRACED])
+
+# What a model that classifies by some words alone selects: words, how many are selected, how many decide since a
+# manipulation (null if none did), and how many are both.
+RATIONALE_SCORES = declare(
+    "rationale_scores",
+    1,
+    {
+        "seed": pa.int64(),
+        **INSTANCE_KEY,
+        "label": pa.int32(),
+        "predicted_class": pa.int32(),
+        "target_rate": pa.float64(),
+        "words": pa.int32(),
+        "selected": pa.int32(),
+        "truth": pa.int32(),
+        "hits": pa.int32(),
+    },
+    required=["seed", "split", "instance", "label", "predicted_class", "words", "selected"],
+)
+
+# The optimum is what the same number of selected words could reach, of all texts together and, `each`, if every text
+# had as large a share of them.
+RATIONALES = declare(
+    "rationales",
+    1,
+    {
+        **CELL,
+        "seed": pa.int64(),
+        "target_rate": pa.float64(),
+        "selection_rate": pa.float64(),
+        "truth_rate": pa.float64(),
+        "precision": pa.float64(),
+        "recall": pa.float64(),
+        "optimum_precision": pa.float64(),
+        "optimum_recall": pa.float64(),
+        "optimum_precision_each": pa.float64(),
+        "optimum_recall_each": pa.float64(),
+        "accuracy": pa.float64(),
+        "n": pa.int32(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["dataset", "variant", "model", "seed", "selection_rate", "accuracy", "n", "status"],
+)

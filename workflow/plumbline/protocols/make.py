@@ -1,0 +1,37 @@
+"""How tables are made: a protocol's from its scores, and any other by the function that declares it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from plumbline.errors import PlumblineError
+from plumbline.protocols.explained import scores_of
+from plumbline.protocols.performance.schemas import PERFORMANCE
+from plumbline.store import CELL, TableSchema, read_table
+from plumbline.tables.chance import at_chance, marked
+from plumbline.tables.sources import Sources
+
+Made = tuple[TableSchema, pd.DataFrame]
+
+
+def protocol_table(protocol: Any, sources: Sources) -> Made:
+    """A protocol's summary of the scores of all cells; rows about models at chance say so."""
+    frames = []
+    for keys, path in sources["scores"]:
+        summary = protocol.summarise(read_table(path, scores_of(protocol)))
+        frames.append(summary.assign(**{key: keys[key] for key in CELL}))
+    left_out = at_chance(sources.frame(PERFORMANCE))
+    table = pd.concat(frames, ignore_index=True)
+    # A row that compares two models says nothing if one of them is at chance.
+    for seed in ("seed", "base_seed"):
+        table = marked(table, left_out, seed) if seed in table else table
+    return protocol.table, table
+
+
+def declared_table(make: Callable[[Sources], Made], sources: Sources) -> Made:
+    """What the function of a declared table returns: its schema and its rows."""
+    made = make(sources)
+    if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], TableSchema)):
+        raise PlumblineError(f"The table function '{make.__name__}' must return its schema and a DataFrame.")
+    return made

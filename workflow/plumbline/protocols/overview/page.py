@@ -1,0 +1,99 @@
+"""The pages that every report has: overview, explorer, timings, what words mean, and tables that have no page."""
+
+from markupsafe import Markup, escape
+
+from plumbline.figures.conventions import ordered
+from plumbline.registry import Registry, page
+from plumbline.report import about, tables
+from plumbline.report.content import Content
+from plumbline.report.page import Page, Section
+from plumbline.report.tables import number
+
+
+@page("index", title="Overview", about="What ran, on what, and what came out.", group="", order=0)
+def index_page(content: Content) -> Page:
+    """The overview."""
+    frames = content.tables
+    values = {
+        "seeds": about.seeds_of(content.study),
+        "measures": ordered(content.study["measures"]),
+        "adversaries": about.entries_of(content.study, "adversaries"),
+        "protocols": about.entries_of(content.study, "protocols"),
+        "datasets": about.datasets_table(content.summaries),
+        "manipulations": about.manipulations_table(content.variants),
+        "partial": about.partial(content.summaries),
+        "left_out": about.left_out(content.summaries),
+        "models": about.models_table(content.study, content.cells),
+        "performance": tables.performance_table(frames["performance"]),
+        "excluded": sorted({line["reason"] for line in content.excluded}),
+        "seconds": number(frames["timings"]["seconds"].sum(), 0),
+    }
+    return Page(template="index.html", values=values)
+
+
+@page(
+    "other",
+    title="Other protocols",
+    about="The tables of this study's own protocols that have no page.",
+    tables=["*"],
+    order=80,
+)
+def other_page(content: Content) -> Page:
+    """The tables that no page shows."""
+    registry = Registry(content.study.get("plugins", []))
+    shown = {kind.partition(":")[0] for one in registry.all("page") for kind in one.tables}
+    sections = [
+        Section(
+            f"of-{kind}",
+            kind.replace("_", " ").capitalize(),
+            tables={f"table-{kind}": tables.any_table(kind, content.tables[kind])},
+        )
+        for kind in sorted(set(content.tables) - shown)
+    ]
+    return Page(sections)
+
+
+@page("explorer", title="Explorer", about="Single instances under all measures.", group="", order=100)
+def explorer_page(content: Content) -> Page:
+    """Single instances; scripts fill it."""
+    app = Markup('<div id="explorer"><noscript><p>The explorer needs scripts.</p></noscript></div>')
+    scripts = ("explorer/index.js", "assets/explorer.js")
+    return Page([Section("", "", html=app)], scripts=scripts, styles=("explorer.css",))
+
+
+@page("timings", title="Timings", about="What the study took.", group="", tables=["timings"], order=110)
+def timings_page(content: Content) -> Page:
+    """What was heavy."""
+    frame = content.tables["timings"]
+    seconds = number(frame["seconds"].sum(), 0)
+    told = f"All heavy jobs together took {seconds} seconds, not counting the start of their processes."
+    return Page(
+        [
+            Section("rules", "By rule", told, {"timings": tables.timings_table(frame)}),
+            Section("runs", "All runs", tables={"jobs": tables.jobs_table(frame)}),
+        ]
+    )
+
+
+LEAD = (
+    "plumbline measures how faithful explanations of neural models are. The tables behind these pages lie as Parquet "
+    "and CSV under results/tables, those that papers print as LaTeX too; the figures as SVG, PDF and PNG under "
+    "results/figures; and what made them in results/manifest.json. This folder can be moved and shared by itself. It "
+    "holds texts of the datasets."
+)
+
+
+@page("about", title="About", about="Measures, metrics and software.", group="", order=120)
+def about_page(content: Content) -> Page:
+    """What the words mean, and the software."""
+    registry = Registry(content.study.get("plugins", []))
+    versions = [f"<span>{escape(name)} {escape(of)}</span>" for name, of in sorted(content.versions.items())]
+    software = Markup(f'<p class="versions">{" ".join(versions)}</p>')
+    return Page(
+        [
+            Section("of-measures", "Measures", tables={"measures": about.measures_table(registry, content.study)}),
+            Section("of-metrics", "Metrics", tables={"metrics": about.metrics_table(registry)}),
+            Section("software", "Software", html=software),
+        ],
+        lead=LEAD,
+    )

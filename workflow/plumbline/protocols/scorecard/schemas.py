@@ -1,0 +1,59 @@
+"""Tables of the scorecard and the meta-evaluation."""
+
+import pyarrow as pa
+
+from plumbline.store import CELL, WORD, declare
+
+# One row per criterion, dataset, variant, model and measure, told or not. Intervals are over seeds. `twin_of` is a
+# measure before this one that ranks words alike.
+SCORECARD = declare(
+    "scorecard",
+    2,
+    {
+        "criterion": WORD,
+        "direction": WORD,
+        **CELL,
+        "measure": WORD,
+        "n_seeds": pa.int32(),
+        "per_seed": pa.list_(pa.float64()),
+        "value": pa.float64(),
+        "ci_low": pa.float64(),
+        "ci_high": pa.float64(),
+        "twin_of": WORD,
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["criterion", "direction", "dataset", "variant", "model", "measure", "n_seeds", "status"],
+    latex={
+        "keep": {"status": "ok"},
+        "index": ["dataset", "variant", "model", "measure"],
+        "columns": ["criterion"],
+        "values": "value",
+        "interval": ("ci_low", "ci_high"),
+    },
+)
+
+META_EVALUATION = declare(
+    "meta_evaluation",
+    2,
+    {
+        "criterion_a": WORD,
+        "criterion_b": WORD,
+        "matched": WORD,
+        "n_cells": pa.int32(),
+        "n_datasets": pa.int32(),
+        "tau": pa.float64(),
+        "ci_low": pa.float64(),
+        "ci_high": pa.float64(),
+        "status": WORD,
+        "reason": WORD,
+    },
+    required=["criterion_a", "criterion_b", "matched", "n_cells", "n_datasets", "status"],
+    latex={
+        "keep": {"status": "ok"},
+        "index": ["criterion_a"],
+        "columns": ["criterion_b"],
+        "values": "tau",
+        "interval": ("ci_low", "ci_high"),
+    },
+)

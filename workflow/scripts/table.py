@@ -1,0 +1,17 @@
+"""Make one table of the study: a protocol's, from its scores of all cells, or a declared one."""
+
+from types import SimpleNamespace
+
+from plumbline.protocols.make import declared_table, protocol_table
+from plumbline.registry import load
+from plumbline.runtime.job import job
+from plumbline.tables.export import latex, write_everywhere
+from plumbline.tables.sources import Sources
+
+with job(snakemake):
+    params = SimpleNamespace(**snakemake.params.table)
+    sources, made = Sources.of_job(snakemake.input, params), load(params.object)
+    kind, frame = (
+        protocol_table(made(**params.options), sources) if "scores" in sources else declared_table(made, sources)
+    )
+    write_everywhere(snakemake.output, kind, frame, load(params.latex)(frame) if params.latex else latex(kind, frame))
