@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from plumbline.store import TableSchema
 from plumbline.data.pixels import pack
 from plumbline.explorer.blocks import Block, Rival, Shown, Wanted
 from plumbline.explorer.build import build
 from plumbline.report.build import write_site
-from plumbline.store import write_table
+from plumbline.store import TableSchema, write_table
 from tests.reports import CLASSES, CURVE, HOSTILE, LEVELS, content, summary, table
 
 MEASURES = ["attention", "gradient"]

@@ -6,11 +6,11 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from plumbline.store import schema_of
+from plumbline.dag.parts import pages_of
 from plumbline.protocols.attention.bins import BINS
+from plumbline.registry import Registry
 from plumbline.report.content import Content
-from plumbline.report.pages import pages_of
-from plumbline.report.pictures import KINDS
+from plumbline.store import schema_of
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -24,10 +24,10 @@ HOSTILE = [
 ]
 CLASSES = ["negative", "<b>positive</b>"]
 MEASURES = ["attention", "gradient"]
-WHOLE = ["attefa-violins", "mean-differences", "rule-graph", "scorecard", "meta-evaluation", "faithfulness"]
+WHOLE = ["attefa-violins", "mean-differences", "scorecard", "meta-evaluation", "faithfulness"]
 OF_MODELS = ["correlation-matrices"]
 OF_DATASETS = ["attribution-by-region", "rationale-curves"]
-BY_CELL = [kind for kind in KINDS if kind not in {*WHOLE, *OF_MODELS, *OF_DATASETS}]
+BY_CELL = [kind for kind in Registry().names("figure") if kind not in {*WHOLE, *OF_MODELS, *OF_DATASETS}]
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="300pt" height="200pt"><circle id="a" r="4"/></svg>'
 CELL = {"dataset": "sst", "variant": "plain", "model": "bilstm-tanh"}
 CURVE = {"dataset": "sst", "model": "bilstm", "strategy": "recursive", "unit": "relative", "measure": "attention"}
@@ -172,7 +172,7 @@ def timings_frame() -> pd.DataFrame:
         ("retrain", "roar/relative/attention/10", "2-3", 20.0),
     ]
     work += [("retrain", "recursive/relative/attention/20", "0-3", 50.0), ("train", "plain", "0-3", 999.0)]
-    work += [("attribute_masked", "unmasked", "0-3", 4.0)]
+    work += [("attribute", "unmasked", "0-3", 4.0), ("attribute", "plain", "0-3", 99.0)]
     rows = [keys | {"rule": rule, "variant": v, "seeds": seeds, "seconds": s} for rule, v, seeds, s in work]
     rows += [rows[0] | {"measure": "random", "seconds": 7.0}, rows[0] | {"seconds": None, "event": "out of memory"}]
     return table("timings", rows).to_pandas()
@@ -323,4 +323,4 @@ def content() -> Content:
 
 
 def page_names(of: Content) -> list[str]:
-    return [page.name for page in pages_of(of.tables)]
+    return [page.name for page in pages_of(Registry(), of.tables, ["attention"])]

@@ -10,7 +10,6 @@ import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 
-from plumbline.store import SCHEMAS
 from plumbline.config.study import parse_seeds
 from plumbline.conformance import whole_batch
 from plumbline.data.instances import Instances
@@ -22,7 +21,7 @@ from plumbline.protocols.attention.schemas import ADVERSARIES
 from plumbline.protocols.timings.schemas import TIMINGS
 from plumbline.registry import Registry
 from plumbline.report.pictures import KINDS
-from plumbline.store import read_json, read_table, schema_of
+from plumbline.store import SCHEMAS, read_json, read_table, schema_of
 from plumbline.training.schemas import PREDICTIONS
 
 from .conftest import run_snakemake
@@ -36,7 +35,9 @@ def test_every_promised_file_is_there(finished):
     tables = ("performance", "agreement", "permutation", "adversarial_attention", "reproduction", "timings")
     tables += ("adversary", "seed_variance", "erasure", "scorecard", "meta_evaluation", "quirks")
     for table in tables:
-        assert read_table(results / "tables" / f"{table}.parquet", schema_of(table)).schema.equals(schema_of(table).schema)
+        assert read_table(results / "tables" / f"{table}.parquet", schema_of(table)).schema.equals(
+            schema_of(table).schema
+        )
         for suffix in ("csv", "tex"):
             assert (results / "tables" / f"{table}.{suffix}").stat().st_size > 0
     for figure in (

@@ -208,7 +208,7 @@ def test_a_sample_is_not_judged():
 
 def test_seeds_stay_whole_in_every_form(tmp_path):
     paths = {key: tmp_path / f"t.{key}" for key in ("parquet", "csv", "latex")}
-    write_everywhere(SimpleNamespace(**paths), "reproduction", table(adversary=attacks("test", {90754789: 0.03})))
+    write_everywhere(SimpleNamespace(**paths), REPRODUCTION, table(adversary=attacks("test", {90754789: 0.03})))
     rows = read_table(paths["parquet"], REPRODUCTION).to_pandas()
     assert set(rows["seed"].dropna()) == {90754789}
     assert ",90754789," in paths["csv"].read_text() and "90754789" in paths["latex"].read_text()

@@ -10,11 +10,12 @@ import pytest
 from plumbline.papers.reproduction import reproduction
 from plumbline.papers.song import ANOTHER, CORRECTED, FAULTY, published_rows
 from plumbline.papers.studies import PUBLISHED, Names, Ran
+from plumbline.protocols.agreement.latex import latex_matrices
 from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.agreement.table import fewest_tokens, overall_taus, pooled, triangles
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.registry import Registry
-from plumbline.tables.export import latex, latex_matrices
+from plumbline.tables.export import latex
 
 DATASETS = {"sst-2", "imdb-240", "mnli", "snli-cased", "quora"}
 # The study's own measures, as the BiLSTM for pairs has them, and the correct ones beside them.
@@ -434,6 +435,6 @@ def test_an_opposite_pair_is_as_blue_as_an_alike_one_is_red():
 
 def test_means_of_several_sets_of_tokens_are_not_mixed_in_latex():
     frame = pd.concat([agreed({PAIR: 0.1}, "texts", step=0.0), agreed({PAIR: 0.5}, "all", step=0.0)])
-    text = latex("agreement", frame)
+    text = latex(AGREEMENT, frame)
     assert "& all & attention & integrated-gradient-pad & 0.50" in text
     assert "& texts & attention & integrated-gradient-pad & 0.10" in text

@@ -6,20 +6,35 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from plumbline.dag.parts import pages_of
+from plumbline.registry import Registry, load
 from plumbline.report.build import HERE, site, write_site
 from plumbline.report.content import Content
 from plumbline.report.embed import embedded
-from plumbline.report.findings import findings
 from plumbline.report.manifest import manifest
-from plumbline.report.pages import KNOWN, PAGES, page_of, pages_of
-from plumbline.report.pictures import KINDS, order, picture, slim
-from plumbline.report.views import VIEWS
+from plumbline.report.pictures import picture, slim
 from tests.reports import BY_CELL, HOSTILE, OF_DATASETS, OF_MODELS, SVG, WHOLE, Elements, page_names, summary
 from tests.reports import content as small_study
 
 ALWAYS = ["index", "reproduction", "explorer", "timings", "about"]
+REGISTRY = Registry()
+PAGES = sorted(REGISTRY.all("page"), key=lambda page: page.order)
+FIGURES = {figure.name: figure for figure in REGISTRY.all("figure")}
+
+
+def findings(content: Content) -> dict[str, str]:
+    """The finding of each page that the study has and that has one."""
+    names = page_names(content)
+    told = {page.name: load(page.pointer)(content).finding for page in PAGES if page.name in names}
+    return {name: sentence for name, sentence in told.items() if sentence}
+
+
+def with_tables(content: Content, **tables: pd.DataFrame) -> Content:
+    """The study with what every one has and some tables more."""
+    return replace(bare(content), tables=bare(content).tables | tables)
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +55,27 @@ def bare(content: Content) -> Content:
 
 
 def test_a_study_has_the_pages_of_its_tables() -> None:
-    names = lambda *kinds, **told: [page.name for page in pages_of(kinds, **told)]  # noqa: E731
-    assert names("performance", "timings", "reproduction") == ALWAYS
+    usual = ("performance", "timings", "reproduction")
+
+    def names(*kinds: str, attends: bool = True) -> list[str]:
+        return [page.name for page in pages_of(REGISTRY, [*usual, *kinds], ["attention"] if attends else ["lime"])]
+
+    assert names() == ALWAYS
     assert set(names("roar", "faithfulness")) - set(ALWAYS) == {"masking"}
     assert set(names("agreement")) - set(ALWAYS) == {"attention", "disagreement"}
     assert set(names("agreement", attends=False)) - set(ALWAYS) == {"disagreement"}
     assert set(names("permutation", attends=False)) - set(ALWAYS) == {"attention"}
     assert set(names("seed_variance", "mine")) - set(ALWAYS) == {"adversaries", "other"}
-    assert names(*KNOWN) == [page.name for page in PAGES if page.name != "other"]
+    known = {kind.partition(":")[0] for page in PAGES for kind in page.tables} - {"*"}
+    assert names(*known) == [page.name for page in PAGES if page.name != "other"]
 
 
-def test_every_page_has_a_template_a_view_and_every_figure_a_page() -> None:
-    assert {page.name for page in PAGES} == set(VIEWS)
-    assert all((HERE / "templates" / f"{page.name}.html").is_file() for page in PAGES)
-    assert all(sum(kind in page.figures for page in PAGES) == 1 for kind in KINDS)
-    assert {kind for page in PAGES for kind in page.figures} == set(KINDS)
-    assert (page_of("erasure-curves"), page_of("tau-matrix"), page_of("new")) == ("erasure", "disagreement", "index")
+def test_every_figure_has_a_page_a_caption_and_a_place() -> None:
+    names = {page.name for page in PAGES}
+    assert all(figure.page in names and figure.caption and figure.experiment for figure in FIGURES.values())
+    # A page shows its figures in one order.
+    places = [(figure.page, figure.order) for figure in FIGURES.values()]
+    assert len(set(places)) == len(places)
 
 
 def test_every_page_leads_to_all_others(pages: dict[str, str]) -> None:
@@ -155,7 +175,7 @@ def test_pages_tell_only_what_the_study_has(content: Content) -> None:
 
 
 def test_findings_are_sentences_of_the_tables(content: Content) -> None:
-    told = findings(content.tables)
+    told = findings(content)
     assert told == {
         "scorecard": "Mean τ between the rankings of one pair of criteria: −0.50.",
         "attention": "Mean τ with attention: gradient 0.30.",
@@ -166,20 +186,22 @@ def test_findings_are_sentences_of_the_tables(content: Content) -> None:
         "erasure": "Mean comprehensiveness: attention 0.21, gradient 0.21.",
         "reproduction": "Published results: 1 of 2 within tolerance. Published sizes of datasets: 1 not judged.",
     }
-    assert list(findings(bare(content).tables)) == ["reproduction"]
-    nothing = content.tables["agreement"].assign(n=0, status="undefined")
-    assert findings({"agreement": nothing}) == {}
-    # Neither what is random nor a model at chance has a part in it.
-    assert "disagreement" not in findings({"agreement": content.tables["agreement"]}, "gradient")
-    lost = content.tables["agreement"].assign(status="at chance")
-    assert findings({"agreement": lost}) == {}
+    assert list(findings(bare(content))) == ["reproduction"]
+    agreement = content.tables["agreement"]
+    for nothing in (agreement.assign(n=0, status="undefined"), agreement.assign(status="at chance")):
+        assert list(findings(with_tables(content, agreement=nothing))) == ["reproduction"]
+    # What is random has no part in it.
+    study = content.study | {"measures": {"attention": {}, "gradient": {"kind": "random"}}}
+    assert "disagreement" not in findings(replace(with_tables(content, agreement=agreement), study=study))
 
 
 def test_figures_stand_on_the_page_of_their_kind(content: Content, pages: dict[str, str]) -> None:
     for page in PAGES:
         found = [a for tag, a in Elements(pages[page.name]).tags if tag == "figure"]
         wanted = sum(
-            (kind in WHOLE) + (kind in OF_DATASETS) + 2 * (kind in [*BY_CELL, *OF_MODELS]) for kind in page.figures
+            (kind in WHOLE) + (kind in OF_DATASETS) + 2 * (kind in [*BY_CELL, *OF_MODELS])
+            for kind, figure in FIGURES.items()
+            if figure.page == page.name
         )
         # The overview shows those of the scorecard too.
         assert len(found) == (2 if page.name == "index" else wanted), page.name
@@ -195,20 +217,21 @@ def test_figures_stand_on_the_page_of_their_kind(content: Content, pages: dict[s
 
 def test_figures_carry_their_place() -> None:
     parts = {"cnn": {"encoder": "convolution", "attention": "dot"}, "mine": {}}
-    one = picture("tau-matrix/sst/cnn", SVG, parts)
+    one = picture("tau-matrix/sst/cnn", SVG, FIGURES["tau-matrix"], parts)
     assert (one.kind, one.dataset, one.model) == ("tau-matrix", "sst", "cnn")
     assert (one.encoder, one.attention, one.experiment) == ("convolution", "dot", "correlation")
     assert (one.source, one.width, one.height, one.wide) == ("figures/tau-matrix/sst/cnn.svg", 500, 333, False)
     # A model without these parts stands for its own encoder.
-    other = picture("permutation/sst/mine", SVG, parts)
+    other = picture("permutation/sst/mine", SVG, FIGURES["permutation"], parts)
     assert (other.encoder, other.attention, other.experiment) == ("mine", "none", "permutation")
-    whole = picture("correlation-matrices/cnn", SVG, parts)
+    whole = picture("correlation-matrices/cnn", SVG, FIGURES["correlation-matrices"], parts)
     assert (whole.dataset, whole.model, whole.experiment) == ("", "cnn", "correlation")
-    assert (picture("truth-found/sst", SVG, parts).dataset, picture("truth-found", SVG).dataset) == ("sst", "")
-    new = picture("new-kind", SVG)
-    assert (new.caption, new.experiment, new.encoder) == ("new kind", "other", "")
-    assert picture("new-kind/a b/c", SVG).source == "figures/new-kind/a%20b/c.svg"
-    assert sorted(["new-kind", "permutation", "tau-matrix"], key=order) == ["tau-matrix", "permutation", "new-kind"]
+    found = FIGURES["truth-found"]
+    assert (picture("truth-found/sst", SVG, found, parts).dataset, picture("truth-found", SVG, found).dataset) == (
+        "sst",
+        "",
+    )
+    assert picture("truth-found/a b/c", SVG, found).source == "figures/truth-found/a%20b/c.svg"
 
 
 def test_figures_are_made_smaller_but_not_others(content: Content, tmp_path: Path) -> None:
@@ -245,7 +268,7 @@ def test_partial_data_are_told(content: Content) -> None:
 
 def test_the_manifest_adds_up_the_jobs(content: Content) -> None:
     told = manifest(content.study, content.excluded, content.tables["timings"])
-    assert told["seconds"] == 1090 and told["devices"] == ["cpu"] and told["study"]["name"] == "A <study> & more"
+    assert told["seconds"] == 1189 and told["devices"] == ["cpu"] and told["study"]["name"] == "A <study> & more"
     assert json.loads(json.dumps(told)) == told
 
 

@@ -8,10 +8,11 @@ from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score
 
 from plumbline.protocols.adversary.table import adversary_rows
-from plumbline.tables.chance import AT_CHANCE, above, at_chance, marked
+from plumbline.protocols.erasure.schemas import ERASURE
 from plumbline.protocols.performance.table import performance
 from plumbline.protocols.roar.table import faithfulness_rows
 from plumbline.report.tables import performance_table
+from plumbline.tables.chance import AT_CHANCE, above, at_chance, marked
 from plumbline.tables.export import latex
 from plumbline.training.performance import above_chance, wilson_low
 from plumbline.training.schemas import PREDICTIONS
@@ -85,7 +86,7 @@ def test_what_is_about_them_is_marked_and_left_out_of_means():
     assert table["status"].tolist() == [AT_CHANCE, "ok", "undefined"]
     assert "hardly does better" in table["reason"][0] and pd.isna(table["reason"][1])
     assert above("erasure", table)["seed"].tolist() == [1, 2]
-    printed = latex("erasure", table)
+    printed = latex(ERASURE, table)
     assert "0.300" in printed and "0.400" not in printed and "0.500" not in printed
     # What they did themselves is told.
     assert len(above("performance", told([0.49]))) == len(told([0.49]))

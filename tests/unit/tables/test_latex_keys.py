@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
+from plumbline.conformance.protocols import OWN_TABLES
 from plumbline.store import schema_of
-from plumbline.tables.export import LATEX_LAYOUT
 
 # Keys that others decide, or that are meant to be taken together.
 DECIDED = {
@@ -26,9 +26,9 @@ def keys(name: str) -> set[str]:
     return {field for field in schema.names if field in words | numbers} - NO_KEYS
 
 
-@pytest.mark.parametrize("name", [name for name, layout in LATEX_LAYOUT.items() if "index" in layout])
+@pytest.mark.parametrize("name", [name for name, kind in OWN_TABLES.items() if "index" in kind.latex])
 def test_every_key_is_kept_spans_a_line_or_spans_a_column(name):
-    layout = LATEX_LAYOUT[name]
+    layout = schema_of(name).latex
     single = {column for column, value in layout["keep"].items() if not isinstance(value, list) or len(value) == 1}
     lost = keys(name) - set(layout["index"]) - set(layout["columns"]) - single - DECIDED.get(name, set())
     assert not lost, f"{name}.tex takes what differs in {sorted(lost)} together"

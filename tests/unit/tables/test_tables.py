@@ -54,7 +54,7 @@ def test_diverged_and_one_class_are_rows_with_reasons():
 def test_tables_are_written_as_parquet_csv_and_latex(tmp_path):
     table = performance([CELL], [predictions([[0.2, 0.8], [0.7, 0.3]], [1, 0])])
     paths = {key: tmp_path / f"t.{key}" for key in ("parquet", "csv", "latex")}
-    write_everywhere(SimpleNamespace(**paths), "performance", table)
+    write_everywhere(SimpleNamespace(**paths), PERFORMANCE, table)
     assert read_table(paths["parquet"], PERFORMANCE).num_rows == 5
     assert len(pd.read_csv(paths["csv"])) == 5
     text = paths["latex"].read_text()
@@ -71,7 +71,7 @@ def test_latex_gives_spread_over_seeds_and_escapes():
         "status": "ok",
         "reason": None,
     }
-    text = latex("performance", pd.DataFrame([{**row, "seed": 0, "value": 0.5}, {**row, "seed": 1, "value": 0.7}]))
+    text = latex(PERFORMANCE, pd.DataFrame([{**row, "seed": 0, "value": 0.5}, {**row, "seed": 1, "value": 0.7}]))
     assert r"a\_b & plain & m & 0.60 $\pm$ 0.10" in text
 
 
@@ -138,9 +138,10 @@ def test_a_model_that_did_not_run_on_a_dataset_has_no_rows():
 
 
 def test_timings_come_from_manifests():
-    costs = {"seconds": 2.0, "startup_seconds": 1.0, "peak_rss": 3.0, "peak_gpu": 0.0, "device": "cpu", "rows": 4}
-    costs |= {"rows_per_second": 2.0, "token_budget": 512, "events": ["out of memory: token budget halved to 512"]}
-    table = timings([{"rule": "train", "keys": CELL, **costs}])
+    shared = {"rule": "train", "peak_rss": 3.0, "peak_gpu": 0.0, "device": "cpu", "token_budget": 512}
+    part = {"keys": CELL, "seconds": 2.0, "startup_seconds": 1.0, "rows": 4, "rows_per_second": 2.0}
+    part |= {"events": ["out of memory: token budget halved to 512"]}
+    table = timings([{**shared, "parts": [part]}])
     assert table.loc[0, ["rule", "model", "seeds", "rows"]].tolist() == ["train", "bilstm-tanh", "0-1", 4]
     assert pd.isna(table.loc[0, "measure"]) and pd.isna(table.loc[0, "event"])
     assert table.loc[1, ["model", "event"]].tolist() == ["bilstm-tanh", "out of memory: token budget halved to 512"]

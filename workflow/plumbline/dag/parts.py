@@ -1,6 +1,6 @@
 """The declared parts of the report that a study has: tables, figures, pages and criteria, with what each reads."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from plumbline.config.runs import Cell, Runs
 from plumbline.config.study import Resolved
 from plumbline.dag.sources import SourceFile, SourceFiles
-from plumbline.registry import PACKAGE, Declaration
+from plumbline.registry import PACKAGE, Declaration, Registry
 from plumbline.runtime.provenance import module_file
 
 FORMATS = ("svg", "pdf", "png")
@@ -178,19 +178,9 @@ class Parts:
     @cached_property
     def pages(self) -> list[Declaration]:
         """The pages of the study's report, in order."""
-        declared = sorted(self._registry.all("page"), key=lambda one: (one.order, one.name))
-        shown = {kind.partition(":")[0] for one in declared for kind in one.tables}
-        return [one for one in declared if self._has_page(one, shown)]
-
-    def _has_page(self, page: Declaration, shown: set[str]) -> bool:
-        """Whether the study has one of a page's tables; `table:measure` counts if it has that kind of measure too."""
-        if not page.tables:
-            return True
-        if page.tables == ["*"]:
-            return bool(self.kinds - shown)
-        kinds = {self._resolved.declarations["measure", name].name for name in self._resolved.study.measures}
-        wanted = [kind.partition(":") for kind in page.tables]
-        return any(table in self.kinds and (not measure or measure in kinds) for table, _, measure in wanted)
+        study = self._resolved.study
+        measures = {self._resolved.declarations["measure", name].name for name in study.measures}
+        return pages_of(self._registry, self.kinds, measures)
 
     def code_files(self, declarations: list[Declaration]) -> list[Path]:
         """The files of declarations, of the functions that print them, and of the criteria where one asks for these."""
@@ -198,3 +188,23 @@ class Parts:
         printing = [module_file(one.facts["latex"].partition(":")[0]) for one in declarations if one.facts.get("latex")]
         files = {one.path for one in [*declarations, *(self.criteria if asked else [])]}
         return sorted({*files, *filter(None, printing)})
+
+
+def pages_of(registry: Registry, tables: Collection[str], measures: Collection[str]) -> list[Declaration]:
+    """The pages of a report, in order, by the kinds of a study's tables and measures.
+
+    A page is there if one of its tables is; `table:measure` counts if there is such a measure too. `*` stands for any
+    table that no page names.
+    """
+    declared = sorted(registry.all("page"), key=lambda one: (one.order, one.name))
+    shown = {kind.partition(":")[0] for one in declared for kind in one.tables} | {"performance"}
+
+    def is_there(page: Declaration) -> bool:
+        if not page.tables:
+            return True
+        if page.tables == ["*"]:
+            return bool(set(tables) - shown)
+        wanted = [kind.partition(":") for kind in page.tables]
+        return any(table in tables and (not measure or measure in measures) for table, _, measure in wanted)
+
+    return [one for one in declared if is_there(one)]

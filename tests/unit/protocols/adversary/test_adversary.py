@@ -24,6 +24,7 @@ from plumbline.models.budget import Budget
 from plumbline.models.classifier import Output
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.rows import Rows
+from plumbline.models.schemas import ATTENTION
 from plumbline.models.weights import attention_columns, base_columns, weights_of
 from plumbline.protocols.adversary.table import (
     KEYS,
@@ -39,6 +40,7 @@ from plumbline.store import read_table, write_table
 from plumbline.training.epochs import chosen_epoch
 from plumbline.training.learner import outputs
 from plumbline.training.objectives import AtteFa, Classification, Guided, WiegreffePinter, objective_of
+from plumbline.training.schemas import PREDICTIONS
 from plumbline.training.trainer import split_rows, train_block, train_together
 from tests.unit.models.test_heads import sharp
 from tests.unit.training.test_trainer import EMBEDDING, FILLER, SPLITS, VECTORS, pointer
@@ -462,11 +464,11 @@ def test_what_is_read_of_a_base_model_is_in_the_order_of_the_instances(tmp_path)
     seed, split, instance = zip(*keys, strict=True)
     shared = {"seed": seed, "split": split, "instance": instance}
     for kind, columns in (
-        ("attention", {"heads": [2] * len(keys), "attention": attention}),
-        ("predictions", {"label": [0] * len(keys), "probabilities": probabilities}),
+        (ATTENTION, {"heads": [2] * len(keys), "attention": attention}),
+        (PREDICTIONS, {"label": [0] * len(keys), "probabilities": probabilities}),
     ):
-        write_table(tmp_path / kind, kind, shuffled(pa.table(shared | columns), len(kind)).to_pydict())
-    looks, says = (read_table(tmp_path / kind, kind) for kind in ("attention", "predictions"))
+        write_table(tmp_path / kind.name, kind, shuffled(pa.table(shared | columns), len(kind.name)).to_pydict())
+    looks, says = (read_table(tmp_path / kind.name, kind) for kind in (ATTENTION, PREDICTIONS))
     found = base_columns(looks, says, 5, splits)
     for name, instances in splits.items():
         for i, number in enumerate(instances.instance):

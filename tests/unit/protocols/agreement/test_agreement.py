@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
+from plumbline.attribution.files import write_importances
 from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.conformance import example_explained
 from plumbline.errors import PlumblineError
@@ -25,7 +26,7 @@ def explained(folder: Path, scores: dict[str, list[list[float]]], probabilities:
     label = [0] * len(probabilities)
     write_table(folder / "p", PREDICTIONS, {**keys, "label": label, "probabilities": probabilities})
     for measure, rows in scores.items():
-        write_table(folder / measure, ATTRIBUTIONS, {**keys, "target": [None] * len(rows), "scores": rows})
+        write_importances(folder / measure, {measure: {**keys, "target": [None] * len(rows), "scores": rows}})
     return Explained(folder / "p", {measure: folder / measure for measure in scores}, [7], ["test"])
 
 

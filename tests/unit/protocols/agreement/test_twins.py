@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from plumbline.attribution.schemas import ATTRIBUTIONS
+from plumbline.attribution.files import first_importances, write_importances
 from plumbline.protocols.agreement.twins import INSTANCES, twins_among, twins_of
-from plumbline.store import first_rows, write_table
 
 RANDOM = np.random.default_rng(0)
 TEXTS = [RANDOM.random(length).astype(np.float32) for length in RANDOM.integers(2, 30, size=40)]
@@ -52,7 +51,7 @@ def write(path, rows, seeds=1, order=None):
         "instance": [i for _ in range(seeds) for i in order],
         "scores": [rows[i] for _ in range(seeds) for i in order],
     }
-    write_table(path, ATTRIBUTIONS, columns)
+    write_importances(path, {path.name: columns})
 
 
 def test_files_are_compared_instance_by_instance(tmp_path):
@@ -65,7 +64,7 @@ def test_files_are_compared_instance_by_instance(tmp_path):
 
 def test_only_the_first_rows_are_read(tmp_path):
     write(tmp_path / "one", TEXTS * 5, seeds=2)
-    table = first_rows(tmp_path / "one", ATTRIBUTIONS, ["seed", "instance"], INSTANCES)
+    table = first_importances(tmp_path / "one", "one", ["seed", "instance"], INSTANCES)
     assert len(table) == INSTANCES and set(table["seed"].to_pylist()) == {0}
     write(tmp_path / "none", [])
-    assert len(first_rows(tmp_path / "none", ATTRIBUTIONS, ["seed", "scores"], INSTANCES)) == 0
+    assert len(first_importances(tmp_path / "none", "none", ["seed", "scores"], INSTANCES)) == 0

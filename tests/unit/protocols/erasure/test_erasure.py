@@ -13,7 +13,7 @@ from plumbline.conformance import example_instances, example_model, whole_batch
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
-from plumbline.protocols.erasure.schemas import ERASURE_SCORES
+from plumbline.protocols.erasure.schemas import ERASURE, ERASURE_SCORES
 from plumbline.protocols.erasure.score import (
     NO_FALL,
     ONE_WORD,
@@ -257,7 +257,7 @@ def test_the_table_has_means_ratios_and_reasons():
     at = rows[(rows["metric"] == "sufficiency") & (rows["ratio"] == 30)].iloc[0]
     assert at["mean"] == pytest.approx(np.mean([row[1] for row in scores["sufficiency_at"]]), abs=1e-6)
     cell = rows.assign(dataset="d", variant="plain", model="m")
-    printed = latex("erasure", cell)
+    printed = latex(ERASURE, cell)
     assert "comprehensiveness" in printed and printed.count("drawn") == 1
     # One word each: nothing can be left out, and a model that does not care does not fall.
     still = evaluator(sharp=0.0)

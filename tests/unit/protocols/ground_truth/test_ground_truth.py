@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from plumbline import store
-from plumbline.attribution.schemas import ATTRIBUTIONS
+from plumbline.attribution.files import write_importances
 from plumbline.conformance import check, example_explained
 from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
@@ -65,7 +65,7 @@ def explained(
         columns = {**keys, "scores": [np.asarray(one, dtype=np.float32) for one in maps] * len(seeds)}
         if pair and measure in pair:
             columns["pair"] = [np.asarray(one, dtype=np.float32) for one in pair[measure]] * len(seeds)
-        store.write_table(folder / f"{measure}.parquet", ATTRIBUTIONS, columns)
+        write_importances(folder / f"{measure}.parquet", {measure: columns})
     paths = {measure: folder / f"{measure}.parquet" for measure in told}
     return Explained(
         folder / "predictions.parquet", paths, list(seeds), ["test"], folder / "instances.parquet",

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.attribution.schemas import ATTRIBUTIONS
+from plumbline.attribution.files import write_importances
 from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.protocols.explained import Explained
@@ -77,7 +77,8 @@ def cell(folder, manipulated=True, seeds=(0, 1), options=None):
     predictions, importances = folder / "predictions.parquet", folder / "selection.parquet"
     told = {"label": [0, 1] * len(seeds), "probabilities": [row for seed in seeds for row in PREDICTED[seed][::-1]]}
     write_table(predictions, PREDICTIONS, keys | told)
-    write_table(importances, ATTRIBUTIONS, keys | {"scores": [row for seed in seeds for row in SELECTED[seed][::-1]]})
+    scores = [row for seed in seeds for row in SELECTED[seed][::-1]]
+    write_importances(importances, {"selection": keys | {"scores": scores}})
     return Explained(
         predictions,
         {"selection": importances},

@@ -1,10 +1,7 @@
 """Figures of masking and retraining from small made-up tables: what is drawn is what the data say."""
 
-import runpy
-from contextlib import nullcontext
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plumbline.figures import style
+from plumbline.figures.drawing import Drawing
 from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.roar.figures import (
     MARKERS,
@@ -25,6 +23,10 @@ from plumbline.protocols.roar.figures import (
     TALLEST,
     _seeds,
     bands,
+    draw_curves,
+    draw_faithfulness,
+    draw_sparsity,
+    draw_synthetic,
     faithfulness_overview,
     pale_of,
     roar_curves,
@@ -32,6 +34,7 @@ from plumbline.protocols.roar.figures import (
     synthetic_figure,
 )
 from plumbline.store import schema_of, write_table
+from plumbline.tables.sources import File, Sources
 
 SEVEN = ["attention", "gradient", "gradient-norm", "input-x-gradient", "integrated-gradient", "leave-one-out"]
 SEVEN += ["mutual-information", "random"]
@@ -399,7 +402,7 @@ def test_bands_of_one_value_have_no_width_that_is_known() -> None:
     )
 
 
-def test_the_scripts_draw_what_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_declared_figures_draw_their_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ours = faithfulness(DATASETS[:1], MODELS[:1], RELATIVE)
     told = {"study": "Recursive ROAR", "table": "T2", "dataset": "sst", "model": "bilstm", "measure_a": "gradient"}
@@ -416,23 +419,14 @@ def test_the_scripts_draw_what_is_asked(tmp_path: Path, monkeypatch: pytest.Monk
         "synthetic_roar": frame("synthetic_roar", synthetic),
     }
     for name, table in tables.items():
-        write_table(f"{name}.parquet", name, dict(table))
-    drawn: dict[str, Figure] = {}
-    monkeypatch.setattr("plumbline.figures.style.save", lambda figure, path: drawn.update({str(path): figure}))
-    monkeypatch.setattr("plumbline.runtime.job.job", nullcontext)
-    scripts = Path(__file__).parents[4] / "workflow" / "scripts"
-    cell = {"dataset": "sst", "model": "bilstm"}
-    plots = [cell | {"kind": kind, "stem": f"{kind}/sst/bilstm"} for kind in ("roar-curves", "sparsity")]
-    plots.append({"kind": "faithfulness", "stem": "faithfulness"})
-    params = SimpleNamespace(plots=plots, headline={"sst": "accuracy"}, random="random")
-    asked = SimpleNamespace(input={name: f"{name}.parquet" for name in tables}, params=params)
-    runpy.run_path(str(scripts / "roar_figures.py"), {"snakemake": asked})
-    curves, sparse, overview = (drawn[f"results/figures/{plot['stem']}"] for plot in plots)
-    assert curves.axes[0].get_ylabel() == "accuracy" and len(sparse.axes) == 2
+        write_table(f"{name}.parquet", schema_of(name), dict(table))
+    files = {name: [File({}, f"{name}.parquet")] for name in tables}
+    sources = Sources(files, {"headlines": {"sst": "accuracy"}, "random": "random", "order": ["sst", "bilstm"]})
+    cell = Drawing(sources, "sst", "bilstm")
+    assert draw_curves(cell).axes[0].get_ylabel() == "accuracy" and len(draw_sparsity(cell).axes) == 2
+    overview = draw_faithfulness(Drawing(sources))
     assert [diamond.get_xdata()[0] for diamond in marks(overview.axes[0], "D")] == [0.1]
-    asked = SimpleNamespace(input=SimpleNamespace(table="synthetic_roar.parquet"), output=["a.svg"])
-    runpy.run_path(str(scripts / "synthetic_roar_figure.py"), {"snakemake": asked})
-    assert len(drawn["['a.svg']"].axes) == 1
+    assert len(draw_synthetic(Drawing(sources)).axes) == 1
 
 
 @pytest.mark.parametrize(("seeds", "told"), [(1, "One seed."), (2, "too few for intervals"), (5, "95 % intervals")])

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.attribution.schemas import ATTRIBUTIONS
+from plumbline.attribution.files import read_importances, write_importances
 from plumbline.protocols.roar.schemas import SPARSITY
 from plumbline.protocols.roar.sparsity import sparsity_rows, sparsity_table
-from plumbline.store import read_table, write_table
+from plumbline.store import read_table
 from plumbline.tables.export import write_everywhere
 
 
@@ -60,12 +60,12 @@ def test_the_table_has_the_dev_split_of_each_seed(tmp_path):
         "target": [1] * 5,
         "scores": [[3.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.0, 9.0]],
     }
-    write_table(tmp_path / "scores", ATTRIBUTIONS, columns)
-    scores = read_table(tmp_path / "scores", ATTRIBUTIONS, ["seed", "split", "scores"])
+    write_importances(tmp_path / "scores", {"gradient": columns})
+    scores = read_importances(tmp_path / "scores", "gradient", ["seed", "split", "scores"])
     cells = [{"dataset": "d", "model": "m", "measure": name, "variant": "plain"} for name in ("gradient", "attention")]
     table = sparsity_table(cells, iter([scores, scores]))
-    paths = SimpleNamespace(parquet=tmp_path / "t.parquet", csv=tmp_path / "t.csv")
-    write_everywhere(paths, "sparsity", table)
+    paths = SimpleNamespace(parquet=tmp_path / "t.parquet", csv=tmp_path / "t.csv", latex=tmp_path / "t.tex")
+    write_everywhere(paths, SPARSITY, table)
     rows = read_table(paths.parquet, SPARSITY).to_pandas()
     assert len(rows) == 2 * 2 * 30 and set(rows["measure"]) == {"gradient", "attention"}
     first = rows[(rows["unit"] == "absolute") & (rows["top"] == 1) & (rows["measure"] == "gradient")]

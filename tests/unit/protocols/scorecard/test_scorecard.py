@@ -5,13 +5,31 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
-from plumbline.protocols.scorecard.table import CRITERIA, Measures, meta_rows, rankings, scorecard_rows, tau, values_of
+from plumbline.protocols.criteria import Criterion, Measures, criterion_of
+from plumbline.protocols.scorecard.schemas import META_EVALUATION, SCORECARD
+from plumbline.protocols.scorecard.table import meta_rows, rankings, scorecard_rows, tau, values_of
 from plumbline.registry import Registry
 from plumbline.store import read_table, write_table
 
 KINDS = {"attention": "attention", "gradient": "gradient", "lime": "lime", "random": "random", "loo": "leave-one-out"}
 CELL = {"dataset": "sst", "variant": "plain", "model": "net"}
 MEASURES = Measures(KINDS, "random", {})
+CRITERIA = [
+    criterion_of(
+        {
+            "name": one.name,
+            "object": one.pointer,
+            "facts": one.facts,
+            "options": {name: option.default for name, option in one.options.items()},
+        }
+    )
+    for one in sorted(Registry().all("criterion"), key=lambda one: one.order)
+]
+
+
+def of(tables: dict[str, pd.DataFrame]) -> list[Criterion]:
+    """The criteria of these tables."""
+    return [criterion for criterion in CRITERIA if criterion.table in tables]
 
 
 def erasure(means: dict[str, list[float]], metric: str = "comprehensiveness", **cell) -> pd.DataFrame:
@@ -42,11 +60,11 @@ def agreement() -> pd.DataFrame:
 
 
 def found(tables: dict[str, pd.DataFrame], measures: Measures = MEASURES) -> pd.DataFrame:
-    return values_of(tables, measures)
+    return values_of(of(tables), tables, measures)
 
 
 def card(tables: dict[str, pd.DataFrame], measures: Measures = MEASURES) -> pd.DataFrame:
-    return scorecard_rows(found(tables, measures), tables, [], measures)
+    return scorecard_rows(of(tables), found(tables, measures), [], measures)
 
 
 def test_agreement_is_the_mean_with_all_others_but_the_random_one():
@@ -130,7 +148,7 @@ def test_the_scorecard_says_what_is_missing_and_how_sure_it_is():
         ),
     }
     explained = [("sst", "plain", "net", measure) for measure in ("attention", "gradient", "lime")]
-    rows = scorecard_rows(found(tables), tables, explained, MEASURES).set_index(["criterion", "measure"])
+    rows = scorecard_rows(of(tables), found(tables), explained, MEASURES).set_index(["criterion", "measure"])
     attention = rows.loc["comprehensiveness", "attention"]
     # Two seeds do not tell how much seeds matter.
     assert attention["value"] == pytest.approx(0.2) and np.isnan([attention["ci_low"], attention["ci_high"]]).all()
@@ -184,14 +202,14 @@ def test_models_at_chance_are_left_out_with_a_reason():
     tables = {"erasure": erasure({"attention": [0.5, 0.7], "gradient": [0.2, 0.2]})}
     tables["erasure"].loc[tables["erasure"]["seed"] == 0, "status"] = "at chance"
     left_out = {("sst", "plain", "net", 0): "because"}
-    rows = scorecard_rows(found(tables), tables, [], MEASURES, left_out)
+    rows = scorecard_rows(of(tables), found(tables), [], MEASURES, left_out)
     told = rows[rows["criterion"] == "comprehensiveness"].set_index("measure").loc["attention"]
     assert (told["value"], told["n_seeds"], told["status"]) == (0.7, 1, "ok")
     assert told["reason"] == "seed 0 is left out, hardly better than guessing"
     every = {**left_out, ("sst", "plain", "net", 1): "because"}
     tables["erasure"]["status"] = "at chance"
     explained = [("sst", "plain", "net", "attention")]
-    rows = scorecard_rows(found(tables), tables, explained, MEASURES, every)
+    rows = scorecard_rows(of(tables), found(tables), explained, MEASURES, every)
     assert set(rows["status"]) == {"missing"}
     assert set(rows["reason"]) == {"seeds 0, 1 are left out, hardly better than guessing"}
 
@@ -317,9 +335,9 @@ def test_one_criterion_or_none_makes_empty_tables_that_can_be_stored(tmp_path, m
     told = card(tables)
     rows = meta_rows(told, "random")
     assert rows.empty
-    for name, table in (("scorecard", told), ("meta_evaluation", rows)):
-        write_table(tmp_path / name, name, {column: table[column] for column in table})
-        assert len(read_table(tmp_path / name, name)) == len(table)
+    for kind, table in ((SCORECARD, told), (META_EVALUATION, rows)):
+        write_table(tmp_path / kind.name, kind, {column: table[column] for column in table})
+        assert len(read_table(tmp_path / kind.name, kind)) == len(table)
 
 
 def test_criteria_have_names_of_their_own():

@@ -41,7 +41,7 @@ def index_page(content: Content) -> Page:
 def other_page(content: Content) -> Page:
     """The tables that no page shows."""
     registry = Registry(content.study.get("plugins", []))
-    shown = {kind.partition(":")[0] for one in registry.all("page") for kind in one.tables}
+    shown = {kind.partition(":")[0] for one in registry.all("page") for kind in one.tables} | {"performance"}
     sections = [
         Section(
             f"of-{kind}",
