@@ -120,7 +120,11 @@ def test_one_word_more_has_more_importance():
     ]
     found = told(sparsity=pd.DataFrame(rows)).set_index("metric").loc["importance of the top 50 %"]
     assert (found["as_published"], found["corrected"]) == pytest.approx((0.9, 0.7))
-    assert pd.isna(found["published"]) and found["corrected_seeds"] == 2
+    assert pd.isna(found["published"]) and found["corrected_seeds"] == 2 and found["corrected_spread"] == 0
+    (single,) = (
+        told(sparsity=pd.DataFrame(rows[::2])).query("metric == 'importance of the top 50 %'").to_dict("records")
+    )
+    assert pd.isna(single["corrected_spread"]) and single["corrected_seeds"] == 1
 
 
 def test_every_quirk_is_listed_with_a_reason_where_there_is_nothing_of_it():

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -6,9 +7,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from plumbline.conformance.protocols import OWN_TABLES
 from plumbline.papers.jain_wallace import published_rows
+from plumbline.papers.quirks import TOPS, _sparsity
 from plumbline.papers.reproduction import reproduction
 from plumbline.papers.studies import Names, Ran
+from plumbline.protocols.agreement.score import Agreement
+from plumbline.protocols.attention.adversarial import AdversarialAttention
+from plumbline.protocols.erasure.score import Erasure
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.protocols.performance.table import performance
 from plumbline.protocols.timings.table import timings
@@ -113,6 +119,86 @@ def test_reproduction_puts_ours_beside_published():
     f1 = table.loc["test_F1"].iloc[0]
     assert f1["within"] and f1["ours"] == pytest.approx(0.82)
     assert table[["seed", "selected_on"]].isna().all(axis=None)
+
+
+def test_of_several_entries_of_a_measure_the_first_is_compared_and_its_options_are_checked():
+    tau = {"dataset": "mine", "variant": "plain", "model": "net", "seed": 0, "measure_a": "att", "tokens": "text",
+           "statistic": "kendall", "predicted_class": "0", "significant_fraction": 0.2}  # fmt: skip
+    agreed = pd.DataFrame(
+        [{**tau, "measure_b": name, "mean": mean} for name, mean in (("usual", 0.38), ("other", 0.10))]
+    )
+    scored = pd.DataFrame(columns=["dataset", "variant", "model", "seed", "split", "metric", "value"])
+    counts = {"instances": 1, "instances_per_class": {"negative": 1, "positive": 0}, "mean_length": 1.0}
+    counts |= {"texts": 1, "texts_per_class": {"negative": 1, "positive": 0}}
+    summary = {"dataset": "mine", "classes": ["negative", "positive"], "vocabulary_size": 9, "partial": {},
+               "dropped": {}, "splits": dict.fromkeys(("train", "dev", "test"), counts)}  # fmt: skip
+    for order, ours, within in ((["usual", "other"], 0.38, True), (["other", "usual"], 0.10, None)):
+        measures = {"att": "attention"} | dict.fromkeys(order, "gradient")
+        changed = {"other": {"norm": "l1"}}
+        names = Names({"mine": "sst"}, {"net": "bilstm-tanh"}, measures, {"mine": {}}, measure_options=changed)
+        table = reproduction(Ran(names, [summary], {"mine": {"net": "test"}}, scored, agreed))
+        row = table[(table["metric"] == "kendall_tau") & (table["measure_b"] == "gradient")].iloc[0]
+        assert (row["ours"], row["n_seeds"]) == (ours, 1)
+        assert row["within"] is within or row["within"] == within
+        assert ("not judged: norm l1" in row["note"]) == (within is None)
+
+
+def std_of_agreement(values):
+    rows = {"seed": 0, "predicted_class": 1, "measure_a": "a", "measure_b": "b", "statistic": "kendall"}
+    rows |= {"tokens": "text", "p_value": 0.5, "length": 9, "status": "ok", "reason": None}
+    return Agreement().summarise(pa.Table.from_pylist([rows | {"value": value} for value in values]))["std"]
+
+
+def std_of_erasure(values):
+    """The texts fall to nothing by 1, so that what each adds to a soft metric is its fall less the mean of falls."""
+    rows = [
+        {"seed": 0, "measure": "m", "fall_to_nothing": 1.0, "soft_fall_without": value, "soft_fall_alone": value}
+        | {"comprehensiveness": value, "sufficiency": value}
+        | {"comprehensiveness_at": [value], "sufficiency_at": [value]}
+        for value in values
+    ]
+    return Erasure(ratios=[50]).summarise(pa.Table.from_pylist(rows))["std"]
+
+
+def std_of_adversarial_attention(values):
+    row = {"seed": 0, "predicted_class": 0, "max_attention": 0.1, "epsilon": 0.01, "feasible": 1}
+    return AdversarialAttention().summarise(pa.Table.from_pylist([row | {"jsd": value} for value in values]))["jsd_std"]
+
+
+def std_of_quirks(values):
+    row = {"dataset": "d", "model": "m", "measure": "a", "top": TOPS[0]}
+    rows = [
+        row | {"seed": seed, "unit": unit, "share": value}
+        for seed, value in enumerate(values)
+        for unit in ("relative", "relative-published")
+    ]
+    return _sparsity(pd.DataFrame(rows))[["as_published_spread", "corrected_spread"]].stack()
+
+
+def std_of_latex(values):
+    row = {"dataset": "d", "variant": "plain", "model": "m", "split": "test", "metric": "f1", "status": "ok"}
+    rows = [row | {"reason": None, "seed": seed, "value": value} for seed, value in enumerate(values)]
+    (spread,) = re.findall(r"\\pm\$ ([\d.]+)", latex(PERFORMANCE, pd.DataFrame(rows)))
+    return pd.Series([float(spread)])
+
+
+@pytest.mark.parametrize(
+    "spread_in", [std_of_agreement, std_of_erasure, std_of_adversarial_attention, std_of_quirks, std_of_latex]
+)
+def test_standard_deviations_of_all_tables_are_those_of_the_population(spread_in):
+    """Of two values that is half their difference; an estimate with ddof 1 would be √2 times as much."""
+    found = spread_in([0.2, 0.6])
+    assert len(found) and found.tolist() == pytest.approx([0.2] * len(found))
+
+
+def test_every_table_with_a_deviation_is_among_them():
+    """The spread of `reproduction` is tested where it is; a new table with one belongs into the test above."""
+    named = {name for name, kind in OWN_TABLES.items() for column in kind.columns if _is_spread(column)}
+    assert named == {"agreement", "erasure", "adversarial_attention", "quirks", "reproduction"}
+
+
+def _is_spread(column):
+    return column == "std" or column.endswith(("_std", "_spread"))
 
 
 def test_every_published_tau_has_the_authors_later_one():

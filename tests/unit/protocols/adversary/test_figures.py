@@ -15,6 +15,8 @@ from matplotlib.patches import Polygon
 from matplotlib.text import Annotation, Text
 
 from plumbline.figures import style
+from plumbline.figures.drawing import Drawing
+from plumbline.papers.schemas import REPRODUCTION  # noqa: F401 - its table is read
 from plumbline.protocols.adversary.figures import (
     CURVE,
     LEVELS,
@@ -23,11 +25,15 @@ from plumbline.protocols.adversary.figures import (
     TALL,
     VARIANCES,
     attefa_violins,
+    by_base_seed,
+    draw_attefa,
+    draw_plane,
     jsd_tvd_plane,
     seed_variance,
     side_by_side,
 )
-from plumbline.store import schema_of
+from plumbline.store import schema_of, write_table
+from plumbline.tables.sources import File, Sources
 
 MODELS = ["bilstm-tanh", "average-tanh", "cnn-tanh", "bilstm-dot", "average-dot", "cnn-dot"]
 STRENGTHS = (0.0, 1e-4, 5e-4, 0.001, 0.01)
@@ -378,3 +384,47 @@ def test_only_columns_of_the_tables_are_read_in_their_order() -> None:
     assert [len(dots(panel, style.class_colour(0), full=full)[0]) for full in (True, False)] == [3, 3]
     assert len(labels(jsd_tvd_plane(frame, None, "t").axes[0])) == len(STRENGTHS)
     assert seed_variance(variances()[VARIANCES].astype({"split": "category"}), [], "t").axes[1].collections
+
+
+def of_two_base_seeds() -> pd.DataFrame:
+    """Adversaries of two seeds of one model that are far apart, and those of one seed of another model."""
+    first = runs(["sst"], 2, 3, spread=0.02).assign(base_seed=0)
+    second = first[first["model"] == MODELS[0]].assign(base_seed=7, attefa=first["attefa"] + 0.5, jsd=0.6)
+    return pd.concat([first, second], ignore_index=True)
+
+
+def test_adversaries_of_several_base_seeds_are_models_of_their_own() -> None:
+    frame = of_two_base_seeds()
+    told = by_base_seed(frame)
+    assert told["model"].unique().tolist() == [f"{MODELS[0]}, seed 0", MODELS[1], f"{MODELS[0]}, seed 7"]
+    (panel,) = attefa_violins(told, None).axes
+    for i, rows in enumerate([frame.iloc[:3], frame.iloc[3:6], frame.iloc[6:]]):
+        (places,) = dots(panel, style.class_colour(i))
+        assert places[:, 1] == pytest.approx(rows["attefa"].to_numpy())
+    means = [line.get_ydata()[0] for line in panel.lines if line.get_color() == style.INK]
+    mixed = frame[frame["model"] == MODELS[0]]["attefa"].mean()
+    assert len(means) == 3 and min(abs(mean - mixed) for mean in means) > 0.1
+    once = frame[frame["base_seed"] == 0]
+    assert by_base_seed(once)["model"].tolist() == once["model"].tolist()
+
+
+def test_declared_figures_draw_one_base_seed_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = of_two_base_seeds().assign(variant="plain", adversary="attefa")
+    other = {"seed": [1, 2], "base_seed": [0, 7], "jsd_mean": [0.1, 0.5], "tvd_mean": [0.02, 0.3]}
+    seeds = pd.DataFrame(other).assign(dataset="sst", variant="plain", model=MODELS[0], max_attention_bin="all")
+    seeds = seeds.assign(n=9, status="ok")
+    tables = {"adversary": frame, "seed_variance": seeds, "reproduction": pd.DataFrame()}
+    for name, table in tables.items():
+        kind = schema_of(name)
+        write_table(f"{name}.parquet", kind, {key: list(table.get(key, [None] * len(table))) for key in kind.columns})
+    files = {name: [File({}, f"{name}.parquet")] for name in tables}
+    sources = Sources(files, {"order": ["sst", *MODELS]})
+    names = {f"{MODELS[0]}, seed 0", f"{MODELS[0]}, seed 7", MODELS[1]}
+    assert names <= set(words(draw_attefa(Drawing(sources))))
+    one, single = (draw_plane(Drawing(sources, "sst", model)) for model in MODELS[:2])
+    assert f"sst, {MODELS[0]}, seed 0" in words(one) and f"sst, {MODELS[1]}" in words(single)
+    stars = np.concatenate(dots(one.axes[0], ONE_SHOT, "*"))
+    assert stars[:, 0] == pytest.approx(np.full(len(stars), 0.4)), "those of seed 7 are at 0.6"
+    (chance,) = dots(one.axes[0], style.FAINT, "x")
+    assert chance.tolist() == [[0.1, 0.02]]
