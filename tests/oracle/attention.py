@@ -228,7 +228,9 @@ def check_adversary_models(results: Results, checks: Checks, at_chance: AtChance
                 row |= {"strength": against["strength"], "base_seed": against["base_seed"]}
                 row |= {"epoch": epoch, "epochs": epochs, **scores}
                 row |= {"attefa": nan if against["strength"] == 0 else attefa(scores["tvd"], scores["jsd"])}
-                status = "at chance" if (cell.dataset, cell.variant, base, against["base_seed"]) in at_chance else "ok"
+                status = "collapsed" if told[seed, epoch, "test", "answers"] == 1 else "ok"
+                if (cell.dataset, cell.variant, base, against["base_seed"]) in at_chance:
+                    status = "at chance"
                 expected.append(row | {"status": status})
                 if split == recipe["select_on"]:
                     _kept(results, checks, cell, base, seed, against["base_seed"], scores)

@@ -23,6 +23,7 @@ from plumbline.registry import Registry
 from plumbline.report import about, tables
 from plumbline.report.inputs import read_figures, read_tables
 from plumbline.store import write_table
+from plumbline.tables.chance import COLLAPSED
 from tests.reports import (
     CLASSES,
     SVG,
@@ -223,6 +224,11 @@ def test_what_adversaries_reached_is_summed_up() -> None:
     assert "optimistic" in shown.caption and "diverged" in shown.caption
     ran = adversary_frame()[lambda frame: frame["status"] == "ok"]
     assert "diverged" not in adversary.adversary_overview(ran).caption
+    frame = adversary_frame().astype({"status": object})
+    frame.loc[(frame["seed"] == 1) & (frame["status"] == "ok"), "status"] = COLLAPSED
+    told = adversary.adversary_overview(frame)
+    assert "collapsed" in told.caption and "3, 1 diverged, 1 collapsed" in [row[4].text for row in told.rows]
+    assert texts(told.rows[3][5:]) == texts(shown.rows[3][5:]), "those that collapsed count"
 
 
 def test_seed_variance_is_summed_up() -> None:

@@ -127,7 +127,7 @@ def test_an_adversary_that_is_not_asked_for_other_attention_has_no_score():
         [
             {"seed": 0, "epoch": 1, "split": split, "metric": metric, "value": value}
             for split in ("train", "test")
-            for metric, value in {"loss": 0.1, "f1": 0.9, "tvd": 0.01, "jsd": 0.001}.items()
+            for metric, value in {"loss": 0.1, "f1": 0.9, "tvd": 0.01, "jsd": 0.001, "answers": 2}.items()
         ]
     )
     cell = CELL | {"adversary": "a", "objective": "wiegreffe-pinter", "base_seed": 0, "selected_on": ["train"]}

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 import pandas as pd
 
 ABOVE_CHANCE, AT_CHANCE = "above_chance", "at chance"
+# Adversaries that give every text the same answer.
+COLLAPSED = "collapsed"
 # What may be drawn: the numbers of such models are what they are.
-DEFINED = ("ok", AT_CHANCE)
+DEFINED = ("ok", AT_CHANCE, COLLAPSED)
 Model = tuple[str, str, str, int]
 
 
@@ -29,12 +31,15 @@ def above(name: str, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def marked(table: pd.DataFrame, models: Mapping[Model, str], seed: str = "seed") -> pd.DataFrame:
-    """A table with the status and reason of rows about such models; `seed` is the column with their seed."""
+    """A table with the status and reason of rows about such models; `seed` is the column with their seed.
+
+    An adversary of such a model that collapsed is one too: it may only have said what the model says.
+    """
     if not models or "status" not in table:
         return table
     keys = zip(*(table[key] for key in ("dataset", "variant", "model", seed)), strict=True)
     reasons = pd.Series([models.get(key) for key in keys], index=table.index, dtype=object)
-    here = reasons.notna() & (table["status"] == "ok")
+    here = reasons.notna() & table["status"].isin(("ok", COLLAPSED))
     return table.assign(
         status=table["status"].astype(object).where(~here, AT_CHANCE),
         reason=table["reason"].astype(object).where(~here, reasons),

@@ -1,15 +1,16 @@
 """Scores that choose an epoch, computed where the model is, without waiting for it.
 
-The same numbers as `plumbline.training.performance`, which the tables report.
+The same numbers as `plumbline.training.performance`, which the tables report; and how many classes were answered at
+all, by which an adversary that gives every text the same answer is found.
 """
 
 import torch
 
-METRICS = ("accuracy", "f1", "macro_f1", "roc_auc")
+METRICS = ("accuracy", "f1", "macro_f1", "roc_auc", "answers")
 
 
 def scores(probabilities: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """All METRICS, in their order, as doubles [4]. probabilities: [N, C]; labels: [N]."""
+    """All METRICS, in their order, as doubles [5]. probabilities: [N, C]; labels: [N]."""
     classes = probabilities.shape[1]
     codes = torch.arange(classes, device=labels.device)
     truth = labels[:, None] == codes
@@ -19,7 +20,8 @@ def scores(probabilities: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     # A class that is neither there nor predicted has no part in the mean.
     there = (truth | told).any(0)
     macro = (f1 * there).sum() / there.sum()
-    return torch.stack([accuracy, f1[1] if classes == 2 else macro, macro, _roc_auc(probabilities, truth)])
+    answers = told.any(0).sum().double()
+    return torch.stack([accuracy, f1[1] if classes == 2 else macro, macro, _roc_auc(probabilities, truth), answers])
 
 
 def _roc_auc(probabilities: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:

@@ -27,16 +27,19 @@ from plumbline.models.rows import Rows
 from plumbline.models.schemas import ATTENTION
 from plumbline.models.weights import attention_columns, base_columns, weights_of
 from plumbline.protocols.adversary.table import (
+    CONSTANT,
     KEYS,
     adversary_rows,
     attefa_score,
     attention_divergence,
     output_distance,
+    scored,
 )
 from plumbline.protocols.attention.bins import BINS
 from plumbline.protocols.attention.seed_variance import SeedVariance
 from plumbline.registry import Registry
 from plumbline.store import read_table, write_table
+from plumbline.tables.chance import AT_CHANCE, COLLAPSED, marked
 from plumbline.training.epochs import chosen_epoch
 from plumbline.training.learner import outputs
 from plumbline.training.objectives import AtteFa, Classification, Guided, WiegreffePinter, objective_of
@@ -355,6 +358,10 @@ def trained_base(name):
     return asked, base_columns(looks, pa.table(predictions), 0, SPLITS)
 
 
+# Training by the loss of Wiegreffe and Pinter.
+IMITATION = OBJECTIVE_TRAINING["wiegreffe-pinter"] | {"epochs": 12}
+
+
 def last(history):
     """What the last epoch told, by split and metric."""
     frame = pd.DataFrame(history)
@@ -366,11 +373,10 @@ def test_an_lstm_can_look_elsewhere_and_say_the_same():
     _, columns = trained_base("bilstm-tanh")
     found = last(train("bilstm-tanh", objective=AtteFa(), columns=columns)[1])
     assert found["test", "jsd"] > 0.6 and found["test", "tvd"] < 0.05 and found["test", "accuracy"] > 0.95
-    scores = ["accuracy", "f1", "macro_f1", "roc_auc", "tvd", "jsd", "kl", "loss"]
+    scores = ["accuracy", "f1", "macro_f1", "roc_auc", "answers", "tvd", "jsd", "kl", "loss"]
     assert found.index.tolist() == [("train", "loss"), *product(["dev", "test"], scores)]
     assert found["test", "loss"] == pytest.approx(found["test", "tvd"] / 0.5 - found["test", "jsd"] / log(2))
-    changes = OBJECTIVE_TRAINING["wiegreffe-pinter"] | {"epochs": 12}
-    copied = last(train("bilstm-tanh", objective=WiegreffePinter(0), columns=columns, **changes)[1])
+    copied = last(train("bilstm-tanh", objective=WiegreffePinter(0), columns=columns, **IMITATION)[1])
     assert copied.index.tolist() == [("train", "loss"), *product(["test"], scores)]
     assert copied["test", "tvd"] < 0.02 and copied["test", "loss"] == copied["test", "tvd"]
 
@@ -501,11 +507,21 @@ def history_of(seed, **told):
 
 def test_rows_of_adversaries_by_every_choice():
     scores = {"test_f1": [0.5, 0.6, 0.7], "test_tvd": [0.3, 0.2, 0.1], "test_jsd": [0.1, 0.2, 0.6]}
+    scores |= {"test_answers": [2, 2, 2]}
     chosen = {"seed": 3, "epoch": 2, "split": "dev", "metric": "chosen_epoch", "value": 2}
     history = [
         *history_of(3, train_loss=[3, 2, 1], dev_loss=[3, 1, 2], test_loss=[1, 1, 0], **scores),
         chosen,
-        *history_of(4, train_loss=[nan], dev_loss=[nan], test_loss=[nan], test_f1=[0], test_tvd=[nan], test_jsd=[nan]),
+        *history_of(
+            4,
+            train_loss=[nan],
+            dev_loss=[nan],
+            test_loss=[nan],
+            test_f1=[0],
+            test_tvd=[nan],
+            test_jsd=[nan],
+            test_answers=[1],
+        ),
     ]
     cell = dict.fromkeys(KEYS, "x") | {"strength": None, "selected_on": ["dev", "test"], "first": 1, "patience": 10}
     dev, test, *failed = adversary_rows(pd.DataFrame(history), cell)
@@ -517,10 +533,41 @@ def test_rows_of_adversaries_by_every_choice():
     for row, split in zip(failed, ["dev", "test"], strict=True):
         assert (row["seed"], row["selected_on"], row["epochs"], row["epoch"]) == (4, split, 1, 1)
         assert (row["status"], row["reason"]) == ("undefined", "training diverged") and np.isnan(row["attefa"])
-    (early,) = adversary_rows(pd.DataFrame(history[:-6]), cell | {"selected_on": ["test"], "patience": 1})
+    (early,) = adversary_rows(pd.DataFrame(history[:-7]), cell | {"selected_on": ["test"], "patience": 1})
     assert early["epoch"] == 1, "patience has run out before the third epoch"
-    (late,) = adversary_rows(pd.DataFrame(history[:-6]), cell | {"selected_on": ["dev"], "first": 4})
+    (late,) = adversary_rows(pd.DataFrame(history[:-7]), cell | {"selected_on": ["dev"], "first": 4})
     assert late["epoch"] is None and late["status"] == "undefined"
+
+
+def test_an_adversary_with_one_answer_has_collapsed_and_says_so():
+    """At the epoch that dev chooses it gives one answer, at that of test two; its F1 tells nothing of it."""
+    scores = {"test_f1": [0.6, 0.6], "test_tvd": [0.25, 0.2], "test_jsd": [0.3, 0.6], "test_answers": [1, 2]}
+    other = scores | {"test_answers": [2, 2], "test_tvd": [0.1, 0.1]}
+    losses = {"dev_loss": [1, 2], "test_loss": [2, 1]}
+    history = pd.DataFrame([*history_of(3, **losses, **scores), *history_of(4, **losses, **other)])
+    cell = dict.fromkeys(KEYS, "x") | {"objective": "attefa", "strength": None, "base_seed": 0}
+    cell |= {"selected_on": ["dev", "test"], "first": 1, "patience": 10}
+    table = pd.DataFrame(adversary_rows(history, cell))
+    assert table["status"].tolist() == [COLLAPSED, "ok", "ok", "ok"]
+    assert table["reason"].dropna().tolist() == [CONSTANT] and table["attefa"].notna().all()
+    assert scored(table)["seed"].tolist() == [3, 4] and set(scored(table)["selected_on"]) == {"dev"}
+    base = {("x", "x", "x", 0): "the base model guesses"}
+    assert set(marked(table, base, seed="base_seed")["status"]) == {AT_CHANCE}, "it says what the model says"
+    (imitator,) = adversary_rows(history[history["seed"] == 3], cell | {"strength": 0, "selected_on": ["dev"]})
+    assert (imitator["status"], imitator["reason"]) == (COLLAPSED, CONSTANT)
+
+
+def test_a_training_tells_how_many_answers_there_were():
+    """An imitator of a base model that always answers the same does so too."""
+    _, columns = trained_base("average-tanh")
+    good = last(train("average-tanh", objective=WiegreffePinter(0), columns=columns, **IMITATION)[1])
+    assert good["test", "answers"] == 2
+    one_sided = {
+        split: told | {"base_probabilities": np.tile(np.float32([0.1, 0.9]), (len(SPLITS[split]), 1))}
+        for split, told in columns.items()
+    }
+    constant = last(train("average-tanh", objective=WiegreffePinter(0), columns=one_sided, **IMITATION)[1])
+    assert constant["test", "answers"] == 1
 
 
 def cell_of(tmp_path, *seeds):

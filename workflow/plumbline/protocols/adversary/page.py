@@ -10,6 +10,7 @@ from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.page import Page, Section, made
 from plumbline.report.tables import Cell, Table, named, number, numeric, placed, plain, spread
+from plumbline.tables.chance import COLLAPSED
 
 
 def adversary_overview(adversary: pd.DataFrame) -> Table:
@@ -18,14 +19,14 @@ def adversary_overview(adversary: pd.DataFrame) -> Table:
     rows = []
     for cell, group in plain(adversary).groupby(keys, dropna=False):
         dataset, variant, model, name, objective, strength, split = map(str, cell)
-        ran = group[group["status"] == "ok"]
+        ran = group[group["status"].isin(("ok", COLLAPSED))]
         rows.append(
             [
                 Cell(named(dataset, variant)),
                 Cell(model),
                 Cell(title(name, objective, float(strength))),
                 Cell(split),
-                _seeds(len(group), len(group) - len(ran)),
+                _seeds(group["status"]),
                 placed(ran["attefa"], 1),
                 placed(ran["tvd"], LARGEST_TVD),
                 placed(ran["jsd"], LARGEST_JSD),
@@ -42,8 +43,11 @@ def adversary_overview(adversary: pd.DataFrame) -> Table:
         "chooses it; choosing on test is how AtteFa was published, and is optimistic for the adversary. An F1 far "
         "below the base model's is of an adversary that failed to say the same, and its score says little."
     )
-    if any(row[4].mark for row in rows):
+    if any("diverged" in row[4].text for row in rows):
         caption += " Seeds whose training diverged are in no mean."
+    if any(COLLAPSED in row[4].text for row in rows):
+        caption += " Those that collapsed give every test text the same answer; they count, as in the study, but such a score says "
+            "that the search failed, not that attention is faithful."
     columns = ["dataset", "model", "adversary", "chosen on", "seeds", "AtteFa", "TVD", "JSD", "F1", "epoch"]
     return Table(caption, columns, rows, frozenset(range(4, len(columns))))
 
@@ -54,8 +58,13 @@ def title(adversary: str, objective: str, strength: float | None) -> str:
     return told if strength is None or np.isnan(strength) else f"{told}, λ\u00a0=\u00a0{strength:g}"
 
 
-def _seeds(count: int, diverged: int) -> Cell:
-    return Cell(f"{count}, {diverged} diverged", count, "bad") if diverged else numeric(count, 0)
+def _seeds(statuses: pd.Series) -> Cell:
+    """How many seeds there are, and how many of them diverged, which are in no mean, or collapsed."""
+    collapsed = int((statuses == COLLAPSED).sum())
+    left_out = {"diverged": int((statuses != "ok").sum()) - collapsed, COLLAPSED: collapsed}
+    told = [f"{count} {why}" for why, count in left_out.items() if count]
+    count = len(statuses)
+    return Cell(", ".join([f"{count}", *told]), count, "bad") if told else numeric(count, 0)
 
 
 def seed_variance_overview(seed_variance: pd.DataFrame) -> Table:

@@ -12,7 +12,7 @@ from plumbline.protocols.adversary.schemas import ADVERSARY
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.registry import metric, table
 from plumbline.store import TableSchema, read_table
-from plumbline.tables.chance import at_chance, marked
+from plumbline.tables.chance import COLLAPSED, at_chance, marked
 from plumbline.tables.sources import Sources
 from plumbline.training.epochs import chosen_epoch
 from plumbline.training.schemas import HISTORY
@@ -63,13 +63,15 @@ def attefa_score(tvd: npt.ArrayLike, jsd: npt.ArrayLike) -> FloatArray | np.floa
 
 def scored(adversary: pd.DataFrame) -> pd.DataFrame:
     """The rows of the table that say how faithful attention is: of the objective `attefa`, and if epochs were chosen on
-    dev and on test those of dev."""
-    rows = adversary[(adversary["objective"] == "attefa") & (adversary["status"] == "ok")]
+    dev and on test those of dev. Adversaries that collapsed count, as in the study: they failed to give the output."""
+    rows = adversary[(adversary["objective"] == "attefa") & adversary["status"].isin(("ok", COLLAPSED))]
     return rows[rows["selected_on"] == ("dev" if (rows["selected_on"] == "dev").any() else "test")]
 
 
 # An adversary that is not asked for other attention keeps it or not by chance, which says nothing of faithfulness.
 NOT_ATTACKED = "of strength 0, so that it was not asked for other attention and has no score"
+# One that says the same of every text has lost the task, and with it the output, whatever its attention.
+CONSTANT = "the adversary gives every test text the same answer"
 # What a cell of adversaries tells of itself in the table.
 KEYS = ("dataset", "variant", "model", "adversary", "objective", "strength", "base_seed")
 
@@ -90,14 +92,17 @@ def adversary_rows(history: pd.DataFrame, cell: Mapping[str, Any]) -> Iterator[d
             chosen = {metric: float(scores["test", metric].get(epoch, np.nan)) for metric in ("f1", "tvd", "jsd")}
             diverged = not np.isfinite(list(chosen.values())).all()
             imitates = cell["strength"] == 0
+            constant = not diverged and scores["test", "answers"].get(epoch) == 1
+            # A divergence before all else, and then what keeps a row out of means.
+            reasons = {"training diverged": diverged, CONSTANT: constant, NOT_ATTACKED: imitates}
             yield (
                 row
                 | chosen
                 | {
                     "epoch": epoch or None,
                     "attefa": np.nan if diverged or imitates else float(attefa_score(chosen["tvd"], chosen["jsd"])),
-                    "status": "undefined" if diverged else "ok",
-                    "reason": "training diverged" if diverged else NOT_ATTACKED if imitates else None,
+                    "status": "undefined" if diverged else COLLAPSED if constant else "ok",
+                    "reason": next((reason for reason, holds in reasons.items() if holds), None),
                 }
             )
 
