@@ -136,6 +136,17 @@ def test_outputs_that_do_not_fit_are_refused(classifier, labels, classes, told):
         TransformerClassifier(None, classes, checkpoint=str(classifier[0]), head="own", labels=labels)
 
 
+def test_a_checkpoint_with_one_output_for_two_classes_is_refused(tmp_path, tiny_bert):
+    folder = shutil.copytree(tiny_bert, tmp_path / "regression")
+    config = AutoConfig.from_pretrained(tiny_bert, num_labels=1)
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
+    told = (
+        r"has one output of its own, and the dataset has 2 classes, each of which needs one; leave `head: own` out\.$"
+    )
+    with pytest.raises(PlumblineError, match=told):
+        TransformerClassifier(None, 2, checkpoint=str(folder), head="own")
+
+
 def test_a_checkpoint_that_does_not_classify_has_no_output_to_keep(tiny_bert):
     with pytest.raises(PlumblineError, match=r"has no output of its own that classifies; leave `head: own` out\."):
         TransformerClassifier(None, 2, checkpoint=str(tiny_bert), head="own")

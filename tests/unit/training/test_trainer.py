@@ -7,14 +7,16 @@ from plumbline.config.recipes import OBJECTIVE_TRAINING, Training
 from plumbline.conformance import reads_one_text
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import EOS, SOS
+from plumbline.errors import PlumblineError
 from plumbline.models.batch import collate
 from plumbline.models.block import build, checkpoint_models, checkpoints, trained_models
 from plumbline.models.budget import Budget
+from plumbline.models.classifier import Output
 from plumbline.registry import Registry
 from plumbline.store import write_tensors
 from plumbline.training.epochs import chosen_epoch, gained
 from plumbline.training.learner import batch_order, class_weights, parameter_groups
-from plumbline.training.trainer import split_rows, train_block, train_together
+from plumbline.training.trainer import expecting, split_rows, train_block, train_together
 
 REGISTRY = Registry()
 FILLER, GOOD, BAD = 5, range(6, 10), range(10, 14)
@@ -58,6 +60,35 @@ def test_every_model_learns_a_planted_word(name):
     test = np.array(predictions["split"]) == "test"
     predicted = np.stack(predictions["probabilities"])[test].argmax(1)
     assert (predicted == np.array(predictions["label"])[test]).mean() >= 0.95
+
+
+class Narrow(torch.nn.Module):
+    """A plug-in with as many logits as it likes; one may go without a dimension of its own."""
+
+    def __init__(self, embedding, classes, logits, flat):
+        super().__init__()
+        self.embedding = torch.nn.Embedding.from_pretrained(embedding, freeze=False)
+        self.linear = torch.nn.Linear(embedding.shape[1], logits)
+        self.flat = flat
+
+    def forward(self, batch):
+        logits = self.linear(self.embedding(batch.ids).mean(1))
+        return Output(logits[:, 0] if self.flat else logits)
+
+
+@pytest.mark.parametrize(("logits", "flat", "shape"), [(1, False, "32, 1"), (3, False, "32, 3"), (1, True, "32")])
+def test_logits_that_are_not_one_for_each_class_are_refused_in_one_sentence(logits, flat, shape):
+    told = rf"^The model 'Narrow' gives logits of shape \[{shape}\], and the dataset has 2 classes; its `forward` must "
+    told += r"return Output\(logits\) with one logit for each class, \[instances, 2\], also where there are two\.$"
+    options, training = {"logits": logits, "flat": flat}, Training(batch_size=32)
+    with pytest.raises(PlumblineError, match=told):
+        train_block(f"{__name__}:Narrow", options, VECTORS, True, SPLITS, 2, training, [0], 4096)
+
+
+def test_a_model_is_asked_for_its_classes_only_once():
+    model = expecting(build(*pointer("average-tanh"), EMBEDDING, 2), 2)
+    model(collate(SPLITS["dev"].ids[:2], SPLITS["dev"].maskable[:2]))
+    assert not model._forward_hooks
 
 
 def test_same_seed_gives_the_same_bytes_and_seeds_do_not_touch(tmp_path):

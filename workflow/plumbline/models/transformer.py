@@ -69,6 +69,12 @@ def chosen_outputs(checkpoint: str, config: Any, labels: Sequence[int | str], cl
                 f"`labels` names {label!r} of the checkpoint '{checkpoint}'; {nearest(str(label), named)}"
             )
     wanted = [named.index(label) if isinstance(label, str) else label for label in labels or range(len(named))]
+    if len(named) < classes:
+        told = "one output" if len(named) == 1 else f"{len(named)} outputs"
+        raise PlumblineError(
+            f"The checkpoint '{checkpoint}' has {told} of its own, and the dataset has {classes} classes, each of "
+            "which needs one; leave `head: own` out."
+        )
     if len(wanted) != classes:
         raise PlumblineError(
             f"The checkpoint '{checkpoint}' has the outputs {', '.join(named)}, and the dataset has {classes} classes; "

@@ -148,6 +148,24 @@ def train_seeds(
     return trained
 
 
+def expecting(model: nn.Module, classes: int) -> nn.Module:
+    """A model whose first output, of training or of measuring its memory, is refused if it lacks logits of classes."""
+
+    def check(model: nn.Module, given: Any, output: Any) -> None:
+        first.remove()
+        shape = tuple(getattr(getattr(output, "logits", None), "shape", ()))
+        # What is no output at all is refused where it is read.
+        if shape and (len(shape) != 2 or shape[1] != classes):
+            raise PlumblineError(
+                f"The model '{type(model).__name__}' gives logits of shape {list(shape)}, and the dataset has "
+                f"{classes} classes; its `forward` must return Output(logits) with one logit for each class, "
+                f"[instances, {classes}]" + (", also where there are two." if classes == 2 else ".")
+            )
+
+    first = model.register_forward_hook(check)
+    return model
+
+
 def train_block(
     pointer: str,
     options: Mapping[str, Any],
@@ -182,7 +200,11 @@ def train_block(
         rows = cache(lambda seed: split_rows(variants[seed], classes, training, device))
     record = torch.device(device).type == "cuda"
     budget = Budget.of(budget)
-    blueprint = lambda: build(pointer, options, vectors.get("embedding"), classes, vectors.get("pair"), trainable)  # noqa: E731
+
+    def blueprint() -> nn.Module:
+        model = build(pointer, options, vectors.get("embedding"), classes, vectors.get("pair"), trainable)
+        return expecting(model, classes)
+
     block = train_seeds(blueprint, rows, training, seeds, budget, record, objective, predicted)
     for seed, trained in zip(seeds, block, strict=True):
         weights |= {f"{seed}/{name}": tensor for name, tensor in trained.state.items()}

@@ -46,8 +46,10 @@ def adversary_overview(adversary: pd.DataFrame) -> Table:
     if any("diverged" in row[4].text for row in rows):
         caption += " Seeds whose training diverged are in no mean."
     if any(COLLAPSED in row[4].text for row in rows):
-        caption += " Those that collapsed give every test text the same answer; they count, as in the study, but such a score says "
-            "that the search failed, not that attention is faithful."
+        caption += (
+            " Those that collapsed give every test text the same answer; they count, as in the study, but such a score "
+            "says that the search failed, not that attention is faithful."
+        )
     columns = ["dataset", "model", "adversary", "chosen on", "seeds", "AtteFa", "TVD", "JSD", "F1", "epoch"]
     return Table(caption, columns, rows, frozenset(range(4, len(columns))))
 
