@@ -114,6 +114,20 @@ def test_steps_are_few_unless_a_measure_asks_for_more_and_models_alike_are_all_n
     assert check("measure", name, Registry([plugin])) == [f"The measure '{name}': {told}" for told in complaints]
 
 
+@pytest.mark.parametrize(("least", "faults"), [(0, 0), (50, 0), (51, 1)])
+def test_steps_are_few_unless_a_protocol_asks_for_more(least: int, faults: int, tmp_path: Path):
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "from plumbline.errors import PlumblineError\nfrom plumbline.protocols.erasure import Erasure\n"
+        "from plumbline.registry import protocol\n\n"
+        '@protocol("stepped", needs=["gradient"], equation="1")\nclass Stepped(Erasure):\n    """Takes steps."""\n\n'
+        "    def __init__(self, *, steps: int = 50) -> None:\n        super().__init__(draws=1)\n"
+        f"        assert steps in (50, {FEW_STEPS})\n"
+        f"        if steps < {least}:\n            raise PlumblineError('too few')\n"
+    )
+    assert len(check("protocol", "stepped", Registry([plugin]))) == faults
+
+
 def test_models_that_start_from_a_checkpoint_share_it_and_draw_their_output():
     states = [example_model(REGISTRY.get("model", name), seed).state_dict() for name, seed in CHECKPOINTS]
     drawn = [{key for key in one if not torch.equal(one[key], other[key])} for one, other in combinations(states, 2)]

@@ -159,11 +159,11 @@ def test_training_moves_no_colour_and_keeps_the_statistics_of_its_epoch(tmp_path
 def test_resnet_small_learns_textures(tmp_path: Path) -> None:
     """What it learns of small pictures in seconds is the shape: the test split is of other colours and places. By
     chance it would be right of 65% of 200 pictures once in a hundred thousand times."""
-    made = prepare_pictures(textures(Path(), 0, train=800, dev=60, test=200, side=32), Preparation(), "textures")
+    made = prepare_pictures(textures(Path(), 0, train=400, dev=60, test=200, side=32), Preparation(), "textures")
     write_table(tmp_path / "instances.parquet", INSTANCES, made.instances)
     splits = Instances.from_table(read_table(tmp_path / "instances.parquet", INSTANCES), ["train", "dev", "test"])
     declaration = REGISTRY.get("model", "resnet-small")
-    training = Training(**{**declaration.training, "epochs": 8, "batch_size": 32, "checkpoint_gain": None})
+    training = Training(**{**declaration.training, "epochs": 6, "batch_size": 16, "checkpoint_gain": None})
     options = {name: option.default for name, option in declaration.options.items()}
     _, _, told = train_block(declaration.pointer, options, {}, False, splits.by_split(), 2, training, [0], None)
     right = np.stack(told["probabilities"]).argmax(1) == told["label"]

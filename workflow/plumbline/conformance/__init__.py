@@ -4,6 +4,7 @@ A new measure that passes gives one finite number per word, the same whatever th
 The command `plumbline check` runs this for the user's files.
 """
 
+from plumbline.conformance.declarations import FEW_STEPS
 from plumbline.conformance.examples import (
     ANSWERS,
     CLASSES,
@@ -19,7 +20,7 @@ from plumbline.conformance.examples import (
     reads_one_text,
     whole_batch,
 )
-from plumbline.conformance.measures import FEW_STEPS, check_measure
+from plumbline.conformance.measures import check_measure
 from plumbline.conformance.notes import Note, Tried, Untried, failure
 from plumbline.conformance.run import check, examine
 

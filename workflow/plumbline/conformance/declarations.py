@@ -13,8 +13,18 @@ TASKS = ("classification", *PAIRED, PICTURES)
 READS = {"model": ("words", "pieces", "pixels"), "manipulation": ("words", "pixels")}
 
 
+# An option `steps` or `samples` is so many here: what is checked does not depend on it, and time does.
+FEW_STEPS = 4
+
+
 def default_options(declaration: Declaration) -> dict[str, Any]:
     return {name: option.default for name, option in declaration.options.items()}
+
+
+def with_few_steps(options: dict[str, Any]) -> dict[str, Any]:
+    """Options with no more than FEW_STEPS `steps` or `samples`."""
+    many = {name: value for name, value in options.items() if name in ("steps", "samples") and isinstance(value, int)}
+    return {**options, **{name: min(value, FEW_STEPS) for name, value in many.items()}}
 
 
 def check_facts(declaration: Declaration) -> Iterator[str]:

@@ -10,7 +10,7 @@ import torch
 from tqdm import tqdm
 
 from plumbline.attribution.importances import Importances
-from plumbline.conformance.declarations import check_documentation, default_options
+from plumbline.conformance.declarations import check_documentation, default_options, with_few_steps
 from plumbline.conformance.examples import ENOUGH, TOLERANCE, example_model, example_options, examples_for, needs_pairs
 from plumbline.conformance.notes import Tried, Untried, failure, kind_of
 from plumbline.data.instances import Instances
@@ -19,8 +19,6 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.registry import Declaration, Registry, load, needed
 from plumbline.registry import told as tells
 
-# An option `steps` or `samples` of a measure is so many here: what is checked does not depend on it, and time does.
-FEW_STEPS = 4
 # How many examples a measure explains. Texts differ in length; images are all of one size, and occlusion takes a pass
 # for each pixel of each.
 TEXT_COUNT, IMAGE_COUNT = 12, 4
@@ -52,7 +50,7 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
     for model in models:
         made = "" if model.reads == "pixels" else f" {example_options(model)}"
         alike.setdefault(f"{model.pointer}{made}", []).append(model)
-    few = _with_few_steps(options)
+    few = with_few_steps(options)
     for same in tqdm(alike.values(), f"measure {declaration.name}", unit="model", leave=False, disable=None):
         faults = list(_check_measure_on(declaration, few, same[0]))
         # A measure may ask for more steps than that.
@@ -64,11 +62,6 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
         where = "every model" if len(names) == len(models) > 1 else f"model {', '.join(names)}"
         yield type(fault)(f"on {where} {fault}")
     yield Tried(f"{len(models)} {'model' if len(models) == 1 else 'models'}")
-
-
-def _with_few_steps(options: dict[str, Any]) -> dict[str, Any]:
-    many = {name: value for name, value in options.items() if name in ("steps", "samples") and isinstance(value, int)}
-    return {**options, **{name: min(value, FEW_STEPS) for name, value in many.items()}}
 
 
 def _check_measure_on(declaration: Declaration, options: dict[str, Any], model: Declaration) -> Iterator[str]:

@@ -246,13 +246,16 @@ def test_rationales_beside_both_optima():
     assert labels(figure) == ["cr", "rl", *curves]
 
 
-@pytest.mark.parametrize("count", [1, 12])
-def test_every_figure_can_be_written_for_one_measure_and_for_twelve(tmp_path: Path, count: int):
+@pytest.mark.parametrize(("count", "kinds"), [(1, len(KINDS)), (12, 1)])
+def test_every_figure_can_be_written_for_many_manipulations_and_for_many_measures(
+    tmp_path: Path, count: int, kinds: int
+):
+    """One panel for each measure and manipulation; that many of both are as many more is no news."""
     measures = list(style.MEASURES)[:count]
     rows = [
         line(measure=measure, variant=f"{kind}-{level}-{r}", manipulation=kind, kind=kind, level=level, r=r)
         | {"class": label}
-        for measure, kind, level, r, label in product(measures, KINDS, (1, 2), (0.5, 1.0), ("all", "1"))
+        for measure, kind, level, r, label in product(measures, KINDS[:kinds], (1, 2), (0.5, 1.0), ("all", "1"))
     ]  # fmt: skip
     table = frame("ground_truth", rows)
     figures = [
