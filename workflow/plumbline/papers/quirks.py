@@ -244,9 +244,9 @@ def _sparsity(sparsity: pd.DataFrame | None) -> pd.DataFrame:
     rows = sparsity[sparsity["top"].isin(TOPS) & sparsity["unit"].isin(["relative", "relative-published"])]
     keys = ["dataset", "model", "measure", "top"]
     groups = rows.groupby([*keys, "unit"], observed=True)["share"]
-    means = groups.agg(["mean", "size"])
+    summary = groups.agg(["mean", "size"])
     # As in every table, the deviation of these seeds; of one there is none.
-    means = means.assign(std=groups.std(ddof=0).where(means["size"] > 1)).unstack("unit")
+    means = summary.assign(std=groups.std(ddof=0).where(summary["size"] > 1)).unstack("unit")
     if not {"relative", "relative-published"} <= set(means.columns.get_level_values(1)):
         return pd.DataFrame()
     told = pd.DataFrame(
