@@ -121,11 +121,11 @@ def test_packages_that_a_script_used_are_there_for_the_next_and_start_no_threads
     script = written(tmp_path / "job", text)
 
     def there() -> bool:
-        every, cuda = client(server[1], script).communicate(timeout=60)[0].split()
+        every, cuda = client(server[1], script).communicate(timeout=180)[0].split()
         assert cuda in ("None", "False")
         return every == "True" and cuda == "False"
 
-    wait_for(there)
+    wait_for(there, 180)
     assert psutil.Process(server[0].pid).num_threads() == 1
 
 
