@@ -12,9 +12,9 @@ from timing import Row, jobs, seconds
 from plumbline.config.recipes import OBJECTIVE_TRAINING
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
+from plumbline.models.objectives import objective_of
 from plumbline.models.rows import Column
 from plumbline.models.weights import weights_of
-from plumbline.training.objectives import objective_of
 from plumbline.training.trainer import split_rows, train_seeds
 
 EPOCHS = {"cpu": 1, "cuda": 4}

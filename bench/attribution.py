@@ -22,8 +22,8 @@ from plumbline.attribution.path import integrated_gradient_pad
 from plumbline.data.instances import Instances
 from plumbline.models.batch import collate
 from plumbline.models.budget import USEFUL_TOKENS
-from plumbline.models.devices import arithmetic
 from plumbline.models.evaluator import Evaluator
+from plumbline.runtime.devices import arithmetic
 
 MODEL, VOCABULARY = "bilstm-song", 16_000
 

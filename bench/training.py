@@ -13,8 +13,8 @@ from torch.nn.functional import cross_entropy
 
 from plumbline.models.batch import collate
 from plumbline.models.budget import Budget
-from plumbline.models.devices import arithmetic
 from plumbline.models.evaluator import Evaluator
+from plumbline.runtime.devices import arithmetic
 from plumbline.training.learner import Learner, batch_order, class_weights, parameter_groups
 from plumbline.training.performance import PERFORMANCE_METRICS
 from plumbline.training.trainer import split_rows, train_seeds

@@ -13,8 +13,10 @@ sys.path.insert(0, str(LIBRARY))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")])))
 
 from plumbline.config.external import located, with_files_located
-from plumbline.config.masking import PLAIN, baseline
-from plumbline.config.study import parse_seeds, resolve
+from plumbline.config.masking import baseline
+from plumbline.config.variants import PLAIN
+from plumbline.config.seeds import parse_seeds
+from plumbline.config.resolve import resolve
 from plumbline.dag.paths import folder
 from plumbline.dag.study import StudyDag, files_of, one_of
 from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vectors_of

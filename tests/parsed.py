@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.config.external import located, with_files_located
+from plumbline.config.resolve import resolve
 from plumbline.config.runs import Runs, list_runs
-from plumbline.config.study import resolve
 from plumbline.data.raw import check_raw, downloads
 
 

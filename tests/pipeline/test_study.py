@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 
-from plumbline.config.study import parse_seeds
+from plumbline.config.seeds import parse_seeds
 from plumbline.conformance import whole_batch
 from plumbline.data.instances import Instances
 from plumbline.data.schemas import INSTANCES

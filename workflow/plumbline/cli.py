@@ -8,8 +8,8 @@ from pathlib import Path
 
 from plumbline.config.external import with_files_located
 from plumbline.config.reference import generated
+from plumbline.config.resolve import read_config, resolve
 from plumbline.config.runs import list_runs
-from plumbline.config.study import read_config, resolve
 from plumbline.errors import PlumblineError
 from plumbline.registry import KINDS, Kind, Registry
 from plumbline.runtime.corruption import set_aside

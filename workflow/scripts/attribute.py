@@ -2,11 +2,12 @@
 
 from plumbline.attribution.files import write_importances
 from plumbline.attribution.run import Asked, attribute
-from plumbline.config.masking import PLAIN, UNMASKED
+from plumbline.config.variants import PLAIN, UNMASKED
 from plumbline.data.instances import Instances
 from plumbline.data.masking import of_seed, special_ids, with_masks
 from plumbline.data.schemas import INSTANCES, MASKS
 from plumbline.models.block import trained_models
+from plumbline.models.budget import Budget
 from plumbline.registry import load
 from plumbline.runtime.job import Part, job
 from plumbline.store import read_record, read_table
@@ -30,7 +31,7 @@ with job(snakemake) as running:
         snakemake.params.model_options,
         len(read_record(snakemake.input.summary)["classes"]),
         snakemake.params.seeds,
-        running.budget(),
+        running.budget(Budget),
         device,
     )
     measures = {name: Asked(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}

@@ -3,6 +3,7 @@
 from plumbline.data.instances import Instances
 from plumbline.data.schemas import INSTANCES
 from plumbline.models.block import trained_models
+from plumbline.models.budget import Budget
 from plumbline.models.schemas import ATTENTION
 from plumbline.models.weights import attention_columns
 from plumbline.runtime.job import job
@@ -14,7 +15,7 @@ with job(snakemake) as running:
     classes = len(read_record(snakemake.input.summary)["classes"])
     device = running.device()
     models = trained_models(
-        snakemake.input.weights, params.model, params.options, classes, params.seeds, running.budget(), device
+        snakemake.input.weights, params.model, params.options, classes, params.seeds, running.budget(Budget), device
     )
     columns = attention_columns(models, instances)
     write_table(snakemake.output.attention, ATTENTION, columns)

@@ -13,12 +13,13 @@ from plumbline.store import read_record, write_table
 def models() -> Iterable[Any]:
     """The block's models, for protocols that ask them; the others need no torch."""
     from plumbline.models.block import trained_models
+    from plumbline.models.budget import Budget
 
     model, options, seeds = snakemake.params.model, snakemake.params.model_options, snakemake.params.seeds
     classes = len(read_record(snakemake.input.summary)["classes"])
     global device
     device = running.device()
-    return trained_models(snakemake.input.weights, model, options, classes, seeds, running.budget(), device)
+    return trained_models(snakemake.input.weights, model, options, classes, seeds, running.budget(Budget), device)
 
 
 device: Any = None

@@ -6,6 +6,7 @@ from plumbline.attribution.run import Asked, attribute
 from plumbline.data.instances import Instances
 from plumbline.data.schemas import INSTANCES
 from plumbline.models.block import checkpoint_models
+from plumbline.models.budget import Budget
 from plumbline.protocols.ground_truth.schemas import TRACE_SCORES
 from plumbline.protocols.ground_truth.score import trace_rows
 from plumbline.registry import load
@@ -27,7 +28,7 @@ with job(snakemake) as running:
         snakemake.params.model_options,
         len(summary["classes"]),
         snakemake.params.seeds,
-        running.budget(),
+        running.budget(Budget),
         device,
     ):
         texts = instances.sampled(snakemake.params.sample, evaluator.seed)

@@ -6,11 +6,12 @@ from plumbline.data.corpus import SPLITS
 from plumbline.data.instances import Instances
 from plumbline.data.masking import mask_columns, masks_at, of_seed, special_ids, with_masks
 from plumbline.data.schemas import INSTANCES, MASKS
+from plumbline.models.budget import Budget
+from plumbline.models.objectives import objective_of
 from plumbline.models.schemas import ATTENTION
 from plumbline.models.weights import base_columns
 from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, read_tensors, write_table, write_tensors
-from plumbline.training.objectives import objective_of
 from plumbline.training.schemas import HISTORY, PREDICTIONS
 from plumbline.training.trainer import train_block
 
@@ -50,7 +51,7 @@ with job(snakemake) as running:
         len(read_record(snakemake.input.summary)["classes"]),
         Training(**snakemake.params.training),
         seeds,
-        running.budget(),
+        running.budget(Budget),
         device,
         objective_of(against["objective"], against["strength"]) if against.get("objective") else None,
         columns,

@@ -16,7 +16,7 @@ import torch
 from plumbline.attribution.captum_method import TOGETHER
 from plumbline.attribution.importances import Importances
 from plumbline.config.external import METHODS, with_files_located
-from plumbline.config.study import resolve
+from plumbline.config.resolve import resolve
 from plumbline.conformance import WORDS, check_measure, example_instances, example_model, example_pictures
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError

@@ -12,8 +12,8 @@ import pytest
 from plumbline.attribution.run import Asked, attribute
 from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.config.external import with_files_located
+from plumbline.config.resolve import resolve
 from plumbline.config.runs import list_runs
-from plumbline.config.study import resolve
 from plumbline.conformance import example_instances, example_model, example_pictures
 from plumbline.data.instances import Instances
 from plumbline.data.schemas import INSTANCES

@@ -7,8 +7,9 @@ from plumbline.cli import main
 from plumbline.config.names import RESERVED, check_name
 from plumbline.config.recipes import Training
 from plumbline.config.reference import annotate, generated
+from plumbline.config.resolve import read_config, resolve
 from plumbline.config.runs import list_runs
-from plumbline.config.study import parse_seeds, read_config, resolve
+from plumbline.config.seeds import parse_seeds
 from plumbline.errors import PlumblineError
 from plumbline.registry import KINDS, Registry
 

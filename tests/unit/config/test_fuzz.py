@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plumbline.config.study import Study, read_config
+from plumbline.config.resolve import read_config
+from plumbline.config.schema import Study
 from plumbline.errors import PlumblineError
 from tests.parsed import parsed
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from plumbline.config.resolve import resolve
 from plumbline.config.runs import list_runs
-from plumbline.config.study import resolve
 from plumbline.errors import PlumblineError
 
 BLUR = {"kind": "peripheral-blur", "datasets": ["textures"]}

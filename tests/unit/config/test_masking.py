@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from plumbline.config.masking import Masked, Point, RoarEntry, masked_variants, measure_options, points
+from plumbline.config.masking import Masked, Point, masked_variants, measure_options, points
+from plumbline.config.resolve import read_config, resolve
 from plumbline.config.runs import Runs, list_runs
-from plumbline.config.study import read_config, resolve
+from plumbline.config.schema import RoarEntry
 from plumbline.errors import PlumblineError
 
 PUBLISHED = Path(__file__).parents[3] / "studies/recursive-roar.yaml"

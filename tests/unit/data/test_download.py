@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.config.study import resolve
+from plumbline.config.resolve import resolve
 from plumbline.data import download as module
 from plumbline.data.download import download
 from plumbline.data.publishers import ARCHIVES, Archive, archive_of

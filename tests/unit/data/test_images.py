@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from plumbline.config.recipes import Preparation
-from plumbline.config.study import resolve
+from plumbline.config.resolve import resolve
 from plumbline.data import images as prepared_pictures
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.datasets.birds import birds, pictures

@@ -6,11 +6,12 @@ import sys
 import numpy as np
 import pytest
 
+from plumbline.config.checkpoints import find_checkpoint
 from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.prepare import prepare
 from plumbline.data.schemas import INSTANCES
-from plumbline.data.subwords import cut_into_pieces, find_checkpoint, load_tokeniser
+from plumbline.data.subwords import cut_into_pieces, load_tokeniser
 from plumbline.errors import PlumblineError
 from plumbline.store import read_table, write_table
 
@@ -152,7 +153,7 @@ def test_a_checkpoint_is_a_folder_a_package_or_a_name(tiny_checkpoint, tmp_path,
 
 def test_to_find_a_checkpoint_does_not_import_transformers():
     program = (
-        "import sys\nfrom plumbline.data.subwords import find_checkpoint\nfind_checkpoint('roberta-base')\n"
+        "import sys\nfrom plumbline.config.checkpoints import find_checkpoint\nfind_checkpoint('roberta-base')\n"
         "sys.exit('transformers' in sys.modules or 'torch' in sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from plumbline.attribution.schemas import ATTRIBUTIONS
-from plumbline.config.study import Report
+from plumbline.config.schema import Report
 from plumbline.data.schemas import MASKS
 from plumbline.errors import DamagedError, PlumblineError
 from plumbline.explorer.blocks import Block, Shown, Wanted, find_blocks

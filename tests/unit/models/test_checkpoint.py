@@ -11,8 +11,8 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 
 from plumbline.config.external import TYPES, with_files_located
 from plumbline.config.recipes import Training
+from plumbline.config.resolve import resolve
 from plumbline.config.runs import list_runs
-from plumbline.config.study import resolve
 from plumbline.conformance import example_instances
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import collate

@@ -20,12 +20,12 @@ from plumbline.errors import PlumblineError
 from plumbline.models.batch import collate, plan
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
+from plumbline.models.objectives import AtteFa, Classification
 from plumbline.models.rows import Rows
 from plumbline.models.widths import choose_widths
 from plumbline.registry import Registry
 from plumbline.training.amsgrad import Adam, AmsGrad, PlateauRate
 from plumbline.training.learner import Learner, batch_order
-from plumbline.training.objectives import AtteFa, Classification
 from plumbline.training.performance import PERFORMANCE_METRICS
 from plumbline.training.selection import METRICS, scores
 from plumbline.training.trainer import split_rows, train_seeds, train_together

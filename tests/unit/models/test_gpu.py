@@ -19,12 +19,12 @@ from plumbline.models.batch import collate
 from plumbline.models.budget import ROWS, Budget, bytes_per_token
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.images import ResNet
+from plumbline.models.objectives import AtteFa, Classification
 from plumbline.models.rows import Rows
 from plumbline.protocols.attention.adversarial import AdversarialAttention
 from plumbline.protocols.attention.permutation import permuted
 from plumbline.registry import PAIRED, Registry, load, needed
 from plumbline.training.learner import Learner
-from plumbline.training.objectives import AtteFa, Classification
 from plumbline.training.recorded import Recorded
 from plumbline.training.trainer import split_rows, train_block, train_seeds, train_together
 from tests.unit.models.test_engine import Drawing, HalfOfTheWords, run_epoch

@@ -8,8 +8,8 @@ import torch
 
 from plumbline.attribution.attention import attention
 from plumbline.attribution.leave_one_out import leave_one_out
+from plumbline.config.resolve import resolve
 from plumbline.config.runs import list_runs
-from plumbline.config.study import resolve
 from plumbline.conformance import ANSWERS, CLASSES, DIMENSIONS, WORDS, example_instances, example_model, whole_batch
 from plumbline.errors import PlumblineError
 from plumbline.models import evaluator

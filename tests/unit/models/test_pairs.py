@@ -11,7 +11,7 @@ from plumbline.attribution.attention import attention
 from plumbline.attribution.gradient import gradient
 from plumbline.attribution.leave_one_out import leave_one_out
 from plumbline.config.recipes import Embedding, Preparation, Training
-from plumbline.config.study import resolve
+from plumbline.config.resolve import resolve
 from plumbline.conformance import ANSWERS, CLASSES, example_instances, example_model, whole_batch
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.embeddings import second_vectors

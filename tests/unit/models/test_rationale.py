@@ -19,9 +19,9 @@ from plumbline.models.batch import Batch
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.rationale import MEMORY, Generator, Rationale, RationaleCR, RationaleRL
+from plumbline.models.rationale_objectives import Relaxed, Rewarded
 from plumbline.registry import Registry
 from plumbline.training.learner import Told
-from plumbline.training.rationale_objectives import Relaxed, Rewarded
 from plumbline.training.trainer import split_rows, train_together
 from tests.unit.models.test_rcnn import golden
 

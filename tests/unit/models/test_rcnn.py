@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from plumbline.models.fused import Fused
 from plumbline.models.rcnn import RCNN, advance, retreat
-from plumbline.training.fused import Fused
 
 H, D, LENGTH = 4, 3, 7
 

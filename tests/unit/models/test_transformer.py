@@ -14,10 +14,11 @@ from transformers import (
     get_linear_schedule_with_warmup,
 )
 
+from plumbline.config.checkpoints import find_checkpoint
 from plumbline.config.recipes import Training
 from plumbline.conformance import example_instances
 from plumbline.data.instances import Instances
-from plumbline.data.subwords import find_checkpoint, load_tokeniser
+from plumbline.data.subwords import load_tokeniser
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch, collate
 from plumbline.models.block import build, trained_models

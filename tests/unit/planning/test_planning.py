@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from plumbline.cli import main
-from plumbline.config.study import resolve
+from plumbline.config.resolve import resolve
 from plumbline.errors import PlumblineError
 from plumbline.planning.absent import absent_files
 from plumbline.planning.cost import Costs

@@ -17,10 +17,11 @@ from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.attention import page as counterfactual
 from plumbline.protocols.erasure import page as erasure
 from plumbline.protocols.ground_truth.page import rationales_table, truth_table
+from plumbline.protocols.overview import about
 from plumbline.protocols.roar import page as roar
 from plumbline.protocols.scorecard import page as scorecard
 from plumbline.registry import Registry
-from plumbline.report import about, tables
+from plumbline.report import tables
 from plumbline.report.inputs import read_figures, read_tables
 from plumbline.store import write_table
 from plumbline.tables.chance import COLLAPSED

@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from plumbline.registry import load
 from plumbline.runtime.provenance import code_hash, module_file, reachable
 
@@ -11,10 +13,16 @@ def names(script: str) -> set[str]:
 
 
 def test_training_does_not_reach_scores_figures_or_report():
-    assert "models/trainer.py" in names("train")
-    assert not {
-        name for name in names("train") if name.split("/")[0] in ("protocols", "figures", "report", "attribution")
-    }
+    assert "training/trainer.py" in names("train")
+    rooms = ("protocols", "figures", "report", "tables", "papers", "attribution")
+    beyond = {name for name in names("train") if name.split("/")[0] in rooms}
+    assert beyond == {"attribution/files.py", "attribution/schemas.py"}, "by which retraining reads importances"
+
+
+def test_jobs_reach_no_schema_of_tables_that_they_neither_read_nor_write():
+    schemas = {path for path in reachable(SCRIPTS / "prepare.py") if path.name == "schemas.py"}
+    assert {path.parent.name for path in schemas} == {"data"}
+    assert not [name for name in names("attribute") if name.startswith(("protocols/", "papers/", "config/study"))]
 
 
 def test_scoring_reaches_statistics_through_the_protocol():
@@ -37,6 +45,40 @@ def test_only_meaning_counts(tmp_path: Path):
         path.write_text(text)
         hashes.append(code_hash(path))
     assert hashes[0] == hashes[1] == hashes[2] != hashes[3]
+
+
+CODE = """from typing import TYPE_CHECKING
+from pydantic import BaseModel, Field
+from plumbline.registry import measure
+if TYPE_CHECKING:
+    from {hidden}
+
+class Recipe(BaseModel):
+    size: int = Field({size}, gt=0, description="{described}")
+
+@measure("mine", equation="{equation}", cheap={cheap})
+def mine(evaluator, instances):
+    return None
+"""
+USUAL = {"hidden": "a import b", "size": 1, "described": "How large.", "equation": "x", "cheap": True}
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"hidden": "plumbline.models.trainer import Trainer"}, True),
+        ({"described": "The size."}, True),
+        ({"equation": "|x|"}, True),
+        ({"size": 2}, False),
+        ({"cheap": False}, False),
+    ],
+)
+def test_words_for_people_and_type_checkers_do_not_count(tmp_path: Path, change: dict[str, object], same: bool):
+    one, other = tmp_path / "one.py", tmp_path / "other.py"
+    one.write_text(CODE.format(**USUAL))
+    other.write_text(CODE.format(**USUAL | change))
+    assert (code_hash(one) == code_hash(other)) == same
+    assert {path.name for path in reachable(other)} == {path.name for path in reachable(one)} ^ {"one.py", "other.py"}
 
 
 def test_what_a_plugin_imports_from_beside_it_counts(tmp_path: Path):

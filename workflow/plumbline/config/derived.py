@@ -1,39 +1,15 @@
 """Models whose training also reads another model: adversaries, and models that are given another's attention."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from plumbline.config.recipes import OBJECTIVE_TRAINING
+from plumbline.config.resolved import Derived, Resolved
+from plumbline.config.schema import STRENGTHS, AdversaryEntry
+from plumbline.config.seeds import parse_seeds
 from plumbline.errors import PlumblineError, nearest
 
-if TYPE_CHECKING:
-    from plumbline.config.study import AdversaryEntry, Resolved
 
-# λ of Wiegreffe & Pinter's objective. KL is a sum over words without bound, so that small ones tell them apart.
-STRENGTHS = [0.0, 1e-4, 2e-4, 5e-4, 8e-4, 1e-3, 1e-2, 1e-1]
-
-
-@dataclass(frozen=True)
-class Derived:
-    """A model and the one that it reads: of that model, the seed `base_seed`, which `base_block` holds.
-
-    `adversary` is the config's name of it, empty for a model with another's attention; `datasets` are those it may
-    learn.
-    """
-
-    name: str
-    base: str
-    base_seed: int
-    base_block: str
-    objective: str
-    strength: float | None
-    adversary: str
-    seeds: list[str]
-    datasets: list[str]
-
-
-def derive(resolved: "Resolved") -> Iterator[Derived]:
+def derive(resolved: Resolved) -> Iterator[Derived]:
     """All derived models of a study, adversaries first; their names are `MODEL.ADVERSARY` and, where the objective has
     one, a strength."""
     found: dict[str, Derived] = {}
@@ -47,7 +23,7 @@ def derive(resolved: "Resolved") -> Iterator[Derived]:
             yield _guided(resolved, name, model.attention_of, found, where)
 
 
-def _adversaries(resolved: "Resolved", name: str, entry: "AdversaryEntry") -> Iterator[Derived]:
+def _adversaries(resolved: Resolved, name: str, entry: AdversaryEntry) -> Iterator[Derived]:
     study, where = resolved.study, f"adversaries.{name}"
     objective = entry.objective or name
     if objective not in OBJECTIVE_TRAINING:
@@ -75,7 +51,7 @@ def _adversaries(resolved: "Resolved", name: str, entry: "AdversaryEntry") -> It
             yield Derived(named, model, base_seed, block, objective, strength, name, seeds, datasets)
 
 
-def _lacks(resolved: "Resolved", model: str) -> str:
+def _lacks(resolved: Resolved, model: str) -> str:
     """Why a model can have no adversary, if so."""
     if resolved.study.models[model].attention_of:
         return f"the attention of model '{model}' is another's"
@@ -85,7 +61,7 @@ def _lacks(resolved: "Resolved", model: str) -> str:
     return "" if {"attention", "heads"} & set(provides) else f"model '{model}' provides no attention"
 
 
-def _guided(resolved: "Resolved", name: str, base: str, adversaries: dict[str, Derived], where: str) -> Derived:
+def _guided(resolved: Resolved, name: str, base: str, adversaries: dict[str, Derived], where: str) -> Derived:
     study = resolved.study
     if name in (base, base in adversaries and adversaries[base].base):
         raise PlumblineError(f"`{where}` names '{base}'; a model cannot be given its own attention.")
@@ -106,7 +82,7 @@ def _guided(resolved: "Resolved", name: str, base: str, adversaries: dict[str, D
     return Derived(name, base, seed, block, "guided", None, "", study.blocks(name), datasets)
 
 
-def _datasets(resolved: "Resolved", model: str) -> list[str]:
+def _datasets(resolved: Resolved, model: str) -> list[str]:
     """The datasets that train a model: those that it names, or all, as far as it can read them."""
     named, tasks = resolved.study.models[model].datasets, resolved.declarations["model", model].tasks
     return [
@@ -118,8 +94,6 @@ def _datasets(resolved: "Resolved", model: str) -> list[str]:
 
 def _seed(blocks: list[str], wanted: int | None, where: str) -> tuple[int, str]:
     """The seed of the base model, by default the first, and the block that holds it."""
-    from plumbline.config.study import parse_seeds
-
     for block in blocks:
         seeds = parse_seeds(block)
         if wanted is None or wanted in seeds:

@@ -10,14 +10,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from plumbline.config.checkpoints import CONFIG, find_checkpoint
 from plumbline.config.plain import check_plain
+from plumbline.config.resolved import Resolved
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import PACKAGE
-
-if TYPE_CHECKING:
-    from plumbline.config.study import Resolved
 
 # The registered names of what is brought.
 CAPTUM, IMPORTED, PRETRAINED = "captum", "imported", "pretrained"
@@ -114,14 +113,7 @@ def method_file(method: str) -> Path | None:
     return Path(module) if module.endswith(".py") else None
 
 
-def kind_of(kind: str, name: str, entry: Any, known: Iterable[str]) -> str:
-    """The registered name behind an entry: what it says, or a pretrained model where it names just a checkpoint."""
-    if kind == "model" and not entry.kind and name not in known and "checkpoint" in entry.options:
-        return PRETRAINED
-    return str(entry.kind or name)
-
-
-def check_brought(resolved: "Resolved") -> None:
+def check_brought(resolved: Resolved) -> None:
     """Refuse what cannot be used, before any work."""
     for (kind, name), declaration in resolved.declarations.items():
         where, options = f"{kind}s.{name}", resolved.options.get((kind, name), {})
@@ -204,8 +196,6 @@ def check_columns(where: str, path: str) -> None:
 
 def _check_checkpoint(where: str, name: str) -> None:
     """What a folder with a checkpoint must hold. A name that the hub may know is tried by the job."""
-    from plumbline.data.subwords import CONFIG, find_checkpoint
-
     if not name:
         raise PlumblineError(f"{where} names none; write a folder, an installed package or a name of the hub.")
     folder = Path(find_checkpoint(name))

@@ -1,93 +1,17 @@
 """Variants of a dataset whose truth is known: labels are drawn anew, and texts or pictures changed as they say."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
-
-from plumbline.config.masking import PLAIN
+from plumbline.config.resolved import Resolved
+from plumbline.config.schema import ManipulationEntry
+from plumbline.config.variants import PLAIN, Manipulated
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import PICTURES, Declaration
 
-if TYPE_CHECKING:
-    from plumbline.config.study import Resolved
-
 BETWEEN, LEVELS = "between", "levels"
-
-
-class ManipulationEntry(BaseModel):
-    """A modification with a known truth. An option is a value, `{between: [a, b]}` (drawn) or `{levels: [...]}` (each).
-
-    Variants are named by the entry, the number of the draw, the level and `r`, as far as there are several.
-    """
-
-    model_config = ConfigDict(extra="allow")
-    kind: str = Field("", description="The registered manipulation; by default the entry's own name.")
-    datasets: list[str] | None = Field(
-        None, min_length=1, description="Only these datasets; by default all that it can change."
-    )
-    r: float | list[float] = Field(
-        0.5,
-        description="The probability that an instance keeps its label, else it gets any other; a list makes a variant "
-        "of each. With two classes and 0.5 labels say nothing but what the manipulation says.",
-    )
-    matrix: list[list[float]] | None = Field(
-        None,
-        description="In place of `r`, the probability that each class (row) becomes each class (column).",
-    )
-    classes: list[list[str]] | None = Field(
-        None,
-        min_length=1,
-        description="Sets of classes, such as pairs; the instances of one are all that a draw keeps, and draws take "
-        "them in turn. By default all classes.",
-    )
-    draws: int = Field(
-        1, ge=1, le=10_000, description="So many variants of each kind, with parameters and labels of their own."
-    )
-    seed: int = Field(0, ge=0, description="Seed of labels, parameters and all else that is drawn.")
-
-    @field_validator("r")
-    @classmethod
-    def _probability(cls, value: float | list[float]) -> float | list[float]:
-        several = value if isinstance(value, list) else [value]
-        if not several or min(several) < 0 or max(several) > 1 or len(set(several)) < len(several):
-            raise ValueError("must be a probability, or a list of them, each once")
-        return value
-
-    @field_validator("matrix")
-    @classmethod
-    def _stochastic(cls, value: list[list[float]] | None) -> list[list[float]] | None:
-        for row in value or []:
-            if len(row) != len(value or []) or min(row) < 0 or abs(sum(row) - 1) > 1e-6:
-                raise ValueError("must be square, of rows of probabilities that sum to 1")
-        return value
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options set on the manipulation."""
-        return dict(self.model_extra or {})
-
-
-@dataclass(frozen=True)
-class Manipulated:
-    """A variant that a manipulation makes: `options` are values, `level` counts those of its levels from 1, and
-    `visibility` is how visible it is, in the manipulation's own terms."""
-
-    variant: str
-    name: str
-    kind: str
-    options: dict[str, Any]
-    r: float | None
-    matrix: list[list[float]] | None
-    classes: list[str] | None
-    draw: int
-    level: int | None
-    visibility: float | None
-    seed: int
-    datasets: tuple[str, ...]
 
 
 def _values(name: str, draw: int, option: str, value: Any, whole: bool, where: str) -> list[Any]:
@@ -148,7 +72,7 @@ def expand(name: str, entry: ManipulationEntry, declaration: Declaration, datase
             )
 
 
-def fitting(resolved: "Resolved", name: str, entry: ManipulationEntry, declaration: Declaration) -> list[str]:
+def fitting(resolved: Resolved, name: str, entry: ManipulationEntry, declaration: Declaration) -> list[str]:
     """The datasets that a manipulation changes; one that is named and cannot be changed is refused."""
     study, where = resolved.study, f"manipulations.{name}.datasets"
     found = []
@@ -164,11 +88,6 @@ def fitting(resolved: "Resolved", name: str, entry: ManipulationEntry, declarati
     if not found:
         raise PlumblineError(f"`manipulations.{name}` can change no dataset of this study.")
     return found
-
-
-def put_words(declaration: Declaration, options: Mapping[str, Any]) -> list[str]:
-    """The words that a manipulation may put into texts, so that vocabularies have them."""
-    return [*declaration.words, *options.get("tokens", [])]
 
 
 def check_variants(study: Any) -> None:

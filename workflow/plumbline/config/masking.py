@@ -3,66 +3,17 @@ dataset, and which models' importances each of them rests on."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
-
-from pydantic import Field, model_validator
+from typing import Any
 
 from plumbline.config.external import IMPORTED
-from plumbline.config.recipes import Recipe
+from plumbline.config.resolved import Resolved
+from plumbline.config.schema import RoarEntry
+from plumbline.config.variants import PLAIN, POSITIONS
 from plumbline.errors import PlumblineError, nearest
 
-if TYPE_CHECKING:
-    from plumbline.config.study import Resolved
-
-Unit = Literal["relative", "absolute"]
 LEVELS: dict[str, list[int]] = {"relative": list(range(10, 100, 10)), "absolute": list(range(1, 11))}
 # The texts as they are, and the importances of the models that learned them, with which all masking begins.
-PLAIN, UNMASKED, POSITIONS = "plain", "unmasked", "positions/"
 ALL = 100
-
-
-class RoarEntry(Recipe):
-    """Mask the words that a measure calls important, train anew, and see what that costs."""
-
-    strategies: list[Literal["roar", "recursive"]] = Field(
-        ["recursive"],
-        min_length=1,
-        description="`roar` masks by the importances of the unmasked model, `recursive` by those of the model that was "
-        "trained one level below.",
-    )
-    levels: list[int] | None = Field(
-        None,
-        description="How much is masked: percent of a text's words, by default 10 to 90 in steps of 10, or numbers of "
-        "words, by default 1 to 10. Everything masked, which all measures share, is always among them.",
-    )
-    measures: list[str] | None = Field(
-        None, min_length=1, description="The measures that mask; by default all of the study that a model can have."
-    )
-    models: list[str] | None = Field(
-        None, min_length=1, description="The models that are trained anew; by default all."
-    )
-    datasets: list[str] | None = Field(
-        None, min_length=1, description="The datasets whose words are masked; by default all of a model."
-    )
-    target: Literal["gold", "predicted"] = Field(
-        "gold", description="The class that measures explain here, whatever they explain elsewhere."
-    )
-    leakage: bool = Field(
-        False,
-        description="Whether models are also trained on which words are masked and nothing else: above chance, the "
-        "masks alone give the class away.",
-    )
-
-    @model_validator(mode="after")
-    def _each_once(self) -> Self:
-        levels = self.levels or []
-        if any(level < 1 for level in levels) or levels != sorted(set(levels)):
-            raise ValueError("`levels` must be whole numbers of 1 or more that rise")
-        for key in ("strategies", "measures", "models", "datasets"):
-            named = getattr(self, key) or []
-            if len(set(named)) < len(named):
-                raise ValueError(f"`{key}` must name each once")
-        return self
 
 
 @dataclass(frozen=True, order=True)
@@ -100,7 +51,7 @@ class Point:
     positions: bool = False
 
 
-def check_roar(resolved: "Resolved") -> None:
+def check_roar(resolved: Resolved) -> None:
     """Refuse what cannot be, before any work."""
     study = resolved.study
     if len({entry.target for entry in study.roar.values()}) > 1:
@@ -128,7 +79,7 @@ def check_roar(resolved: "Resolved") -> None:
                 )
 
 
-def baseline(resolved: "Resolved") -> str:
+def baseline(resolved: Resolved) -> str:
     """The study's name of the measure that masks at random; of several, the first."""
     kinds = {name: resolved.declarations["measure", name].name for name in resolved.study.measures}
     return next((name for name, kind in kinds.items() if kind == "random"), "")
@@ -182,7 +133,7 @@ def points(unit: str, entry: RoarEntry, measures: Sequence[str], random: str) ->
         yield Point(strategy, "relative", random, ALL, everything(random).variant)
 
 
-def measure_options(resolved: "Resolved", measure: str) -> dict[str, Any]:
+def measure_options(resolved: Resolved, measure: str) -> dict[str, Any]:
     """A measure's options, with the class that masking explains."""
     (target,) = {entry.target for entry in resolved.study.roar.values()}
     options = resolved.options["measure", measure]

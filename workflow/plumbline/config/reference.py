@@ -9,18 +9,18 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from plumbline.config.manipulations import ManipulationEntry
-from plumbline.config.masking import RoarEntry
 from plumbline.config.recipes import Embedding, Preparation, Training
-from plumbline.config.study import (
+from plumbline.config.schema import (
     AdversaryEntry,
     Compute,
     DatasetEntry,
     Entry,
+    ManipulationEntry,
     MeasureEntry,
     ModelEntry,
     ProtocolEntry,
     Report,
+    RoarEntry,
     Study,
 )
 from plumbline.registry import FACTS, KINDS, Declaration, Registry

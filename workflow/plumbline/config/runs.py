@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from plumbline.config.masking import PLAIN, Masked, Point, baseline, masked_variants, points
-from plumbline.config.study import Resolved, parse_seeds
+from plumbline.config.masking import Masked, Point, baseline, masked_variants, points
+from plumbline.config.resolved import Resolved
+from plumbline.config.seeds import parse_seeds
+from plumbline.config.variants import PLAIN
 from plumbline.errors import PlumblineError
 from plumbline.registry import PAIRED, Declaration, Kind, needed, told
 

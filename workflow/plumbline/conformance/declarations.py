@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from plumbline.config.study import sentence
+from plumbline.config.messages import sentence
 from plumbline.errors import nearest
 from plumbline.registry import FACTS, PAIRED, PICTURES, Declaration, load
 

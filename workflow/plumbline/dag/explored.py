@@ -3,9 +3,10 @@
 from functools import cached_property
 from typing import Any
 
-from plumbline.config.masking import PLAIN
+from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Cell, Runs
-from plumbline.config.study import Resolved, parse_seeds
+from plumbline.config.seeds import parse_seeds
+from plumbline.config.variants import PLAIN
 from plumbline.dag.paths import Paths, each
 from plumbline.dag.sources import SourceFiles
 

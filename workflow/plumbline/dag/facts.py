@@ -3,8 +3,8 @@
 from typing import Any
 
 from plumbline.config.masking import baseline
+from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Runs
-from plumbline.config.study import Resolved
 from plumbline.registry import PAIRED, Declaration, Kind
 
 

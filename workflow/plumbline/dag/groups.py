@@ -5,9 +5,9 @@ A job that fails loses all its results, so a plug-in's measures share no job wit
 
 from functools import cached_property
 
-from plumbline.config.masking import UNMASKED
+from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Runs
-from plumbline.config.study import Resolved
+from plumbline.config.variants import UNMASKED
 from plumbline.registry import PACKAGE
 
 CHEAP = "cheap"

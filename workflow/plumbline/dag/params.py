@@ -6,8 +6,9 @@ from typing import Any
 
 from plumbline.config.external import CAPTUM, method_file
 from plumbline.config.masking import measure_options
+from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Runs
-from plumbline.config.study import Resolved, parse_seeds
+from plumbline.config.seeds import parse_seeds
 from plumbline.dag.groups import MeasureGroups, is_masked
 from plumbline.dag.paths import CellKeys, Paths
 from plumbline.registry import PICTURES, Declaration, Kind

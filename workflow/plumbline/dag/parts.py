@@ -5,8 +5,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Cell, Runs
-from plumbline.config.study import Resolved
 from plumbline.dag.sources import SourceFile, SourceFiles
 from plumbline.registry import PACKAGE, Declaration, Registry
 from plumbline.runtime.provenance import module_file

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from plumbline.config.external import IMPORTED, located
-from plumbline.config.masking import PLAIN, UNMASKED, Masked
+from plumbline.config.masking import Masked
+from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Cell, Runs
-from plumbline.config.study import Resolved
+from plumbline.config.variants import PLAIN, UNMASKED
 from plumbline.dag.groups import MeasureGroups, is_masked
 
 

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plumbline.config.masking import PLAIN, UNMASKED
+from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Cell, Runs
-from plumbline.config.study import Resolved
+from plumbline.config.variants import PLAIN, UNMASKED
 from plumbline.dag.paths import Paths, each, folder
 from plumbline.registry import PACKAGE, PICTURES
 

@@ -6,9 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from plumbline.config.masking import PLAIN, UNMASKED
+from plumbline.config.resolved import Resolved
 from plumbline.config.runs import list_runs
-from plumbline.config.study import Resolved
+from plumbline.config.variants import PLAIN, UNMASKED
 from plumbline.dag.explored import Explored
 from plumbline.dag.facts import Facts
 from plumbline.dag.groups import MeasureGroups
@@ -17,6 +17,7 @@ from plumbline.dag.parts import FORMATS, Parts, Plot
 from plumbline.dag.paths import Paths
 from plumbline.dag.sources import SourceFile, SourceFiles
 from plumbline.registry import Declaration
+from plumbline.runtime.provenance import WORDS
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -143,6 +144,11 @@ class StudyDag:
                 model: {key: of[key] for key in ("encoder", "attention") if key in of} for model, of in options.items()
             },
             "excluded": [vars(excluded) for excluded in self.runs.excluded],
+            # What is said of figures and pages, which is no part of the code's hash.
+            "words": {
+                f"{one.kind} {one.name}": {key: one.facts[key] for key in sorted(WORDS[one.kind])}
+                for one in [*self.parts.figures, *self.parts.pages]
+            },
         }
 
     def report_code(self) -> str:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from plumbline.config.study import Resolved
+from plumbline.config.resolved import Resolved
 from plumbline.data.publishers import Archive, archive_of
 from plumbline.data.sources import missing_files
 from plumbline.data.vector_file import missing_vectors

@@ -1,34 +1,20 @@
 """Texts for models that have a tokeniser of their own: words cut into its pieces, and where its checkpoint lies."""
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from plumbline.config.checkpoints import CONFIG, find_checkpoint
 from plumbline.errors import PlumblineError
 from plumbline.runtime.progress import Progress
 
-CONFIG = "config.json"
 # Models of this kind read no more, whatever their tokeniser says.
 MAXIMUM = 512
 TOGETHER = 1000
-
-
-def find_checkpoint(name: str) -> str:
-    """The folder that a checkpoint's name means: one of that name, or the one that an installed package of that name
-    holds; else the name itself, which the hub may know."""
-    if os.path.isfile(Path(name, CONFIG)):
-        return name
-    package = name.replace("-", "_")
-    spec = find_spec(package) if package.isidentifier() else None
-    inside = [path for place in (spec and spec.submodule_search_locations) or () for path in Path(place).rglob(CONFIG)]
-    return str(min(inside, key=lambda path: (len(path.parts), path)).parent) if inside else name
 
 
 @contextmanager

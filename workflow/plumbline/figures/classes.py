@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from plumbline.figures import style
-from plumbline.protocols.attention.bins import MOST_CLASSES
+from plumbline.figures.conventions import MOST_CLASSES
 
 
 class Group(NamedTuple):

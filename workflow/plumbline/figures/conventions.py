@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+# Above three classes the study reports only the whole.
+MOST_CLASSES = 3
 INK = "#22262b"
 FAINT = "#6b727c"
 BAR = "#5b7083"

@@ -13,7 +13,7 @@ from torch import nn
 from plumbline.data.instances import Instances, Texts, taken
 from plumbline.models.batch import Batch, collate, plan
 from plumbline.models.budget import ROWS, Budget, out_of_memory
-from plumbline.models.devices import arithmetic
+from plumbline.runtime.devices import arithmetic
 from plumbline.runtime.progress import Progress
 
 # A token of a shortened text keeps its hidden state alone, and not all that a gradient would need.

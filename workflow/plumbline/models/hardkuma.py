@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch.nn.functional import softplus
 
-from plumbline.training.fused import Fused, Tensors
+from plumbline.models.fused import Fused, Tensors
 
 LOW, HIGH = -0.1, 1.1
 SMALLEST, LARGEST = 1e-6, 100.0

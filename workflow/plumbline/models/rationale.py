@@ -15,10 +15,10 @@ from torch.nn.functional import linear, logsigmoid
 
 from plumbline.models import hardkuma
 from plumbline.models.batch import Batch
+from plumbline.models.fused import Fused, Tensors
+from plumbline.models.rationale_objectives import Relaxed, Rewarded
 from plumbline.models.rcnn import RCNN, advance, earlier, glorot, retreat, stacked, steps_of
 from plumbline.registry import model
-from plumbline.training.fused import Fused, Tensors
-from plumbline.training.rationale_objectives import Relaxed, Rewarded
 
 # Units of the state that remembers which words were selected.
 MEMORY = 30

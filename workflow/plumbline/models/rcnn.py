@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from plumbline.training.fused import Fused, Tensors
+from plumbline.models.fused import Fused, Tensors
 
 
 def _advanced(

@@ -7,7 +7,8 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from plumbline.data.subwords import find_checkpoint, reading
+from plumbline.config.checkpoints import find_checkpoint
+from plumbline.data.subwords import reading
 from plumbline.errors import PlumblineError, nearest
 from plumbline.models.batch import Batch
 from plumbline.models.classifier import Output

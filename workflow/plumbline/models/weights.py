@@ -11,8 +11,8 @@ import torch
 from plumbline.data.instances import Instances, ragged
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
+from plumbline.models.objectives import heads_of
 from plumbline.models.rows import Column
-from plumbline.training.objectives import heads_of
 
 
 @torch.no_grad()

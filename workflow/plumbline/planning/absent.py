@@ -3,7 +3,7 @@ nothing heavy."""
 
 from pathlib import Path
 
-from plumbline.config.study import Resolved
+from plumbline.config.resolved import Resolved
 from plumbline.data.raw import FETCHED, MADE, downloads, raw_files, vectors_of
 
 

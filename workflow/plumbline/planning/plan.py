@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.config.external import with_files_located
-from plumbline.config.study import read_config, resolve
+from plumbline.config.resolve import read_config, resolve
 from plumbline.errors import PlumblineError
 from plumbline.planning.cost import BASES, Basis, Cost, Costs
 from plumbline.planning.jobs import Job, ask_snakemake

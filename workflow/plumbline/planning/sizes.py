@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from plumbline.config.masking import PLAIN
-from plumbline.config.study import Resolved
+from plumbline.config.resolved import Resolved
+from plumbline.config.variants import PLAIN
 from plumbline.errors import PlumblineError
 from plumbline.registry import PICTURES
 from plumbline.store import read_json

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.config.study import Resolved, parse_seeds
+from plumbline.config.resolved import Resolved
+from plumbline.config.seeds import parse_seeds
 from plumbline.planning.jobs import Job
 from plumbline.planning.sizes import SPLITS, Size, expected, in_folder
 from plumbline.registry import Kind

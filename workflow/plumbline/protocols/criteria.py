@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from plumbline.config.variants import PLAIN
 from plumbline.registry import load
 
-PLAIN = "plain"
 KEYS = ["dataset", "variant", "model", "measure"]
 # What a criterion's function returns: a row for each seed.
 VALUES = [*KEYS, "seed", "value"]

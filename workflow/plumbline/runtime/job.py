@@ -7,12 +7,12 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import plumbline
 from plumbline.errors import DamagedError, PlumblineError
@@ -20,6 +20,7 @@ from plumbline.runtime.corruption import note
 from plumbline.runtime.progress import job_name, reporting
 from plumbline.store import write_json
 
+Budget = TypeVar("Budget")
 PACKAGES = ["torch", "numpy", "pandas", "scipy", "pyarrow", "spacy", "captum", "transformers", "snakemake"]
 
 
@@ -74,18 +75,16 @@ class Job:
 
     def device(self) -> Any:
         """The device of this job; the wait for a GPU does not count as work."""
-        from plumbline.models.devices import choose_device
+        from plumbline.runtime.devices import choose_device
 
         chosen = choose_device(self.snakemake.resources.slots_per_gpu)
         self._clock = time.perf_counter()
         return chosen
 
-    def budget(self) -> Any:
-        """The token budget of this job's passes; without a number it is chosen from the free memory."""
-        from plumbline.models.budget import Budget
-
+    def budget(self, kind: Callable[..., Budget]) -> Budget:
+        """The token budget of this job's passes, of this kind; without a number it is chosen from the free memory."""
         resources = self.snakemake.resources
-        self._budget = Budget(resources.token_budget, resources.mem_mb, resources.slots_per_gpu)
+        self._budget = kind(resources.token_budget, resources.mem_mb, resources.slots_per_gpu)
         return self._budget
 
     def manifest(self, rows: int, device: Any = None, measure: str = "") -> None:

@@ -2,7 +2,8 @@
 
 Snakemake does not see imported modules. Each rule carries in `params` the hash of the syntax trees of its script, of
 the registered objects it uses and of every plumbline module, or file beside a plug-in, that these import, directly or
-not. Comments, white space and docstrings are not part of it, and neither is what only shows how far a job is.
+not. The hash is of meaning: comments, white space, docstrings, words that describe an option or a declaration, and what
+stands under `TYPE_CHECKING` are not part of it, and neither is what only shows how far a job is.
 """
 
 import ast
@@ -18,6 +19,20 @@ from plumbline.registry import PACKAGE
 SHOWN = PACKAGE / "runtime" / "progress.py"
 
 
+# Arguments that say something to people alone: of an option of the config, and of a declaration. Captions and titles
+# reach the report through its params.
+WORDS = {
+    "Field": {"description", "title", "examples"},
+    "dataset": {"source", "licence"},
+    "manipulation": {"equation"},
+    "measure": {"equation"},
+    "protocol": {"equation"},
+    "metric": {"equation", "unit"},
+    "figure": {"caption", "experiment", "page", "order"},
+    "page": {"title", "about", "group", "order"},
+}
+
+
 # What has a docstring, and fields of nodes that say nothing more than the rest: how a name is used follows from where
 # it stands, and comments on types are comments.
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -28,9 +43,33 @@ def _is_docstring(node: object) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
+def _called(call: ast.Call) -> str:
+    """The name of what is called."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _is_type_checking(node: object) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in (
+        getattr(node.test, "id", ""),
+        getattr(node.test, "attr", ""),
+    )
+
+
+def _meaning(node: ast.AST, field: str) -> Any:
+    """What a field of a node holds, without what says something to people or to type checkers alone."""
+    value = getattr(node, field, None)
+    if field == "body" and isinstance(node, DOCUMENTED) and value and _is_docstring(value[0]):
+        value = value[1:]
+    if field in ("body", "orelse") and isinstance(value, list):
+        return [part for part in value if not _is_type_checking(part)]
+    if field == "keywords" and isinstance(node, ast.Call):
+        words = WORDS.get(_called(node), ())
+        return [keyword for keyword in value or [] if keyword.arg not in words]
+    return value
+
+
 def _read_tree(node: object, write: Callable[[str], object], imported: set[str]) -> None:
-    """Write a syntax tree without docstrings and places, and note what it imports. One pass, as every job's parse waits
-    for it."""
+    """Write the meaning of a syntax tree, and note what it imports. One pass, as every job's parse waits for it."""
     if isinstance(node, list):
         write("[")
         for item in node:
@@ -44,9 +83,7 @@ def _read_tree(node: object, write: Callable[[str], object], imported: set[str])
         write(f"({type(node).__name__}")
         for field in node._fields:
             if field not in SILENT:
-                value: Any = getattr(node, field, None)
-                documented = field == "body" and isinstance(node, DOCUMENTED) and value and _is_docstring(value[0])
-                _read_tree(value[1:] if documented else value, write, imported)
+                _read_tree(_meaning(node, field), write, imported)
         write(")")
     else:
         write(repr(node))

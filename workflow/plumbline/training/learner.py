@@ -16,12 +16,12 @@ from torch.nn.utils import clip_grad_norm_
 
 from plumbline.config.recipes import Training
 from plumbline.models.budget import Budget
-from plumbline.models.devices import arithmetic, mixed_precision
+from plumbline.models.objectives import Classification
 from plumbline.models.rows import Piece, Rows
 from plumbline.models.widths import choose_widths
+from plumbline.runtime.devices import arithmetic, mixed_precision
 from plumbline.training.amsgrad import Adam, AdamW, AmsGrad, LinearRate, PlateauRate
 from plumbline.training.epochs import chosen_epoch, gained
-from plumbline.training.objectives import Classification
 from plumbline.training.recorded import Recorded
 from plumbline.training.selection import METRICS, scores
 

@@ -16,10 +16,10 @@ from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.block import build, checkpoint_prefix
 from plumbline.models.budget import Budget, out_of_memory
+from plumbline.models.objectives import Classification
 from plumbline.models.rows import Column, Rows
 from plumbline.runtime.progress import Progress
 from plumbline.training.learner import Learner, Told, class_weights, outputs
-from plumbline.training.objectives import Classification
 
 LOSS = Told("train", "loss")
 # Rows that all seeds share, or those of each seed.

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
-from plumbline.config.study import resolve
+from plumbline.config.resolve import resolve
 from plumbline.data.manipulation import PictureManipulation, manipulate
 from plumbline.data.manipulations.images import (
     central_brightness,

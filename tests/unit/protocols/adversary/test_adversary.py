@@ -14,8 +14,8 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy
 
 from plumbline.config.recipes import OBJECTIVE_TRAINING, Training
+from plumbline.config.resolve import resolve
 from plumbline.config.runs import list_runs
-from plumbline.config.study import resolve
 from plumbline.conformance import example_explained, example_instances, example_model, whole_batch
 from plumbline.errors import PlumblineError
 from plumbline.models.attention import masked_softmax
@@ -23,6 +23,7 @@ from plumbline.models.block import build
 from plumbline.models.budget import Budget
 from plumbline.models.classifier import Output
 from plumbline.models.evaluator import Evaluator
+from plumbline.models.objectives import AtteFa, Classification, Guided, WiegreffePinter, objective_of
 from plumbline.models.rows import Rows
 from plumbline.models.schemas import ATTENTION
 from plumbline.models.weights import attention_columns, base_columns, weights_of
@@ -42,7 +43,6 @@ from plumbline.store import read_table, write_table
 from plumbline.tables.chance import AT_CHANCE, COLLAPSED, marked
 from plumbline.training.epochs import chosen_epoch
 from plumbline.training.learner import outputs
-from plumbline.training.objectives import AtteFa, Classification, Guided, WiegreffePinter, objective_of
 from plumbline.training.schemas import PREDICTIONS
 from plumbline.training.trainer import split_rows, train_block, train_together
 from tests.unit.models.test_heads import sharp

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 import torch
 
+from plumbline.config.resolve import resolve
 from plumbline.config.runs import list_runs
-from plumbline.config.study import resolve
 from plumbline.conformance import example_instances, example_model, whole_batch
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from plumbline.figures.conventions import MOST_CLASSES
 from plumbline.protocols.schemas import QUARTILES
 
 EVERY = "all"
 # Bins of the largest weight (Jain & Wallace 2019, Figures 6 and 8); the last one is closed.
 EDGES = (0.0, 0.25, 0.5, 0.75, 1.0)
 BINS = tuple(f"[{low:.2f}, {high:.2f}{']' if high == EDGES[-1] else ')'}" for low, high in pairwise(EDGES))
-# Above three classes the study reports only the whole.
-MOST_CLASSES = 3
 
 
 def bin_of(largest: Iterable[float]) -> list[str]:

@@ -3,8 +3,9 @@
 from markupsafe import Markup, escape
 
 from plumbline.figures.conventions import ordered
+from plumbline.protocols.overview import about
 from plumbline.registry import Registry, page
-from plumbline.report import about, tables
+from plumbline.report import tables
 from plumbline.report.content import Content
 from plumbline.report.page import Page, Section
 from plumbline.report.tables import number

@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from plumbline.protocols.criteria import KEYS, PLAIN, VALUES, Measures
+from plumbline.config.variants import PLAIN
+from plumbline.protocols.criteria import KEYS, VALUES, Measures
 from plumbline.registry import criterion
 
 

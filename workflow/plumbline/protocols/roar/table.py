@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from plumbline.config.masking import PLAIN
+from plumbline.config.variants import PLAIN
 from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.protocols.performance.table import performance

@@ -10,7 +10,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 
-from plumbline.config.masking import PLAIN
+from plumbline.config.variants import PLAIN
 from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
 from plumbline.protocols.agreement.figures import TICKS

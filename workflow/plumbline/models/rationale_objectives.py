@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 
 from plumbline.errors import PlumblineError
-from plumbline.training.objectives import Classification, Row
+from plumbline.models.objectives import Classification, Row
 
 
 class Selecting(Classification):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from plumbline.config.study import parse_seeds
+from plumbline.config.seeds import parse_seeds
 from plumbline.registry import Declaration, Registry
 from plumbline.report.tables import DASH, Cell, Table, number, numeric
 

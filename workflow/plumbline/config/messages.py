@@ -1,0 +1,56 @@
+"""Faults of a config as sentences: the key, the value and what would be right."""
+
+import types
+from collections.abc import Iterable
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from plumbline.errors import nearest
+
+
+def _known_keys(model: type[BaseModel], path: Iterable[Any]) -> list[str]:
+    """The keys that could stand where an unknown one was found."""
+    at: Any = model
+    for part in path:
+        if part not in getattr(at, "model_fields", {}):
+            continue
+        annotation = at.model_fields[part].annotation
+        if get_origin(annotation) in (Union, types.UnionType):
+            annotation = next(a for a in get_args(annotation) if a is not type(None))
+        at = get_args(annotation)[1] if get_origin(annotation) is dict else annotation
+    return list(at.model_fields) if isinstance(at, type) and issubclass(at, BaseModel) else []
+
+
+WANTED = {
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "a number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "keys and values"),
+    "list_type": "a list",
+    "string_type": "text",
+}
+
+
+def sentence(error: ValidationError, prefix: str, known: type[BaseModel] | list[str]) -> str:
+    """The first fault of a validation as one sentence: the key, the value and what would be right."""
+    fault = error.errors()[0]
+    # pydantic adds the member of a union to the place.
+    location = [str(part) for part in fault["loc"] if not str(part).startswith(("literal[", "constrained-", "[key]"))]
+    if len(location) > 1 and location[-1] in ("int", "float", "str", "bool"):
+        location = location[:-1]
+    key = ".".join([prefix, *location] if prefix else location)
+    value = fault["input"]
+    if fault["type"] == "extra_forbidden":
+        candidates = known if isinstance(known, list) else _known_keys(known, fault["loc"][:-1])
+        return f"`{key}` (set to {value!r}) is not a key that is known here; {nearest(location[-1], candidates)}"
+    if fault["type"] == "missing":
+        return f"`{key}` is missing; the study needs it."
+    if fault["type"] == "literal_error":
+        expected = [word.strip(" '") for word in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
+        hint = nearest(str(value), expected)
+        return f"`{key}` is {value!r}; {hint}" + ("" if "known are" in hint else f" Known are: {', '.join(expected)}.")
+    if fault["type"] in WANTED:
+        return f"`{key}` is {value!r}: it must be {WANTED[fault['type']]}."
+    message = fault["msg"].removeprefix("Value error, ")
+    return f"`{key}` is {value!r}: {message[0].lower() + message[1:].rstrip('.')}."
