@@ -11,10 +11,11 @@ from plumbline.data.pixels import pack
 from plumbline.explorer.blocks import Block, Rival, Shown, Wanted
 from plumbline.explorer.build import build
 from plumbline.report.build import write_site
-from plumbline.store import TableSchema, write_table
+from plumbline.store import schema_of, write_table
 from tests.reports import CLASSES, CURVE, HOSTILE, LEVELS, content, summary, table
 
 MEASURES = ["attention", "gradient"]
+EXPLAINED = sorted({*MEASURES, "attention", "gradient", "random", "grad-cam"})
 SEEDS = (0, 1)
 WORDS = len(HOSTILE)
 SIDE = 6
@@ -119,10 +120,16 @@ class Tables:
     def __init__(self, folder: Path) -> None:
         self._folder, self._count = folder, 0
 
-    def write(self, kind: TableSchema, rows: list[Row] | pa.Table) -> str:
+    def write(self, name: str, rows: list[Row] | pa.Table) -> str:
+        """A file of a kind; importances are those of every measure that the tests ask for."""
         self._count += 1
-        path = self._folder / f"{self._count}.parquet"
-        write_table(path, kind, rows if isinstance(rows, pa.Table) else table(kind.name, rows))
+        path, kind = self._folder / f"{self._count}.parquet", schema_of(name)
+        if name != "attributions":
+            write_table(path, kind, rows if isinstance(rows, pa.Table) else table(name, rows))
+            return str(path)
+        found = rows if isinstance(rows, pa.Table) else table(name, rows).drop_columns(["measure"])
+        told = [found.append_column("measure", pa.array([one] * len(found))) for one in EXPLAINED]
+        write_table(path, kind, pa.concat_tables(told), group="measure")
         return str(path)
 
     def block(self, model: str = "bilstm", **others: Any) -> Block:

@@ -11,16 +11,18 @@ from typing import Any
 import pandas as pd
 import pytest
 
+import plumbline.templates.new
+from plumbline.dag.parts import pages_of
+from plumbline.registry import Registry
 from plumbline.report.build import write_site
-from plumbline.report.pages import PAGES
 from tests.browser.conftest import Tab
-from tests.reports import BY_CELL, HOSTILE, OF_MODELS, agreement_frame, content
+from tests.reports import BY_CELL, HOSTILE, OF_MODELS, SVG, agreement_frame, content, page_names
 
 pytestmark = pytest.mark.browser
 
 Open = Callable[..., Tab]
 # The explorer has tests of its own.
-NAMES = [page.name for page in PAGES if page.name != "explorer"]
+NAMES = [page for page in page_names(content()) if page != "explorer"]
 ROWS = "#performances tbody tr"
 
 
@@ -124,7 +126,7 @@ def figures(tab: Tab) -> list[tuple[str, ...]]:
 
 def test_all_figures_are_shown_until_some_are_chosen(site: Path, tab: Open) -> None:
     opened = tab(address(site, "attention"))
-    kinds = [kind for kind in BY_CELL if kind in next(page for page in PAGES if page.name == "attention").figures]
+    kinds = [kind for kind in BY_CELL if Registry().get("figure", kind).page == "attention"]
     # And one about the whole study, which belongs to every choice but that of another experiment.
     assert len(figures(opened)) == 2 * len(kinds) + 1
     opened.choose("model", "bag-of-words")
@@ -214,3 +216,27 @@ def test_the_keyboard_reaches_everything(site: Path, tab: Open) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
     assert page.evaluate("getComputedStyle(document.activeElement, '::after').outlineStyle") == "solid"
+
+
+def test_a_plug_in_protocol_has_its_page_figure_and_scorecard_column(tmp_path: Path, tab: Open) -> None:
+    """What `plumbline new protocol` writes, in the report of a study that has it."""
+    plugin = Path(plumbline.templates.new.__file__).with_name("my_protocol.py")
+    study = content()
+    own = pd.DataFrame({"dataset": ["sst"], "model": ["bilstm"], "measure": ["lime"], "seed": [0], "mean": [0.25]})
+    card = study.tables["scorecard"]
+    card = pd.concat([card, card.iloc[:1].astype({"criterion": object}).assign(criterion="my-protocol", value=0.25)])
+    told = replace(
+        study,
+        study=study.study | {"plugins": [str(plugin)]},
+        tables=study.tables | {"my-protocol": own, "scorecard": card},
+        figures=study.figures | {"my-protocol": SVG},
+    )
+    names = [page.name for page in pages_of(Registry([plugin]), told.tables, ["attention"])]
+    write_site(tmp_path, told, names)
+    page = tab(address(tmp_path, "my-protocol")).page
+    assert page.locator("h1").inner_text() == "My protocol" and page.locator("#means tbody tr").count() == 1
+    assert page.locator("figure img").get_attribute("src") == "figures/my-protocol.svg"
+    assert page.locator("nav [aria-current]").inner_text() == "My protocol"
+    page = tab(address(tmp_path, "scorecard")).page
+    assert "my-protocol" in page.locator("#scorecard thead").inner_text()
+    assert "My protocol" in tab(address(tmp_path, "index")).page.locator("#where-to-look").inner_text()

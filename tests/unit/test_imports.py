@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.registry import Registry
 from plumbline.runtime.provenance import module_file
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "workflow" / "scripts").glob("*.py"))
 HEAVY = {"torch", "transformers", "spacy", "seaborn", "captum", "sklearn", "gensim"}
 # Everything that trains or asks models, and everything that draws.
-MODELS = {"train", "attend", "attribute", "trace"}
+MODELS = {"train", "extract_attention", "attribute", "trace"}
 
 
 def top_level(statements: list[ast.stmt]) -> Iterator[str]:
@@ -45,6 +46,11 @@ def heavy(script: Path) -> set[str]:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_job_imports_no_slow_package_that_it_does_not_use(script):
-    draws = script.stem.endswith(("_figures", "_figure", "rule_graph"))
-    expected = {"torch"} if script.stem in MODELS else {"seaborn"} if draws else set()
+    expected = {"torch"} if script.stem in MODELS else {"seaborn"} if script.stem == "figures" else set()
     assert heavy(script) == expected
+
+
+@pytest.mark.parametrize("kind", ["table", "criterion", "page"])
+def test_tables_criteria_and_pages_import_no_slow_package(kind):
+    """Their jobs import the files that declare them."""
+    assert [one.name for one in Registry().all(kind) if heavy(one.path)] == []

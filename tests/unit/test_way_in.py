@@ -147,7 +147,7 @@ class Tableless:
     def summarise(self, scores):
         return scores.to_pandas()
 ''',
-        "protocol tableless: its table 'nothing' is not declared; call plumbline.store.declare in its file.",
+        "protocol tableless: its `table` is 'nothing'; make it a table that plumbline.store.declare returns.",
     ),
 }  # fmt: skip
 
@@ -468,11 +468,11 @@ PROTOCOLS = {
 @pytest.mark.parametrize("parts", PROTOCOLS)
 def test_a_broken_protocol_gets_one_sentence(parts, checked):
     table, scores, summary = parts
-    text = f"""store.declare("{table}", 1, {{**store.CELL, "seed": pa.int64(), "mean": pa.float64()}})
+    text = f"""TABLE = store.declare("{table}", 1, {{**store.CELL, "seed": pa.int64(), "mean": pa.float64()}})
 @protocol("broken", equation="?")
 class Broken:
     \"\"\"Broken on purpose.\"\"\"
-    table = "{table}"
+    table = TABLE
 
     def score(self, explained):
         return {scores}

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plumbline.attribution.files import write_importances
 from plumbline.attribution.run import Asked, attribute
-from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.config.external import with_files_located
 from plumbline.config.resolve import resolve
 from plumbline.config.runs import list_runs
@@ -82,10 +82,19 @@ def test_what_plumbline_writes_can_be_read_again(path, tmp_path):
     evaluator = Evaluator(example_model(REGISTRY.get("model", "average-tanh")).requires_grad_(False), 0, 10_000)
     asked = {"random": Asked(load(REGISTRY.get("measure", "random").pointer), {})}
     columns, _ = attribute([evaluator], instances, asked)
-    write_table(path, ATTRIBUTIONS, {**columns["random"], "target": instances.label})
+    told = {**columns["random"], "target": instances.label}
+    write_importances(path, {"random": told})
     again, _ = attribute([evaluator], instances, {"theirs": Asked(IMPORTED, {"path": str(path)})}, cell=CELL)
     for mine, theirs in zip(again["theirs"]["scores"], columns["random"]["scores"], strict=True):
         assert np.array_equal(mine, theirs)
+    # A file may hold several measures: the one of this name is taken, and without it one must be named.
+    other = {**told, "scores": [scores + 1 for scores in told["scores"]]}
+    write_importances(path, {"random": told, "other": other})
+    named, _ = attribute([evaluator], instances, {"t": Asked(IMPORTED, {"path": str(path), "measure": "other"})})
+    for mine, theirs in zip(named["t"]["scores"], columns["random"]["scores"], strict=True):
+        assert np.allclose(mine, theirs + 1)
+    with pytest.raises(PlumblineError, match="holds the measures other, random; set `measure` to one of them"):
+        attribute([evaluator], instances, {"t": Asked(IMPORTED, {"path": str(path)})})
 
 
 def test_the_example_of_the_page_makes_such_a_file(tmp_path, path, monkeypatch):

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 import torch
 
+from plumbline.attribution.files import read_importances, write_importances
 from plumbline.attribution.importances import Gathered, Importances
 from plumbline.attribution.inputs import baseline_of, features, read, vectors_of
 from plumbline.attribution.run import Asked, attribute, check_scores
-from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.conformance import example_instances, example_model, reads_one_text, whole_batch
 from plumbline.data.instances import sample
 from plumbline.data.schemas import INSTANCES
@@ -20,7 +20,7 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.agreement.score import Agreement, joined
 from plumbline.protocols.explained import Explained
 from plumbline.registry import PAIRED, Registry
-from plumbline.store import read_table, write_table
+from plumbline.store import write_table
 from plumbline.training.schemas import PREDICTIONS
 
 REGISTRY = Registry()
@@ -126,7 +126,7 @@ def cell(folder, instances, measures, count):
     evaluators = [Evaluator(example_model(REGISTRY.get("model", "average-tanh")), seed, 500) for seed in seeds]
     columns, _ = attribute(evaluators, instances, measures, lambda seed: instances.sampled(count, seed))
     for name, table in columns.items():
-        write_table(folder / name, ATTRIBUTIONS, table)
+        write_importances(folder / name, {name: table})
     size = len(instances)
     keys = {"seed": np.repeat(seeds, size), "split": np.tile(instances.split, 2)}
     keys |= {"instance": np.tile(instances.instance, 2), "label": np.tile(instances.label, 2)}
@@ -137,7 +137,7 @@ def cell(folder, instances, measures, count):
 def test_each_seed_explains_and_scores_its_own_sample(tmp_path):
     instances = example_instances(24)
     explained = cell(tmp_path, instances, {"a": Asked(doubled, {}), "b": Asked(turned, {})}, 6)
-    table = read_table(tmp_path / "a", ATTRIBUTIONS)
+    table = read_importances(tmp_path / "a", "a")
     assert len(table) == 12 and table["pair"].null_count == 12
     for explanations in explained.by_seed():
         wanted = sample(instances.split, 6, explanations.seed)
@@ -188,7 +188,7 @@ def test_pieces_of_a_word_are_ranked_as_one(tmp_path):
     write_table(tmp_path / "p", PREDICTIONS, {**keys, "label": [0], "probabilities": [[0.9, 0.1]]})
     for name, scores, second in (("a", [1, 2, 4, 3, 3], [1, 5]), ("b", [5, 5, 4, 1, 1], [2, 1])):
         told = {"scores": [scores], "pair": [second], "specials": [[9, 9, 9]]}
-        write_table(tmp_path / name, ATTRIBUTIONS, {**keys, "target": [0], **told})
+        write_importances(tmp_path / name, {name: {**keys, "target": [0], **told}})
     text = {"tokens": [["[CLS]", *"vwxyz", "[SEP]"]], "ids": [[1, 5, 6, 7, 8, 9, 2]]}
     text |= {"maskable": [[False, *[True] * 5, False]], "tokens_b": [["k", "l", "[SEP]"]], "ids_b": [[3, 4, 2]]}
     pieces = {"maskable_b": [[True, True, False]], "word": [[0, 0, 1, 2, 2]], "word_b": [[0, 0]]}

@@ -468,9 +468,12 @@ def test_every_rule_and_table_has_a_name_that_no_entry_may_have():
     project = Path(__file__).parents[3]
     files = [project / "Snakefile", *(project / "rules").glob("*.smk")]
     rules = {name for file in files for name in re.findall(r"^ *rule (\w+):", file.read_text(), re.MULTILINE)}
-    assert len(rules) > 30 and rules <= RESERVED
-    tables = set(re.findall(r'"results/tables/(\w+)\.parquet"', "".join(file.read_text() for file in files)))
+    assert len(rules) > 12 and rules <= RESERVED
+    tables = set(Registry().names("table"))
     assert len(tables) > 8 and tables <= RESERVED
+    # Figures of a folder are drawn by a rule of its name.
+    drawn = {f"draw_{one.path.parent.name}" for one in Registry().all("figure")}
+    assert drawn <= RESERVED
     own = {name for kind in KINDS if kind != "metric" for name in Registry().names(kind)}
     assert not own & RESERVED, "what is registered can be had by its own name"
 

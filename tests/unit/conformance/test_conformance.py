@@ -118,7 +118,7 @@ def test_steps_are_few_unless_a_measure_asks_for_more_and_models_alike_are_all_n
 def test_steps_are_few_unless_a_protocol_asks_for_more(least: int, faults: int, tmp_path: Path):
     plugin = tmp_path / "plugin.py"
     plugin.write_text(
-        "from plumbline.errors import PlumblineError\nfrom plumbline.protocols.erasure import Erasure\n"
+        "from plumbline.errors import PlumblineError\nfrom plumbline.protocols.erasure.score import Erasure\n"
         "from plumbline.registry import protocol\n\n"
         '@protocol("stepped", needs=["gradient"], equation="1")\nclass Stepped(Erasure):\n    """Takes steps."""\n\n'
         "    def __init__(self, *, steps: int = 50) -> None:\n        super().__init__(draws=1)\n"

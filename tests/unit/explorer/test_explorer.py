@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from plumbline.attribution.files import stream_importances
 from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.config.schema import Report
 from plumbline.data.schemas import MASKS
@@ -150,7 +151,7 @@ def test_chunks_and_blocks_are_cut_and_every_instance_is_in_its_place(
     every = [one for k in range(4) for one in found[f"0/0/0/told/{k}"]]
     rows = [
         row
-        for part in stream_table(shown.blocks[0].importances["gradient"], ATTRIBUTIONS, ["scores"])
+        for part in stream_importances(shown.blocks[0].importances["gradient"], "gradient", ["scores"])
         for row in part["scores"].to_pylist()
     ]
     assert [one["scores"]["gradient"] for one in every] == [[float(f"{value:.3g}") for value in row] for row in rows]
@@ -357,7 +358,8 @@ def test_rows_are_found_whatever_their_order(tmp_path: Path, tables: Tables) -> 
     rows = importances("gradient") + [row | {"split": "train"} for row in importances("random")]
     shuffled = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))]
     chosen = Chosen.of({"test": [5, 1, 3]})
-    found = Rows(tables.write("attributions", shuffled), ATTRIBUTIONS, ["scores", "pair"], chosen, tmp_path)
+    path = tables.write("attributions", shuffled)
+    found = Rows(path, ATTRIBUTIONS, ["scores", "pair"], chosen, tmp_path, ("measure", "gradient"))
     assert found.seeds == [0, 1] and len(chosen) == 3
     assert [place for place, _ in found.of(1, 0, 3)] == [0, 1, 2]
     ((_, row),) = found.of(1, 1, 2)

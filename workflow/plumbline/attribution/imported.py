@@ -18,7 +18,7 @@ TARGET = "target"
 # What each column must be, in words and as a test of its type.
 TYPES: dict[str, tuple[str, Any]] = {
     **dict.fromkeys(
-        ("dataset", "variant", "model", "split"),
+        ("dataset", "variant", "model", "measure", "split"),
         ("text", lambda t: pa.types.is_string(t) or pa.types.is_large_string(t)),
     ),
     **dict.fromkeys(("seed", "instance", TARGET), ("whole numbers", pa.types.is_integer)),
@@ -34,9 +34,9 @@ def _is_number(type_: pa.DataType) -> bool:
     return pa.types.is_floating(type_) or pa.types.is_integer(type_)
 
 
-def read_importances(path: str, where: dict[str, str | int]) -> pa.Table:
-    """The rows of a file whose columns, as far as it has them, say that they are of this dataset, variant, model and
-    seed."""
+def read_importances(path: str, where: dict[str, str | int], measure: str = "") -> pa.Table:
+    """The rows of a file whose columns, as far as it has them, say that they are of this dataset, variant, model, seed
+    and measure."""
     check_columns("`path`", path)
     table = pq.read_table(path, columns=[name for name in pq.read_schema(path).names if name in TYPES])
     names = table.column_names
@@ -53,7 +53,13 @@ def read_importances(path: str, where: dict[str, str | int]) -> pa.Table:
     for name in WHERE:
         if name in names and name in where:
             table = table.filter(pc.equal(table[name], pa.scalar(where[name])))
-    return table
+    if "measure" not in names:
+        return table
+    found = sorted(set(table["measure"].to_pylist()))
+    if measure not in found and (measure or len(found) > 1):
+        asked = f"not '{measure}'" if measure else "set `measure` to one of them"
+        raise PlumblineError(f"'{path}' holds the measures {', '.join(found)}; {asked}.")
+    return table.filter(pc.equal(table["measure"], measure)) if measure else table
 
 
 @measure(
@@ -62,15 +68,16 @@ def read_importances(path: str, where: dict[str, str | int]) -> pa.Table:
     pixels=True,
     equation="what the file says",
 )
-def imported(evaluator: Evaluator, instances: Instances, *, path: str = "") -> Importances:
+def imported(evaluator: Evaluator, instances: Instances, *, path: str = "", measure: str = "") -> Importances:
     """Importances that were computed elsewhere: a Parquet file with the columns split, instance and scores.
 
     `scores` has a number for each word of the instance. The columns dataset, variant, model and seed, if the file has
-    them, say what a row is about; without one, a row holds for all. `target` is the class that was explained.
+    them, say what a row is about; without one, a row holds for all. `measure` chooses among those of its column, if the
+    file has several. `target` is the class that was explained.
     """
     where: dict[str, str | int] = {**evaluator.cell, "seed": evaluator.seed}
     of = f"({', '.join(f'{key} {value}' for key, value in where.items())})"
-    table = read_importances(path, where)
+    table = read_importances(path, where, measure)
     keys = list(zip(table["split"].to_pylist(), table["instance"].to_pylist(), strict=True))
     row_of = dict(zip(keys, range(len(keys)), strict=True))
     if len(row_of) < len(keys):

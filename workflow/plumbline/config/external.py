@@ -19,7 +19,7 @@ from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import PACKAGE
 
 # The registered names of what is brought.
-CAPTUM, IMPORTED, PRETRAINED = "captum", "imported", "pretrained"
+CAPTUM, IMPORTED = "captum", "imported"
 CAPTUM_METHODS = "captum.attr"
 # The methods of captum.attr that explain what a model begins with, and the arguments that a config may give each.
 METHODS: dict[str, tuple[str, ...]] = {

@@ -22,10 +22,9 @@ RULES = (
         "manipulate",
         "embed",
     ),
-    *("cut_into_pieces", "train", "retrain", "attend", "attribute", "attribute_masked", "attribute_together"),
-    *("score", "score_models", "summarise", "traces", "report", "rule_graph", "explorer"),
-    *("agreement_figures", "adversary_figures", "counterfactual_figures", "roar_figures", "scorecard_figures"),
-    *("synthetic_roar_figure", "truth_figures"),
+    *("tokenize_subwords", "train", "retrain", "extract_attention", "attribute", "attribute_masked", "cheap"),
+    *("score", "score_models", "table", "report", "explorer"),
+    *("draw_agreement", "draw_attention", "draw_adversary", "draw_roar", "draw_ground_truth", "draw_scorecard"),
 )
 # Folders beside those of entries, and what stands for everything in tables.
 WORDS = ("plain", "unmasked", "positions", "recursive", "relative", "absolute", "pieces", "checkpoints", "none")

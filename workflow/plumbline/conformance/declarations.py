@@ -1,4 +1,4 @@
-"""What a declaration states. Of a metric nothing else is checked."""
+"""What a declaration states. Of a metric and of a part of the report nothing else is checked."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from plumbline.config.messages import sentence
+from plumbline.dag.checks import faults
 from plumbline.errors import nearest
-from plumbline.registry import FACTS, PAIRED, PICTURES, Declaration, load
+from plumbline.registry import FACTS, PAIRED, PICTURES, Declaration, Registry, load
 
 TASKS = ("classification", *PAIRED, PICTURES)
 READS = {"model": ("words", "pieces", "pixels"), "manipulation": ("words", "pixels")}
@@ -77,5 +78,17 @@ def check_metric(declaration: Declaration) -> Iterator[str]:
     yield from check_documentation(declaration, "direction", "range", "unit", "equation")
     if declaration.direction not in ("higher", "lower"):
         yield f"its direction is '{declaration.direction}'; it must be 'higher' or 'lower'."
+    if not callable(load(declaration.pointer)):
+        yield "it cannot be called."
+
+
+# What each part of the report must say of itself.
+SAID = {"table": (), "figure": ("caption",), "page": ("title", "about"), "criterion": ("table", "direction")}
+
+
+def check_part(declaration: Declaration, registry: Registry) -> Iterator[str]:
+    """A part of the report says what it is, and names sources, tables and pages that there are."""
+    yield from check_documentation(declaration, *SAID[declaration.kind])
+    yield from (f"it {fault}" for fault in faults(declaration, registry))
     if not callable(load(declaration.pointer)):
         yield "it cannot be called."

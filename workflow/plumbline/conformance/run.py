@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from plumbline.conformance.datasets import check_dataset
-from plumbline.conformance.declarations import check_facts, check_metric
+from plumbline.conformance.declarations import check_facts, check_metric, check_part
 from plumbline.conformance.manipulations import check_manipulation
 from plumbline.conformance.measures import check_measure
 from plumbline.conformance.models import check_model
 from plumbline.conformance.notes import Note, failure
 from plumbline.conformance.protocols import check_protocol
 from plumbline.errors import PlumblineError
-from plumbline.registry import Kind, Registry
+from plumbline.registry import PARTS, Kind, Registry
 
 
 def examine(kind: Kind, name: str, registry: Registry, raw: Path | None = None) -> list[str]:
@@ -25,6 +25,7 @@ def examine(kind: Kind, name: str, registry: Registry, raw: Path | None = None) 
         "model": lambda: check_model(declaration, registry),
         "measure": lambda: check_measure(declaration, registry),
         "protocol": lambda: check_protocol(declaration),
+        **{part: lambda: check_part(declaration, registry) for part in PARTS},
     }
     told = list(check_facts(declaration))
     if told:

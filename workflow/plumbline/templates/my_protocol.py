@@ -1,22 +1,19 @@
-"""The protocol my-protocol. It works as it is; put your own in its place."""
+"""The protocol my-protocol with its table, figure, page and scorecard column. It works as it is; put in your own."""
 
-from typing import Any
-
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from plumbline import store
+from plumbline.figures.drawing import Drawing
+from plumbline.protocols.criteria import VALUES, Measures
 from plumbline.protocols.explained import Explained
-from plumbline.registry import protocol
+from plumbline.registry import criterion, figure, page, protocol
+from plumbline.report.content import Content
+from plumbline.report.page import Page, Section
+from plumbline.report.tables import any_table
 
-# The columns of its table in results/tables, beside those that say which dataset, variant and model a row is of.
-TABLE = store.declare(
-    "my-protocol",
-    1,
-    {**store.CELL, "seed": pa.int64(), "measure": store.WORD, "mean": pa.float64(), "n": pa.int32()},
-    required=[*store.CELL, "seed", "measure", "n"],
-)
+COLUMNS = {**store.CELL, "seed": pa.int64(), "measure": store.WORD, "mean": pa.float64(), "n": pa.int32()}
+TABLE = store.declare("my-protocol", 1, COLUMNS, required=["seed", "measure", "n"])
 
 
 @protocol("my-protocol", equation="max_t |s_t| / Σ_t |s_t|")
@@ -25,35 +22,38 @@ class MyProtocol:
 
     table = TABLE
 
-    def score(self, explained: Explained) -> dict[str, Any]:
+    def score(self, explained: Explained) -> dict[str, list]:
         """Columns of the table `scores`: a row for each seed, measure and text."""
-        rows: list[dict[str, Any]] = []
-        for seed in explained.by_seed():
-            for measure, texts in sorted(seed.scores.items()):
-                for i, scores in enumerate(texts):
-                    total = np.abs(scores).sum()
-                    rows.append(
-                        {
-                            "seed": seed.seed,
-                            "split": seed.split[i],
-                            "instance": seed.instance[i],
-                            "predicted_class": seed.predicted_class[i],
-                            "measure_a": measure,
-                            "statistic": "largest share",
-                            "value": np.abs(scores).max() / total if total else None,
-                            "length": len(scores),
-                            "status": "ok" if total else "undefined",
-                            "reason": None if total else "no word has any importance",
-                        }
-                    )
+        rows = [
+            {"seed": seed.seed, "split": seed.split[i], "instance": seed.instance[i], "measure_a": measure}
+            | {"statistic": "largest share", "value": abs(text).max() / max(abs(text).sum(), 1e-9), "status": "ok"}
+            for seed in explained.by_seed()
+            for measure, texts in sorted(seed.scores.items())
+            for i, text in enumerate(texts)
+        ]
         return {column: [row[column] for row in rows] for column in rows[0]}
 
     def summarise(self, scores: pa.Table) -> pd.DataFrame:
         """Rows of its own table: means over texts, and of how many."""
-        frame = scores.to_pandas().rename(columns={"measure_a": "measure"})
-        return (
-            frame.groupby(["seed", "measure"], observed=True)["value"]
-            .agg(["mean", "count"])
-            .reset_index()
-            .rename(columns={"count": "n"})
-        )
+        groups = scores.to_pandas().rename(columns={"measure_a": "measure"}).groupby(["seed", "measure"], observed=True)
+        return groups["value"].agg(mean="mean", n="count").reset_index()
+
+
+@criterion("my-protocol", table="my-protocol", direction="higher", range=[0, 1])
+def to_scorecard(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
+    """The column of the scorecard: a value for each seed."""
+    return table.assign(value=table["mean"])[VALUES]
+
+
+@figure("my-protocol", reads=["my-protocol"], page="my-protocol", experiment="mine", caption="Mean by measure.")
+def draw(drawing: Drawing) -> object:
+    """Bars of all measures, with the spread over datasets, models and seeds."""
+    import seaborn as sns
+
+    return sns.catplot(drawing.frame(TABLE), x="mean", y="measure", kind="bar", errorbar="sd").figure
+
+
+@page("my-protocol", title="My protocol", about="How peaked are importances?", tables=["my-protocol"])
+def show(content: Content) -> Page:
+    """The page of the report, which also shows the figure."""
+    return Page([Section("all", "All means", tables={"means": any_table(TABLE.name, content.tables[TABLE.name])})])
