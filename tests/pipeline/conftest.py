@@ -46,7 +46,7 @@ CONFIG = {
 
 
 # What hangs on the tables of protocols.
-JUDGED = {"scorecard", "meta_evaluation", "scorecard_figures"}
+JUDGED = {"table:scorecard", "table:meta_evaluation", "draw_scorecard"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -107,15 +107,15 @@ def run_snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[
 
 
 def planned_jobs(folder: Path, *arguments: str, targets: Sequence[str] = ("all",)) -> set[str]:
-    """What a dry run would do, as `rule` or `rule:measure` (attribute), without the targets and the rules' numbers."""
+    """What a dry run would do, without its targets: `rule`, `rule:measures` (attribute) or `table:name`."""
     done = run_snakemake(folder, *targets, "-n", "--cores", "2", *arguments)
     assert done.returncode == 0, done.stdout
     jobs = set()
     for block in re.split(r"\n(?=\[)|\n\n", done.stdout):
         rule = re.search(r"^(?:local)?rule (\w+):", block, re.M)
         if rule and rule[1] not in ("all", "tables", "figures"):
-            measure = re.search(r"wildcards:.*\bmeasure=([\w-]+)", block)
-            jobs.add(f"{rule[1]}:{measure[1]}" if measure else re.sub(r"_\d+$", "", rule[1]))
+            of = re.search(r"wildcards:.*\b(?:measures|table)=([\w-]+)", block)
+            jobs.add(f"{rule[1]}:{of[1]}" if of else rule[1])
     return jobs
 
 

@@ -31,7 +31,7 @@ STUDY = {
     "protocols": {"agreement": {"statistics": ["kendall"]}, "permutation": {"permutations": 5}},
 }  # fmt: skip
 MARKS = ["held", "held-too"]
-# What a study of faults makes anew: five jobs that explain and three that compare, in three steps.
+# What a study of faults makes anew: four jobs that explain and two that compare, in three steps.
 DISTURBED = ["results/attributions", "results/scores/agreement", "results/tables/agreement.parquet"]
 
 # What is ended with the cluster, if a test failed before it did.

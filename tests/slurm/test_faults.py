@@ -78,7 +78,7 @@ def test_a_node_set_down(cluster, undisturbed, tmp_path):
 
 def test_accounting_away_for_a_minute(cluster, undisturbed, tmp_path):
     run = submit(half_done(undisturbed, tmp_path / "study"), TARGET)
-    run.running("attribute_together_1")
+    run.running("attribute", "_cheap")
     stop_daemon(cluster, "slurmdbd")
     try:
         time.sleep(60)

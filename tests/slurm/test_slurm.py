@@ -10,7 +10,7 @@ from .cluster import NODES
 from .studies import Run, new_study, submit, tables
 
 pytestmark = pytest.mark.slurm
-GPU_RULES = {"train", "attribute_together_1", "attribute", "score_models"}
+GPU_RULES = {"train", "attribute", "score_models"}
 
 
 @pytest.fixture(scope="module")

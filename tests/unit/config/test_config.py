@@ -467,13 +467,14 @@ def test_runs_finds_plugins_beside_the_config_file(tmp_path, capsys):
 def test_every_rule_and_table_has_a_name_that_no_entry_may_have():
     project = Path(__file__).parents[3]
     files = [project / "Snakefile", *(project / "rules").glob("*.smk")]
-    rules = {name for file in files for name in re.findall(r"^ *rule (\w+):", file.read_text(), re.MULTILINE)}
-    assert len(rules) > 12 and rules <= RESERVED
+    texts = [file.read_text() for file in files]
+    rules = {name for text in texts for name in re.findall(r"^ *rule (\w+):", text, re.MULTILINE)}
+    rules |= {name for text in texts for name in re.findall(r"^ *use rule \w+ as (\w+) with:", text, re.MULTILINE)}
+    assert {"train", "retrain", "attribute", "attribute_masked", "table"} < rules <= RESERVED
+    drawing = {f"draw_{figure.path.parent.name}" for figure in Registry().all("figure")}
+    assert len(drawing) > 4 and drawing <= RESERVED
     tables = set(Registry().names("table"))
     assert len(tables) > 8 and tables <= RESERVED
-    # Figures of a folder are drawn by a rule of its name.
-    drawn = {f"draw_{one.path.parent.name}" for one in Registry().all("figure")}
-    assert drawn <= RESERVED
     own = {name for kind in KINDS if kind != "metric" for name in Registry().names(kind)}
     assert not own & RESERVED, "what is registered can be had by its own name"
 
