@@ -5,7 +5,8 @@ from typing import Any
 from plumbline.config.masking import baseline
 from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Runs
-from plumbline.registry import PAIRED, Declaration, Kind
+from plumbline.registry import PACKAGE, PAIRED, Declaration, Kind
+from plumbline.runtime.provenance import text_hash
 
 
 class Facts:
@@ -121,6 +122,10 @@ class Facts:
             "measure_options": {name: self._changed("measure", name) for name in study.measures},
             "masking_target": next((entry.target for entry in study.roar.values()), "gold"),
         }
+
+    def published(self) -> str:
+        """The hash of the published numbers. Their files are no inputs: neither their place nor their age counts."""
+        return text_hash(PACKAGE, "papers/published/*.csv")
 
     def _changed(self, kind: Kind, name: str) -> dict[str, Any]:
         """The options of an object that the config sets otherwise than they are registered."""

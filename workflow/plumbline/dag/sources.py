@@ -6,14 +6,13 @@ scores of the protocol agreement; `datasets:agreement` and `instances:agreement`
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Cell, Runs
 from plumbline.config.variants import PLAIN, UNMASKED
 from plumbline.dag.paths import Paths, each, folder
-from plumbline.registry import PACKAGE, PICTURES
+from plumbline.registry import PICTURES
 
 
 class SourceFile(NamedTuple):
@@ -64,7 +63,6 @@ class SourceFiles:
                 f"results/scores/{self.protocols.get(of, of)}/{{cell}}.parquet", self.scored(of)
             ),
             "traces": lambda of: self.of_cells("results/scores/trace/{cell}.parquet", self.traced),
-            "published": lambda of: [SourceFile({}, str(path)) for path in published()],
         }
 
     def of_cells(self, path: str, cells: Iterable[Cell]) -> list[SourceFile]:
@@ -223,8 +221,3 @@ class SourceFiles:
     def has_images(self, dataset: str) -> bool:
         """Whether a dataset's instances are images."""
         return bool(self._resolved.declarations["dataset", dataset].task == PICTURES)
-
-
-def published() -> list[Path]:
-    """The files of published numbers that the library has."""
-    return sorted((PACKAGE / "papers" / "published").glob("*.csv"))

@@ -138,14 +138,13 @@ COMPARED = (PERFORMANCE, AGREEMENT, ADVERSARY, FAITHFULNESS, GROUND_TRUTH)
     reads=[
         "datasets",
         "manifests:models",
-        "published",
         "performance",
         "agreement?",
         "adversary?",
         "faithfulness?",
         "ground_truth?",
     ],
-    asks=["names", "select_on"],
+    asks=["names", "published", "select_on"],
 )
 def reproduction_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """The study's results beside the published ones."""
