@@ -4,6 +4,8 @@ A job that fails loses all its results, so a plug-in's measures share no job wit
 """
 
 from functools import cached_property
+from itertools import count
+from pathlib import Path
 
 from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Runs
@@ -22,14 +24,22 @@ class MeasureGroups:
     @cached_property
     def _names(self) -> dict[str, str]:
         """The group of each measure of the study."""
-        stems: dict[str, str] = {}
+        of_files: dict[Path, str] = {}
         found = {}
         for measure in self._resolved.study.measures:
             declaration = self._resolved.declarations["measure", measure]
-            own = declaration.path.is_relative_to(PACKAGE)
-            # Two plug-ins may have files of one name.
-            stem = stems.setdefault(str(declaration.path), f"{CHEAP}-{declaration.path.stem}-{len(stems) + 1}")
-            found[measure] = measure if not declaration.cheap else CHEAP if own else stem
+            if not declaration.cheap:
+                found[measure] = measure
+            elif declaration.path.is_relative_to(PACKAGE):
+                found[measure] = CHEAP
+            else:
+                if declaration.path not in of_files:
+                    # Two plug-ins may have files of one name. What else a study has does not count: another name of the
+                    # group would be another file.
+                    names = (f"{CHEAP}-{declaration.path.stem}-{number}" for number in count(1))
+                    taken = {*self._resolved.study.measures, *of_files.values()}
+                    of_files[declaration.path] = next(name for name in names if name not in taken)
+                found[measure] = of_files[declaration.path]
         return found
 
     @cached_property
