@@ -26,9 +26,11 @@ from timing import Row
 
 from plumbline.attribution.deep_lift import partners
 from plumbline.attribution.importances import Importances
+from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.data.datasets.textures import textures
 from plumbline.data.instances import Instances, Texts
 from plumbline.data.pixels import pack
+from plumbline.data.schemas import INSTANCES
 from plumbline.models.batch import Batch
 from plumbline.models.block import build
 from plumbline.models.budget import USEFUL_TOKENS
@@ -36,7 +38,8 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.protocols import explained as reading
 from plumbline.protocols.explained import Explained
 from plumbline.registry import Declaration, Registry, load, needed
-from plumbline.store import read_table, write_table
+from plumbline.store import TableSchema, read_table, write_table
+from plumbline.training.schemas import PREDICTIONS
 
 # A measure is asked about the first of these that it suits.
 MODELS = ("bilstm-tanh", "bilstm-heads", "minilm-song", "rationale-rl", "resnet-small")
@@ -231,7 +234,7 @@ def row(
     return Row(what, slow, fast, f"{speeds}; {found}{note}")
 
 
-def stored(kind: str, columns: dict[str, Any]) -> pa.Table:
+def stored(kind: TableSchema, columns: dict[str, Any]) -> pa.Table:
     """A table as it is when it is read from its file."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "table.parquet")
@@ -243,12 +246,13 @@ def stored(kind: str, columns: dict[str, Any]) -> pa.Table:
 def in_memory(protocol: Any) -> Iterator[None]:
     """Let a protocol take tables, and the record of its dataset, where it would read their files."""
 
-    def selected(table: pa.Table, kind: str, columns: list[str] | None = None) -> pa.Table:
-        return table.select(columns) if columns else table
+    def selected(table: pa.Table, kind: TableSchema | str, columns: Sequence[str] | None = None) -> pa.Table:
+        return table.select(list(columns)) if columns else table
 
     with ExitStack() as stack:
         for module in {reading, sys.modules[type(protocol).__module__]}:
-            for name, taken in (("read_table", selected), ("read_json", lambda record: record)):
+            takers = {"read_table": selected, "read_importances": selected, "read_json": lambda record: record}
+            for name, taken in takers.items():
                 if hasattr(module, name):
                     stack.enter_context(patch.object(module, name, taken))
         yield
@@ -276,14 +280,17 @@ def cell(count: int, device: str) -> Explained:
     columns = {"split": instances.split, "instance": instances.instance, "label": instances.label, **lists}
     truth = {"name": "random", "groups": ["truth"], "p_star": 0.5}
     return Explained(
-        stored("predictions", predictions),
+        stored(PREDICTIONS, predictions),
         {
-            measure: stored("attributions", {**keys, "scores": [random.random(n) for n in words]})
+            measure: stored(
+                ATTRIBUTIONS,
+                {"measure": [measure] * len(words), **keys, "scores": [random.random(n) for n in words]},
+            )
             for measure in MEASURES
         },
         [*SEEDS],
         ["test"],
-        stored("instances", columns),
+        stored(INSTANCES, columns),
         lambda: [asked_of(MODELS[0], device, seed) for seed in SEEDS],
         summary={"manipulation": truth},
     )

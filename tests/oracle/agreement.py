@@ -13,7 +13,7 @@ from tests.oracle.statistics import (
     top_k_fagin,
     top_k_jain_wallace,
 )
-from tests.oracle.store import Cell, Results, Row, read
+from tests.oracle.store import Cell, Results, Row
 
 EXACT = 1e-9
 LONG = 100
@@ -23,8 +23,7 @@ KEYS = ["seed", "split", "instance", "measure_a", "measure_b", "statistic", "tok
 
 def importances(results: Results, cell: Cell, measure: str) -> dict[tuple[int, str, int], Row]:
     """The stored importances of a measure by seed, split and instance."""
-    path = results.folder / "attributions" / cell.folder / f"{measure}.parquet"
-    return {(row["seed"], row["split"], row["instance"]): row for row in read(path)}
+    return {(row["seed"], row["split"], row["instance"]): row for row in results.importances(cell, measure)}
 
 
 def ranked(row: Row, tokens: str) -> list[float]:

@@ -4,11 +4,10 @@ from itertools import combinations
 from math import inf, isfinite, isnan, log, nan
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from tests.oracle.check import Checks, grouped
 from tests.oracle.masking import outside
 from tests.oracle.statistics import interval, kendall, long_kendall, mean, performance
+from tests.oracle.store import Cell as Block
 from tests.oracle.store import Results, Row, read, record
 
 EXACT = 1e-9
@@ -82,8 +81,9 @@ def twins(results: Results) -> dict[Cell, dict[str, str]]:
         cell = dataset, "/".join(variant), model
         if cell in found or variant[0] in ("unmasked", "roar", "recursive"):
             continue
-        measures = orders.get(cell) or sorted(path.stem for path in folder.glob("*.parquet"))
-        scores = {measure: first_rows(folder / f"{measure}.parquet") for measure in measures}
+        block = Block(*cell, folder.name)
+        measures = orders.get(cell) or sorted(results.files(block))
+        scores = {measure: scores_of(results.importances(block, measure, FIRST_ROWS)) for measure in measures}
         common = [key for key in scores[measures[0]] if all(key in own for own in scores.values())]
         found[cell] = {}
         for place, measure in enumerate(measures):
@@ -111,9 +111,8 @@ def measure_orders(results: Results) -> dict[Cell, list[str]]:
     return found
 
 
-def first_rows(path: Path) -> dict[tuple, list[float]]:
-    """The scores of the first rows of a measure."""
-    rows = next(pq.ParquetFile(path).iter_batches(FIRST_ROWS)).to_pylist()
+def scores_of(rows: list[Row]) -> dict[tuple, list[float]]:
+    """The scores of a measure by seed, split and instance."""
     return {(row["seed"], row["split"], row["instance"]): row["scores"] for row in rows}
 
 

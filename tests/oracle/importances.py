@@ -205,20 +205,20 @@ def rollout(model: Model, text: Text) -> Tensor:
 def check_importances(results: Results, checks: Checks, limit: int) -> None:
     """The importances of all measures that have one right answer."""
     for cell, path in results.cells("attributions", "*.parquet"):
-        manifest = record(path.with_suffix(".json"))["config"]
-        asked = manifest["measures"][path.stem]
+        asked = record(path.with_suffix(".json"))["config"]["measures"]
         # What masking begins with are the models of the plain texts.
-        found = models(results, cell._replace(variant="plain") if cell.variant == "unmasked" else cell, checks)
-        kind = asked["object"].split(":")[1]
-        rows = read(path)
-        for seed in found:
-            own = [row for row in rows if row["seed"] == seed]
-            for row in spread(own, limit):
-                source = cell._replace(variant="plain") if cell.variant == "unmasked" else cell
+        source = cell._replace(variant="plain") if cell.variant == "unmasked" else cell
+        found = models(results, source, checks)
+        of_measures = grouped(read(path), lambda row: (row["measure"], row["seed"]))
+        told = {measure for measure, _ in of_measures}
+        checks.note("importances: measures of a file", len(told ^ set(asked)), 0, path)
+        for (measure, seed), rows in of_measures.items():
+            kind, options = asked[measure]["object"].split(":")[1], asked[measure]["options"]
+            for row in spread(rows, limit) if found else []:
                 text = results.text(source, seed, row["split"], row["instance"])
                 label = results.instances(cell.dataset, cell.variant)[row["split"], row["instance"]]["label"]
                 where = (*cell, seed, row["split"], row["instance"])
-                _check_row(checks, kind, path.stem, found[seed], text, asked["options"], row, label, where)
+                _check_row(checks, kind, measure, found[seed], text, options, row, label, where)
 
 
 def _check_row(

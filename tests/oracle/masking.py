@@ -18,12 +18,12 @@ def check_masks(results: Results, checks: Checks) -> None:
         masking = results.model(cell)["masking"]
         below = variant_below(results, cell, masking)
         before = {} if below == "unmasked" else results.masks(cell.dataset, below, cell.model, cell.seeds)
-        source = results.folder / "attributions" / cell.dataset / below / cell.model / cell.seeds
-        scores_path = source / f"{masking['measure']}.parquet"
-        if not scores_path.exists():
+        source, measure = cell._replace(variant=below), masking["measure"]
+        if measure not in results.files(source):
             checks.skip(f"importances behind masks are not kept: {cell.folder}")
             continue
-        scores = {(row["seed"], row["split"], row["instance"]): row["scores"] for row in read(scores_path)}
+        told = results.importances(source, measure)
+        scores = {(row["seed"], row["split"], row["instance"]): row["scores"] for row in told}
         for row in read(path):
             key = row["seed"], row["split"], row["instance"]
             n, level = len(row["masked"]), masking["level"]

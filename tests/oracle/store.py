@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 from safetensors import safe_open
@@ -66,6 +67,7 @@ class Results:
         self.instances = cache(self._instances)
         self.weights = cache(self._weights)
         self.masks = cache(self._masks)
+        self.files = cache(self._files)
 
     def table(self, name: str) -> list[Row] | None:
         """The rows of a table of the study, if it has it."""
@@ -87,6 +89,21 @@ class Results:
             asked = record(path.with_suffix(".json"))["config"]
             if asked.get("object", "").endswith(f":{kind}"):
                 yield protocol, Cell(dataset, "/".join(variant), model, path.stem), asked, read(path)
+
+    def _files(self, cell: Cell) -> dict[str, Path]:
+        """The file of each measure that explains a cell, which may hold several; two files of one are an error."""
+        found: dict[str, Path] = {}
+        for path in sorted((self.folder / "attributions" / cell.folder).glob("*.parquet")):
+            for measure in dict.fromkeys(pq.ParquetFile(path).read(["measure"])["measure"].to_pylist()):
+                if measure in found:
+                    raise ValueError(f"{measure} is in '{found[measure]}' and in '{path}'")
+                found[measure] = path
+        return found
+
+    def importances(self, cell: Cell, measure: str, count: int | None = None) -> list[Row]:
+        """The stored importances of a measure in their order, or the first of them."""
+        table = pq.ParquetFile(self.files(cell)[measure]).read()
+        return table.filter(pc.equal(table["measure"].cast("string"), measure)).slice(0, count).to_pylist()
 
     def model(self, cell: Cell) -> Row:
         """What a model was made of: its object, options and training."""

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from filelock import FileLock
@@ -117,6 +118,11 @@ def planned_jobs(folder: Path, *arguments: str, targets: Sequence[str] = ("all",
             of = re.search(r"wildcards:.*\b(?:measures|table)=([\w-]+)", block)
             jobs.add(f"{rule[1]}:{of[1]}" if of else rule[1])
     return jobs
+
+
+def measures_in(path: Path) -> set[str]:
+    """The measures whose importances a file holds."""
+    return set(pq.ParquetFile(path).read(["measure"])["measure"].to_pylist())
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,9 @@ def test_a_finished_study_has_nothing_left_and_all_of_it_is_measured(copy):
     shown, (plan,) = plan_of(copy)
     assert plan["jobs"] == 0 and "Nothing is left to do." in shown
     _, (whole,) = plan_of(copy, "--all")
-    heavy = [rule for rule in whole["rules"] if rule["rule"] in ("train", "attribute", "score_models", "attend")]
+    heavy = [
+        rule for rule in whole["rules"] if rule["rule"] in ("train", "attribute", "score_models", "extract_attention")
+    ]
     assert heavy and all(set(rule["basis"]) <= {"measured", "scaled"} for rule in heavy)
     ran = of_results(copy / "results")
     trained = sum(one.seconds for one in ran if one.work == "train")

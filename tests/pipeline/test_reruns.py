@@ -6,13 +6,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from .conftest import JUDGED, planned_jobs, run_snakemake
+from .conftest import JUDGED, measures_in, planned_jobs, run_snakemake
 
 pytestmark = pytest.mark.pipeline
-AFTER_SCORES = {"summarise", "agreement_figures", "reproduction", "quirks", "adversary_figures", *JUDGED}
-AFTER_SCORES |= {"timings", "report", "explorer"}
+COMPARED = {"table:reproduction", "table:quirks", "draw_adversary"}
+AFTER_SCORES = {"table:agreement", "draw_agreement", *COMPARED, *JUDGED, "table:timings", "report", "explorer"}
 # What reads importances; erasure asks the models too.
-AFTER_IMPORTANCES = {"score", "score_models", *AFTER_SCORES}
+AFTER_IMPORTANCES = {"score", "score_models", "table:concentration", "table:erasure", *AFTER_SCORES}
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -29,7 +29,7 @@ def test_second_run_has_nothing_to_do(copy):
 def test_fresh_clone_times_rerun_nothing(copy):
     for path in [copy / "Snakefile", *copy.glob("rules/*"), *copy.glob("workflow/**/*.*"), copy / "config.yaml"]:
         os.utime(path)
-    # The rule files and page templates are inputs of the rule graph and the report; their content is what counts.
+    # The page templates are part of the report and published numbers of a table; their content is what counts.
     assert planned_jobs(copy) == set()
 
 
@@ -49,15 +49,26 @@ def test_edited_metric_reruns_scores_but_no_training(copy):
 def test_edited_figure_reruns_figures_and_report_only(copy):
     with (copy / "workflow/plumbline/figures/style.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
-    figures = {"agreement_figures", "permutation_figures", "adversarial_attention_figures", "seed_variance_figures"}
-    figures |= {"adversary_figures", "scorecard_figures"}
-    assert planned_jobs(copy) == {*figures, "rule_graph", "report"}
+    assert planned_jobs(copy) == {"draw_agreement", "draw_attention", "draw_adversary", "draw_scorecard", "report"}
+
+
+def test_edited_published_number_reruns_what_is_set_beside_it_only(copy):
+    edit(copy / "workflow/plumbline/papers/published/attefa.csv", ",0.", ",1.")
+    assert planned_jobs(copy) == {*COMPARED, "report"}
+
+
+def test_edited_criterion_reruns_the_scorecard_only(copy):
+    with (copy / "workflow/plumbline/protocols/agreement/criteria.py").open("a") as file:
+        file.write("\nANOTHER_CONSTANT = 1\n")
+    assert planned_jobs(copy) == {*JUDGED, "report"}
 
 
 def test_edited_experiment_reruns_its_own_branch_only(copy):
     with (copy / "workflow/plumbline/protocols/attention/permutation.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
-    assert planned_jobs(copy) == {"score_models", "summarise", "permutation_figures", *JUDGED, "timings", "report"}
+    assert planned_jobs(copy) == {
+        *("score_models", "table:permutation", "draw_attention", *JUDGED, "table:timings", "report")
+    }
     done = run_snakemake(copy, "all", "-n", "--cores", "2").stdout
     assert "protocol=permutation" in done and "protocol=agreement" not in done
 
@@ -73,7 +84,10 @@ def test_cheap_measures_share_a_job_and_its_start(copy):
     timings = pd.read_parquet(copy / "results/tables/timings.parquet").set_index(["dataset", "model", "measure"])
     cell = timings.loc["mock-2", "average-tanh"]
     cheap, costly = cell.loc[["attention", "gradient", "input-x-gradient"]], cell.loc[["leave-one-out", "position"]]
-    assert set(cheap["rule"]) == {"attribute_together"} and set(costly["rule"]) == {"attribute"}
+    folder = copy / "results/attributions/mock-2/plain/average-tanh/0-1"
+    files = {path.stem: measures_in(path) for path in folder.glob("*.parquet")}
+    assert files["cheap"] == set(cheap.index) and all(files[measure] == {measure} for measure in costly.index)
+    assert set(cell.loc[[*cheap.index, *costly.index], "rule"]) == {"attribute"}
     assert (
         cheap["startup_seconds"].nunique() == 1 and (cheap["startup_seconds"] < costly["startup_seconds"].min()).all()
     )
@@ -84,7 +98,7 @@ def test_cheap_measures_share_a_job_and_its_start(copy):
 def test_changed_option_of_a_cheap_measure_reruns_the_cheap_ones_only(copy, reconfigure):
     measures = {"gradient": {"sign": "signed"}}
     reconfigure(copy, lambda c: c.update(measures={**dict.fromkeys(c["measures"]), **measures}))
-    assert planned_jobs(copy) == {"attribute_together", *AFTER_IMPORTANCES}
+    assert planned_jobs(copy) == {"attribute:cheap", *AFTER_IMPORTANCES}
 
 
 def test_edited_measure_reruns_its_branch_only(copy):
@@ -97,7 +111,7 @@ def test_users_edited_plugin_reruns_what_uses_it(copy):
     with (copy / "plugin.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
     jobs = planned_jobs(copy)
-    assert "attribute:position" in jobs and "attribute_together" in jobs, "the dataset is in the same file"
+    assert {"attribute:position", "attribute:cheap", "table:concentration"} <= jobs, "the dataset is in the same file"
 
 
 def test_changed_training_reruns_one_model(copy, reconfigure):
@@ -121,7 +135,7 @@ def test_changed_adversary_reruns_what_reads_it_only(copy, reconfigure):
 def test_new_measure_and_new_seeds_leave_the_old_alone(copy, reconfigure):
     reconfigure(copy, lambda c: c["measures"].append("random"))
     # Random importances are cheap, and so computed with the other cheap ones.
-    assert planned_jobs(copy) == {"attribute_together", *AFTER_IMPORTANCES}
+    assert planned_jobs(copy) == {"attribute:cheap", *AFTER_IMPORTANCES}
     costly = {"other": {"kind": "leave-one-out", "output": "gold"}}
     reconfigure(copy, lambda c: c.update(measures={**dict.fromkeys(c["measures"][:-1]), **costly}))
     assert planned_jobs(copy) == {"attribute:other", *AFTER_IMPORTANCES}

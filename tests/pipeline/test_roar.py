@@ -12,8 +12,8 @@ import yaml
 from .conftest import JUDGED, copy_project, run_snakemake, write_config
 
 pytestmark = pytest.mark.studies
-AFTER = {"roar", "faithfulness", "sparsity", "reproduction", "quirks", "roar_figures", *JUDGED}
-AFTER |= {"timings", "report", "explorer"}
+TABLES = ("roar", "faithfulness", "sparsity", "reproduction", "quirks", "timings")
+AFTER = {*(f"table:{name}" for name in TABLES), "draw_roar", *JUDGED, "report", "explorer"}
 CONFIG = {
     "name": "masked study",
     "datasets": {
@@ -62,7 +62,8 @@ def study(masked, tmp_path) -> Path:
 
 
 def changed(folder: Path, edit) -> list[str]:
-    """The jobs that a changed config plans: `rule` or, of cells, `rule DATASET VARIANT MODEL SEEDS MEASURE`."""
+    """The jobs that a changed config plans: `rule`, `table:NAME` or, of cells, `rule DATASET VARIANT MODEL SEEDS` with
+    the measures."""
     config = yaml.safe_load((folder / "config.yaml").read_text())
     edit(config)
     write_config(folder, config)
@@ -73,8 +74,8 @@ def changed(folder: Path, edit) -> list[str]:
         rule = re.search(r"^(?:local)?rule (\w+):", block, re.M)
         if rule and rule[1] != "all":
             told = dict(re.findall(r"(\w+)=([^,\s]+)", (re.search(r"wildcards: (.*)", block) or [""])[0]))
-            keys = [told[key] for key in ("dataset", "variant", "model", "seeds", "measure") if key in told]
-            jobs.append(" ".join([rule[1], *keys]))
+            keys = [told[key] for key in ("dataset", "variant", "model", "seeds", "measures") if key in told]
+            jobs.append(f"table:{told['table']}" if "table" in told else " ".join([rule[1], *keys]))
     assert len(set(jobs)) == len(jobs)
     return sorted(jobs)
 
@@ -96,8 +97,8 @@ def test_the_curves_are_whole(masked):
     assert set(sparsity["model"]) == {"average-tanh", "tiny"}
     timings = pd.read_parquet(masked / "results/tables/timings.parquet")
     by_rule = timings.groupby("rule", observed=True)["measure"].agg(set)
-    assert by_rule["retrain"] == {"random", "attention", "input-x-gradient"} == by_rule["attribute_masked"]
-    assert "cut_into_pieces" in by_rule.index
+    assert by_rule["retrain"] == {"random", "attention", "input-x-gradient"} == by_rule["attribute"]
+    assert "tokenize_subwords" in by_rule.index
 
 
 def test_masks_follow_the_importances_one_level_below(masked):
@@ -158,9 +159,9 @@ def test_a_new_measure_runs_its_own_chain_only(study):
     cell = "mock-2 {} average-tanh 0-1"
     assert changed(study, edit) == sorted(
         [
-            f"attribute_masked {cell.format('unmasked')} gradient-attached",
+            f"attribute {cell.format('unmasked')} gradient-attached",
             f"retrain {cell.format('roar/relative/gradient-attached/40')}",
-            f"attribute_masked {cell.format('roar/relative/gradient-attached/40')} gradient-attached",
+            f"attribute {cell.format('roar/relative/gradient-attached/40')} gradient-attached",
             f"retrain {cell.format('recursive/relative/gradient-attached/80')}",
             *AFTER,
         ]
@@ -171,20 +172,20 @@ def test_new_seeds_run_their_own_block_only(study):
     jobs = changed(study, lambda config: config.update(seeds=["0-1", "2"]))
     of_cells = [job for job in jobs if " " in job]
     assert of_cells and all(re.search(r" 2( [\w-]+)?$", job) for job in of_cells)
-    assert {job for job in jobs if " " not in job} == {*AFTER, "performance"}
+    assert {job for job in jobs if " " not in job} == {*AFTER, "table:performance"}
     # The same jobs as the first block had: 3 plain, 3 + 4 and 3 + 2 masked, 2 + 2 + 1 and 1 + 4 of positions.
-    count = {rule: sum(job.startswith(f"{rule} ") for job in jobs) for rule in ("train", "retrain", "attribute_masked")}
-    assert count == {"train": 3 + 5, "retrain": 7 + 5 + 5, "attribute_masked": 5 + 3 + 3}
+    count = {rule: sum(job.startswith(f"{rule} ") for job in jobs) for rule in ("train", "retrain", "attribute")}
+    assert count == {"train": 3 + 5, "retrain": 7 + 5 + 5, "attribute": 5 + 3 + 3}
 
 
 def test_new_levels_are_all_that_runs(study):
     jobs = changed(study, lambda config: config["roar"]["relative"].update(levels=[40, 80, 90]))
-    expected = {*AFTER - {"sparsity"}}
+    expected = {*AFTER - {"table:sparsity"}}
     for model, measures in (("average-tanh", ["attention", "input-x-gradient"]), ("tiny", ["input-x-gradient"])):
         cell = f"mock-2 {{}} {model} 0-1"
         expected.add(f"retrain {cell.format('roar/relative/random/90')}")
         for measure in measures:
-            expected.add(f"attribute_masked {cell.format(f'recursive/relative/{measure}/80')} {measure}")
+            expected.add(f"attribute {cell.format(f'recursive/relative/{measure}/80')} {measure}")
             expected.add(f"retrain {cell.format(f'recursive/relative/{measure}/90')}")
     assert jobs == sorted(expected)
 
@@ -212,11 +213,6 @@ def test_weights_go_once_nothing_needs_them(study):
     assert done.returncode == 0, done.stdout
     assert (here / "90/average-tanh/0-1/masks.parquet").exists()
     assert not (here / "90/average-tanh/0-1/weights.safetensors").exists()
-    assert not (study / here.parent / "attention/90/average-tanh/0-1/attention.parquet").exists()
-
-
-def test_the_rules_are_drawn_whatever_circle_they_make(study):
-    changed(study, lambda config: config["roar"]["absolute"].pop("leakage"))
-    (study / "results/figures/rule-graph.svg").unlink()
-    done = run_snakemake(study, "results/figures/rule-graph.svg", "--cores", "2")
-    assert done.returncode == 0, done.stdout
+    importances = study / "results/attributions/mock-2/recursive/relative/attention"
+    assert (importances / "90/average-tanh/0-1/attention.json").exists()
+    assert not (importances / "90/average-tanh/0-1/attention.parquet").exists()

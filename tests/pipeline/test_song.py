@@ -17,7 +17,8 @@ pytestmark = pytest.mark.studies
 SEEDS, SAMPLE = (0, 1), 12
 KEY = ["seed", "split", "instance"]
 PARTS = {"text": ["scores"], "texts": ["scores", "pair"], "all": ["scores", "pair", "specials"]}
-AFTER = {"score", "summarise", "agreement_figures", "reproduction", "quirks", *JUDGED, "timings", "report", "explorer"}
+TABLES = ("agreement", "of-words", "reproduction", "quirks", "timings")
+AFTER = {"score", *(f"table:{name}" for name in TABLES), "draw_agreement", *JUDGED, "report", "explorer"}
 CONFIG = {
     # Models of a few steps are at chance.
     "least_above_chance": None,
@@ -88,7 +89,11 @@ def texts_of(folder: Path, dataset: str, model: str) -> pd.DataFrame:
 def importances_of(folder: Path, dataset: str, model: str) -> dict[str, pd.DataFrame]:
     """What each measure says of each seed and instance, by the names of measures."""
     cell = folder / f"results/attributions/{dataset}/plain/{model}/0-1"
-    return {path.stem: pd.read_parquet(path).set_index(KEY) for path in sorted(cell.glob("*.parquet"))}
+    tables = [
+        of for path in sorted(cell.glob("*.parquet")) for of in pd.read_parquet(path).groupby("measure", observed=True)
+    ]
+    assert len(dict(tables)) == len(tables), "a measure is in one file"
+    return {measure: table.set_index(KEY) for measure, table in tables}
 
 
 @pytest.mark.parametrize(("dataset", "model"), CELLS)
@@ -173,7 +178,7 @@ def test_what_a_person_opens_is_there(song):
     for model in CONFIG["models"]:
         for suffix in ("svg", "pdf", "png"):
             assert (song / f"results/figures/correlation-matrices/{model}.{suffix}").stat().st_size > 5000
-    assert "deep-shap-published" in (song / "results/tables/agreement-matrices.tex").read_text()
+    assert "deep-shap-published" in (song / "results/tables/agreement.tex").read_text()
     assert "small song" in (song / "results/report/index.html").read_text()
     page = (song / "results/report/disagreement.html").read_text()
     assert "all tokens" in page and "correlation-matrices" in page
@@ -195,4 +200,4 @@ def test_a_new_measure_runs_its_own_jobs_only(study, reconfigure):
 def test_another_sample_is_explained_anew_but_nothing_trained(study, reconfigure):
     reconfigure(study, lambda config: config.update(sample=SAMPLE - 2))
     costly = set(CONFIG["measures"]) - {"attention", "rollout"}
-    assert planned_jobs(study) == {"attribute_together", *(f"attribute:{measure}" for measure in costly), *AFTER}
+    assert planned_jobs(study) == {"attribute:cheap", *(f"attribute:{measure}" for measure in costly), *AFTER}

@@ -15,31 +15,33 @@ from plumbline.conformance import whole_batch
 from plumbline.data.instances import Instances
 from plumbline.data.schemas import INSTANCES
 from plumbline.models.block import trained_models
+from plumbline.papers.schemas import QUIRKS, REPRODUCTION
 from plumbline.protocols.adversary.schemas import ADVERSARY
 from plumbline.protocols.agreement.schemas import AGREEMENT
-from plumbline.protocols.attention.schemas import ADVERSARIES
+from plumbline.protocols.attention.schemas import ADVERSARIAL_ATTENTION, ADVERSARIES, PERMUTATION, SEED_VARIANCE
+from plumbline.protocols.erasure.schemas import ERASURE
+from plumbline.protocols.performance.schemas import PERFORMANCE
+from plumbline.protocols.scorecard.schemas import META_EVALUATION, SCORECARD
 from plumbline.protocols.timings.schemas import TIMINGS
 from plumbline.registry import Registry
-from plumbline.report.pictures import KINDS
-from plumbline.store import SCHEMAS, read_json, read_table, schema_of
+from plumbline.store import SCHEMAS, read_json, read_table
 from plumbline.training.schemas import PREDICTIONS
 
-from .conftest import run_snakemake
+from .conftest import CONFIG, measures_in, run_snakemake
 
 pytestmark = pytest.mark.pipeline
+TABLES = [PERFORMANCE, AGREEMENT, PERMUTATION, ADVERSARIAL_ATTENTION, REPRODUCTION, TIMINGS, ADVERSARY, SEED_VARIANCE]
+TABLES += [ERASURE, SCORECARD, META_EVALUATION, QUIRKS]
 LIBRARY = Path(__file__).parents[2] / "workflow"
 
 
 def test_every_promised_file_is_there(finished):
     results = finished / "results"
-    tables = ("performance", "agreement", "permutation", "adversarial_attention", "reproduction", "timings")
-    tables += ("adversary", "seed_variance", "erasure", "scorecard", "meta_evaluation", "quirks")
-    for table in tables:
-        assert read_table(results / "tables" / f"{table}.parquet", schema_of(table)).schema.equals(
-            schema_of(table).schema
-        )
-        for suffix in ("csv", "tex"):
-            assert (results / "tables" / f"{table}.{suffix}").stat().st_size > 0
+    for table in TABLES:
+        path = results / "tables" / f"{table.name}.parquet"
+        assert read_table(path, table).schema.equals(table.schema)
+        for suffix in (".csv", ".tex"):
+            assert path.with_suffix(suffix).stat().st_size > 0
     for figure in (
         "tau-histogram/mock-2/average-tanh",
         "tau-matrix/mock-2/bag-of-words",
@@ -54,7 +56,6 @@ def test_every_promised_file_is_there(finished):
         "scorecard",
         "scorecard/mock-2/average-tanh",
         "meta-evaluation",
-        "rule-graph",
     ):
         for suffix in ("svg", "pdf", "png"):
             assert (results / "figures" / f"{figure}.{suffix}").stat().st_size > 1000
@@ -67,7 +68,7 @@ def test_snakemakes_own_report_has_the_figures_of_the_whole_study(copy, tmp_path
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for kind in ("scorecard", "meta-evaluation", "attefa-violins", "correlation-matrices/average-tanh"):
         assert f"results/figures/{kind}.svg" in page
-    assert KINDS["attefa-violins"].experiment in page
+    assert Registry().get("figure", "attefa-violins").experiment in page
     # A caption, up to what its markup changes.
     assert "How alike every two criteria rank the measures" in page
 
@@ -82,7 +83,9 @@ def test_users_dataset_measure_and_protocol_went_through(finished):
 def test_manifest_says_what_ran(finished):
     manifest = json.loads((finished / "results/models/mock-2/plain/average-tanh/0-1/manifest.json").read_text())
     assert manifest["config"]["training"]["epochs"] == 3 and manifest["config"]["seeds"] == [0, 1]
-    assert {"torch", "python", "plumbline"} <= set(manifest["versions"]) and manifest["seconds"] > 0
+    assert {"torch", "python", "plumbline"} <= set(manifest["versions"]) and manifest["rule"] == "train"
+    (part,) = manifest["parts"]
+    assert part["seconds"] > 0 and part["rows"] == 2 * 3 * 96
     whole = json.loads((finished / "results/manifest.json").read_text())
     assert {"versions", "host", "devices", "seconds"} <= set(whole)
 
@@ -100,12 +103,19 @@ def test_lack_of_memory_is_survived_and_told(finished):
 
 def test_excluded_pairs_are_told(finished):
     assert "bag-of-words" in (finished / "results/tables/performance.csv").read_text()
-    assert not (finished / "results/attributions/mock-2/plain/bag-of-words/0-1/attention.parquet").exists()
+    cells = finished / "results/attributions/mock-2/plain"
+    told = {
+        model: {measure for path in (cells / model / "0-1").glob("*.parquet") for measure in measures_in(path)}
+        for model in ("average-tanh", "bag-of-words")
+    }
+    assert told["average-tanh"] == set(CONFIG["measures"])
+    assert told["average-tanh"] - told["bag-of-words"] == {"attention"}
     assert "does not provide" in (finished / "results/report/index.html").read_text()
 
 
 def test_same_config_gives_the_same_bytes_whatever_cores(finished, fresh):
-    kinds = ["weights.safetensors", "predictions.parquet", "attention.parquet", "leave-one-out.parquet"]
+    tables = ("predictions", "attention", "leave-one-out", "cheap")
+    kinds = ["weights.safetensors", *(f"{table}.parquet" for table in tables)]
     # A training of each kind: plain, of an adversary, with another's attention; and what is made of them.
     paths = [path for kind in kinds for path in (finished / "results").rglob(f"mock-2/**/{kind}")]
     paths += (finished / "results/scores").rglob("agreement/mock-2/**/*.parquet")

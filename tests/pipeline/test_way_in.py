@@ -1,5 +1,6 @@
 """Methods of Captum, a checkpoint and importances from a file, named in a config, through a whole small study."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -91,7 +92,8 @@ def study(tmp_path_factory, tiny_bert) -> Path:
 
 
 def test_what_was_brought_passes_through_the_study(study):
-    tables = {path.stem: pd.read_parquet(path) for path in (study / CELL).glob("*.parquet")}
+    files = [pd.read_parquet(path) for path in (study / CELL).glob("*.parquet")]
+    tables = {measure: table for file in files for measure, table in file.groupby("measure", observed=True)}
     assert {*tables} == {*with_import()["measures"]}
     texts = pd.read_parquet(study / INSTANCES).set_index(["split", "instance"])
     for _, row in tables["theirs"].iterrows():
@@ -124,8 +126,11 @@ def test_a_change_of_a_file_reruns_what_depends_on_it(study):
     table = pd.read_parquet(study / "theirs.parquet")
     table.assign(scores=table["scores"].map(lambda row: -row)).to_parquet(study / "theirs.parquet")
     jobs = planned_jobs(study, targets=TARGETS)
-    assert {job for job in jobs if job.startswith("attribute")} == {"attribute:theirs", "attribute_masked:theirs"}
+    assert {job for job in jobs if job.startswith("attribute")} == {"attribute:theirs"}
     assert "retrain" in jobs and "train" not in jobs
+    planned = run_snakemake(study, *TARGETS, "-n", "--cores", "2").stdout
+    explained = re.findall(r"variant=(\S+), .*measures=theirs$", planned, re.M)
+    assert sorted(explained) == ["plain", "unmasked"], "what is scored, and what words are masked by"
     import_importances(study)
 
 

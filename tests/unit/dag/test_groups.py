@@ -37,7 +37,8 @@ def groups(tmp_path):
 
 
 def test_cheap_measures_share_a_job_with_those_of_their_own_file(groups):
-    found = groups(*((name, None) for name in ("gradient", "early", "leave-one-out", "late", "other", "slow", "random")))
+    names = ("gradient", "early", "leave-one-out", "late", "other", "slow", "random")
+    found = groups(*((name, None) for name in names))
     assert found["gradient"] == found["random"] == "cheap"
     assert found["early"] == found["late"] == "cheap-mine-1" and found["other"] == "cheap-mine-2"
     assert found["leave-one-out"] == "leave-one-out" and found["slow"] == "slow"

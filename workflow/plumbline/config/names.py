@@ -27,7 +27,9 @@ RULES = (
     *("draw_agreement", "draw_attention", "draw_adversary", "draw_roar", "draw_ground_truth", "draw_scorecard"),
 )
 # Folders beside those of entries, the file of cheap measures, and what stands for everything in tables.
-WORDS = ("plain", "unmasked", "positions", "recursive", "relative", "absolute", "pieces", "checkpoints", "cheap", "none")
+WORDS = (
+    *("plain", "unmasked", "positions", "recursive", "relative", "absolute", "pieces", "checkpoints", "cheap", "none"),
+)
 RESERVED = frozenset((*TABLES, *RULES, *WORDS))
 SAFE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 # With what is put before and behind it, a name must not be longer than a file's may be.
