@@ -252,14 +252,14 @@ def _agreed(compared: Sequence[Compared], generator: np.random.Generator) -> dic
     }
 
 
-@table("scorecard", reads=["criteria", "performance", "importances"], asks=["criteria", "random", "measure_kinds"])
+@table("scorecard", reads=["criteria", "performance", "importances?"], asks=["criteria", "random", "measure_kinds"])
 def scorecard_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """Every measure of the study against every protocol."""
     # The first block of seeds of a cell says which of its measures rank alike.
     blocks: dict[Cell, str] = {}
     importances: dict[Cell, dict[str, str]] = {}
     explained = []
-    for keys, path in sources["importances"]:
+    for keys, path in sources["importances"] if "importances" in sources else []:
         cell = keys["dataset"], keys["variant"], keys["model"]
         explained.append((*cell, keys["measure"]))
         if blocks.setdefault(cell, keys["seeds"]) == keys["seeds"]:
