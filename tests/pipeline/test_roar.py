@@ -137,6 +137,7 @@ def test_masks_follow_the_importances_one_level_below(masked):
 
 def test_what_a_person_opens_is_there(masked):
     assert 'href="masking.html"' in (masked / "results/report/index.html").read_text()
+    assert not (masked / "results/report/other.html").exists(), "every table has a page"
     assert 'id="faithfulness"' in (masked / "results/report/masking.html").read_text()
     for figure in ("faithfulness", "synthetic-roar", "roar-curves/mock-2/tiny", "sparsity/stories/average-tanh"):
         assert (masked / f"results/figures/{figure}.png").stat().st_size > 5000

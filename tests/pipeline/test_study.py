@@ -60,6 +60,8 @@ def test_every_promised_file_is_there(finished):
         for suffix in ("svg", "pdf", "png"):
             assert (results / "figures" / f"{figure}.{suffix}").stat().st_size > 1000
     assert "tiny study" in (results / "report" / "index.html").read_text()
+    other = (results / "report" / "other.html").read_text()
+    assert 'id="table-concentration"' in other and 'id="table-performance"' not in other, "it has a page"
 
 
 def test_snakemakes_own_report_has_the_figures_of_the_whole_study(copy, tmp_path):

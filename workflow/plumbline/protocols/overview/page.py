@@ -11,7 +11,9 @@ from plumbline.report.page import Page, Section
 from plumbline.report.tables import number
 
 
-@page("index", title="Overview", about="What ran, on what, and what came out.", group="", order=0)
+@page(
+    "index", title="Overview", about="What ran, on what, and what came out.", group="", tables=["performance"], order=0
+)
 def index_page(content: Content) -> Page:
     """The overview."""
     frames = content.tables
