@@ -2,8 +2,8 @@
 
 import pytest
 
+from plumbline.config.resolve import resolve
 from plumbline.config.runs import list_runs
-from plumbline.config.study import resolve
 from plumbline.dag.groups import MeasureGroups
 
 MEASURE = """

@@ -22,7 +22,7 @@ def test_training_does_not_reach_scores_figures_or_report():
 def test_jobs_reach_no_schema_of_tables_that_they_neither_read_nor_write():
     schemas = {path for path in reachable(SCRIPTS / "prepare.py") if path.name == "schemas.py"}
     assert {path.parent.name for path in schemas} == {"data"}
-    assert not [name for name in names("attribute") if name.startswith(("protocols/", "papers/", "config/study"))]
+    assert not [name for name in names("attribute") if name.startswith(("protocols/", "papers/", "config/resolve"))]
 
 
 def test_scoring_reaches_statistics_through_the_protocol():

@@ -37,7 +37,7 @@ class Sources:
         return bool(self.files.get(source))
 
     def __getitem__(self, source: str) -> list[File]:
-        return list(self.files[source])
+        return list(self.files.get(source, ()))
 
     def frame(self, kind: TableSchema) -> pd.DataFrame:
         """The study's table of a kind."""

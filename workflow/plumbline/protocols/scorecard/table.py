@@ -259,7 +259,7 @@ def scorecard_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     blocks: dict[Cell, str] = {}
     importances: dict[Cell, dict[str, str]] = {}
     explained = []
-    for keys, path in sources["importances"] if "importances" in sources else []:
+    for keys, path in sources["importances"]:
         cell = keys["dataset"], keys["variant"], keys["model"]
         explained.append((*cell, keys["measure"]))
         if blocks.setdefault(cell, keys["seeds"]) == keys["seeds"]:
