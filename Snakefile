@@ -21,15 +21,15 @@ include: "rules/report.smk"
 
 
 onstart:
-    begin()
+    RUN.begin(workflow)
 
 
 onsuccess:
-    end(log, failed=False)
+    RUN.end(workflow, [one.reason for one in GRAPH.runs.excluded])
 
 
 onerror:
-    end(log, failed=True)
+    RUN.end(workflow, [], failed=True)
 
 
 localrules:

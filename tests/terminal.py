@@ -9,11 +9,12 @@ import struct
 import termios
 import unicodedata
 
-_SIGN = re.compile(r"\x1b\[(\d*)([AJKm])|\x1b|.", re.DOTALL)
+# Styles, and whether the cursor is shown, change nothing that is read here.
+_SIGN = re.compile(r"\x1b\[(?:(\d*)([AJK])|[\d;]*m|\?25[hl])|\x1b|.", re.DOTALL)
 
 
 class Terminal:
-    """Reads lines that wrap and scroll, carriage returns, cursor up, and the erasure of what follows the cursor."""
+    """Reads lines that wrap and scroll, carriage returns, cursor up, and the erasure of lines or what follows."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -24,7 +25,7 @@ class Terminal:
     def feed(self, written: bytes) -> None:
         """Take what was written; a character or a sequence may be cut off at its end."""
         text = (self._rest + written).decode("utf-8", errors="surrogateescape")
-        cut = re.search(r"(\x1b(\[\d*)?|[\udc80-\udcff]+)\Z", text)
+        cut = re.search(r"(\x1b(\[[\d;?]*)?|[\udc80-\udcff]+)\Z", text)
         self._rest = cut[0].encode("utf-8", errors="surrogateescape") if cut else b""
         for sign in _SIGN.finditer(text[: cut.start()] if cut else text):
             number = int(sign[1] or (1 if sign[2] == "A" else 0)) if sign[2] else 0
@@ -35,8 +36,8 @@ class Terminal:
                 assert number == 0
                 del self.rows[self.row + 1 :], self.rows[self.row][self.column :]
             elif sign[2] == "K":
-                del self.rows[self.row][self.column :]
-            elif not sign[2]:
+                del self.rows[self.row][0 if number == 2 else self.column :]
+            elif not sign[0].startswith("\x1b["):
                 self._put(sign[0])
 
     def _put(self, character: str) -> None:

@@ -147,7 +147,7 @@ def test_an_artefact_that_was_cut_in_half_is_named_and_made_anew(done, undisturb
     name = cut.relative_to(done)
     assert failed.returncode
     told = (
-        f"  score agreement/mock-2/plain/average-tanh/0-1: '{name}' is damaged and cannot be read as Parquet. Run again"
+        f"  score agreement mock-2 average-tanh seeds 0-1: '{name}' is damaged and cannot be read as Parquet. Run again"
     )
     assert told in failed.stdout, failed.stdout
     assert f"'{name}' is damaged and set aside as '{name}.damaged'." in failed.stdout
@@ -183,7 +183,7 @@ def test_a_full_disk_leaves_nothing_half_written(study, undisturbed):
     finally:
         subprocess.run(["umount", str(models)], check=True)
     assert failed.returncode
-    assert "train mock-2/plain/average-tanh/0-1: The disk is full" in failed.stdout, failed.stdout
+    assert "  train mock-2 average-tanh seeds 0-1: The disk is full" in failed.stdout, failed.stdout
     assert not left
     assert run_snakemake(study, *ALL).returncode == 0
     assert_same_tables(study, undisturbed)
@@ -197,7 +197,7 @@ def test_a_job_that_always_fails_leaves_the_others_finished_and_the_end_says_why
     failed = run_snakemake(study, *ALL)
     assert failed.returncode
     end = failed.stdout[failed.stdout.index("plumbline: 1 job failed; what does not need it is done.") :]
-    told = "attribute mock-2/plain/average-tanh/0-1/broken: ValueError: it does not work"
+    told = "attribute mock-2 average-tanh seeds 0-1 broken: ValueError: it does not work"
     assert told in end and "results/logs/attribute/mock-2/plain/average-tanh/0-1/broken.log" in end
     folder = study / "results/attributions/mock-2/plain/average-tanh/0-1"
     assert set.union(*map(measures_in, folder.glob("*.parquet"))) == set(SMALL["measures"])

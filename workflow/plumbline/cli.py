@@ -13,7 +13,7 @@ from plumbline.config.runs import list_runs
 from plumbline.errors import PlumblineError
 from plumbline.registry import KINDS, Kind, Registry
 from plumbline.runtime.corruption import set_aside
-from plumbline.runtime.live import watch
+from plumbline.runtime.display import watch
 from plumbline.runtime.verify import damaged
 
 

@@ -3,69 +3,52 @@
 import pandas as pd
 import pytest
 
+from plumbline.runtime.events import Job, LogHandler
+from plumbline.runtime.summary import left_out, ran, reproduced, summary
 from plumbline.papers.schemas import REPRODUCTION
-from plumbline.runtime.summary import durations, left_out, ran, reproduced, summary
 from plumbline.store import write_table
 
-LOG = """Building DAG of jobs...
-
-[Mon Nov 16 23:59:50 2026]
-localrule prepare:
-    input: raw/a
-    output: results/data/a
-    jobid: 4
-    reason: Missing output files: jobid: 9
-
-[Mon Nov 16 23:59:52 2026]
-rule attribute_together_1:
-    output: b
-    jobid: 14
-    wildcards: dataset=a
-
-[Mon Nov 16 23:59:58 2026]
-Error in rule attribute_together_1:
-    message: None
-    jobid: 14
-    output: b
-
-Trying to restart job 14.
-[Tue Nov 17 00:00:00 2026]
-localrule attribute_together_1:
-    output: b
-    jobid: 14
-
-[Tue Nov 17 00:00:20 2026]
-Finished jobid: 4 (Rule: prepare)
-1 of 3 steps (33%) done
-[Tue Nov 17 00:01:05 2026]
-Finished jobid: 14 (Rule: attribute_together_1)
-[Tue Nov 17 00:01:05 2026]
-localrule all:
-    input: b
-    jobid: 0
-[Tue Nov 17 00:01:06 2026]
-Finished jobid: 0 (Rule: all)
-"""
+BEGAN = 1000.0
 
 
-def test_jobs_take_from_their_last_start_to_their_end():
-    assert durations(LOG) == ([("prepare", 30.0), ("attribute_together", 65.0)], 76.0)
-    assert durations("nothing of a job") == ([], 0.0)
+def run_of(*jobs: tuple[str, float, float, str]) -> LogHandler:
+    """A run whose jobs have a rule, a start, an end and a reason to have failed."""
+    events = LogHandler(None, None)
+    for number, (rule, started, ended, reason) in enumerate(jobs):
+        events.jobs[number] = Job(rule, {"dataset": "sst"}, 1, 0, None, [], [rule], ["a.log"], BEGAN + started)
+        events.jobs[number].ended, events.jobs[number].failed = BEGAN + ended, bool(reason)
+        events.jobs[number].reason = reason
+    events.began, events.now = BEGAN, lambda: BEGAN + 76
+    return events
+
+
+RUN = run_of(("prepare", 0, 30, ""), ("attribute_together_1", 10, 75, ""), ("all", 75, 76, ""))
 
 
 def test_what_ran():
-    assert ran(LOG, 1) == [
+    assert ran(RUN, 1) == [
         "plumbline: 2 jobs done in 1:16; 1 was up to date.",
         "  Jobs: prepare 1, attribute_together 1.",
         "  Longest: attribute_together, 1:05 of 1:35 of all jobs together.",
     ]
-    assert ran("", 0) == ["plumbline: 0 jobs done in 0:00."]
+    assert ran(run_of(), 0) == ["plumbline: 0 jobs done in 1:16."]
 
 
 def test_many_rules_are_not_all_named():
-    told = "".join(f"[Mon Nov 16 23:59:50 2026]\nFinished jobid: {n} (Rule: rule{n % 12})\n" for n in range(25))
-    assert ran(told.replace("rule0)", "train)"), 0)[1].startswith("  Jobs: train 3, rule")
-    assert ran(told, 0)[1].endswith("others 8.")
+    events = run_of(*((f"rule-{number % 12}", 0, 1, "") for number in range(25)))
+    told = ran(events, 0)[1]
+    assert told.startswith("  Jobs: rule-0 3, rule-") and told.endswith("others 8.")
+
+
+def test_a_broken_run_says_which_jobs_failed_and_why(tmp_path):
+    events = run_of(("train", 0, 5, "The texts are empty."), ("report", 0, 5, "No."), ("embed", 0, 5, ""))
+    assert summary(events, 0, ["left out"], tmp_path, True)[-4:] == [
+        "plumbline: 2 jobs failed; what does not need them is done.",
+        "  train sst: The texts are empty. (a.log)",
+        "  report sst: No. (a.log)",
+        "  The same command goes on from here.",
+    ]
+    assert not any("failed" in line for line in summary(run_of(), 0, [], tmp_path, True))
 
 
 def test_reasons_that_differ_in_names_alone_are_told_once():
@@ -101,7 +84,7 @@ def test_the_whole_is_short_and_names_what_there_is(compared):
     (compared / "report").mkdir()
     (compared / "report/index.html").write_text("")
     reasons = [f"model '{n}' has reason {'x' * n}" for n in range(30)]
-    told = summary(LOG, 3, reasons, compared).splitlines()
+    told = summary(RUN, 3, reasons, compared, False)
     assert told[-1] == f"  See {compared}/report/index.html, {compared}/tables."
     assert len(told) <= 15
-    assert summary(LOG, 3, [], compared / "nowhere").splitlines() == ran(LOG, 3)
+    assert summary(RUN, 3, [], compared / "nowhere", False) == ran(RUN, 3)

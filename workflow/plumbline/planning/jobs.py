@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.errors import PlumblineError
+from plumbline.registry import PACKAGE
+from plumbline.runtime.events import PLAN
 
-LOGGER = Path(__file__).parent / "logger"
+# The folder that holds our logger for Snakemake.
+LIBRARY = PACKAGE.parent
 # Rules that do nothing but name targets.
 TARGETS = ("all", "tables", "figures")
 
@@ -74,8 +77,8 @@ def ask_snakemake(config: Path | None, directory: Path, everything: bool, profil
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder, "jobs")
         environment = os.environ | {
-            "PLUMBLINE_PLAN": str(lines),
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(LOGGER), os.environ.get("PYTHONPATH")])),
+            PLAN: str(lines),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")])),
         }
         command = [sys.executable, "-m", "snakemake", "all", "--dry-run", "--cores", "1", "--nolock"]
         command += ["--logger", "plumbline", "--quiet", "rules", "progress", "host", "reason"]

@@ -1,7 +1,7 @@
 """What a running job is at: how far, how fast, how long still.
 
-A job keeps it in a small file of its own, which `plumbline.runtime.live` shows. A disk that takes no more fails no job
-by this, and no result depends on it.
+A job keeps it in a small file of its own, which `plumbline.runtime.display` shows. A disk that takes no more fails no
+job by this, and no result depends on it.
 """
 
 import hashlib
@@ -9,7 +9,6 @@ import json
 import os
 import platform
 import time
-import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, suppress
@@ -24,10 +23,6 @@ FOLDER = ".progress"
 PERIOD, CLUSTER_PERIOD = 0.5, 5.0
 # The rate is that of the last seconds, since the first ones are slow.
 WINDOW = 30.0
-# Columns that a job's name is not cut below for the sake of what it does.
-SHORTEST = 20
-# A job that has said nothing for so long may be stuck.
-SILENT = 60.0
 
 
 @dataclass(frozen=True)
@@ -253,67 +248,7 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def line(state: State, now: float, width: int) -> str:
-    """A state in one line of a terminal: the job, what it does, how far and how fast. What comes later is cut later."""
-    batch = f"batch {state.batch}" + (f"/{state.batches}" if state.batches else "") if state.batch else ""
-    work = ", ".join(filter(None, [state.doing, batch]))
-    numbers = "  ".join(_numbers(state, now))
-    room = max(1, width - columns(numbers) - 2)
-    job = fit(state.job, max(SHORTEST, room - columns(work) - 2)) if work else state.job
-    told = ": ".join(filter(None, [job, work]))
-    if state.note and columns(told) + 2 + columns(state.note) <= room:
-        told += f", {state.note}"
-    return fit(f"{fit(told, room)}  {numbers}", width)
-
-
-def _numbers(state: State, now: float) -> list[str]:
-    told = []
-    if state.total:
-        told.append(f"{min(state.done / state.total, 1):.0%}")
-    elif state.done:
-        told.append(f"{state.done:,} {state.unit}s")
-    if state.rate:
-        told.append(speed(state.rate, state.unit))
-    remaining = state.seconds_left(now)
-    told.append(f"{clock(now - state.started)} so far" if remaining is None else f"{clock(remaining)} left")
-    if now - state.told > SILENT:
-        told.append(f"silent for {clock(now - state.told)}")
-    return told
-
-
-def speed(rate: float, unit: str) -> str:
-    """Units per second; bytes are those of a download."""
-    if unit == "byte":
-        return f"{rate / 1e6:.1f} MB/s"
-    return f"{rate:,.0f} {unit}s/s" if rate >= 10 else f"{rate:.2g} {unit}s/s"
-
-
 def clock(seconds: float) -> str:
     """Seconds as minutes and seconds, or hours, minutes and seconds."""
     minutes, rest = divmod(max(0, round(seconds)), 60)
     return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
-
-
-def _columns(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Cc", "Cf", "Me", "Mn"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def columns(text: str) -> int:
-    """How many columns of a terminal a text takes."""
-    return sum(map(_columns, text))
-
-
-def fit(text: str, width: int) -> str:
-    """A text cut to some columns; signs that would move the cursor are left out."""
-    text = "".join(character for character in text if unicodedata.category(character) != "Cc")
-    if columns(text) <= width:
-        return text
-    kept, used = "", 0
-    for character in text:
-        used += _columns(character)
-        if used > width - 1:
-            break
-        kept += character
-    return f"{kept}…"

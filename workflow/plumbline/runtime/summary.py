@@ -3,46 +3,27 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from pathlib import Path
+from textwrap import shorten
 
 from plumbline.errors import PlumblineError
 from plumbline.papers.comparison import verdict
 from plumbline.papers.schemas import REPRODUCTION
 from plumbline.planning.jobs import TARGETS
-from plumbline.runtime.progress import clock, fit
+from plumbline.runtime.events import Job, LogHandler
+from plumbline.runtime.progress import clock
 from plumbline.store import read_table
 
 WIDTH = 120
 # So many rules and so many kinds of reasons are named.
 NAMED_RULES, NAMED_REASONS = 8, 3
-_EVENT = re.compile(
-    r"^\[(?P<time>\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\]\n"
-    r"(?:(?:local)?rule \w+:\n(?:^ +.*\n)*?^ +jobid: (?P<started>\d+)$"
-    r"|Finished jobid: (?P<finished>\d+) \(Rule: (?P<rule>\w+)\)$)?",
-    re.MULTILINE,
-)
 
 
-def durations(told: str) -> tuple[list[tuple[str, float]], float]:
-    """The rule and seconds of each finished job that a log of Snakemake's tells of, and the seconds of all together.
-
-    Of a job that was tried twice the last attempt counts. On a cluster the wait in the queue is part of the seconds.
-    """
-    begun: dict[str, float] = {}
-    found, stamps = [], []
-    for event in _EVENT.finditer(told):
-        stamps.append(datetime.strptime(event["time"], "%a %b %d %H:%M:%S %Y").timestamp())
-        if event["started"]:
-            begun[event["started"]] = stamps[-1]
-        elif event["finished"] and event["rule"] not in TARGETS:
-            found.append((event["rule"], stamps[-1] - begun.get(event["finished"], stamps[-1])))
-    return found, max(stamps) - min(stamps) if stamps else 0.0
-
-
-def ran(told: str, up_to_date: int) -> list[str]:
-    """What was done in a run, and which rule took most of it."""
-    jobs, wall = durations(told)
+def ran(events: LogHandler, up_to_date: int) -> list[str]:
+    """What was done in a run, and which rule took most of it. On a cluster the wait in the queue counts, too."""
+    ended = [job for job in events.jobs.values() if job.ended and not job.failed and job.rule not in TARGETS]
+    jobs = [(job.rule, (job.ended or 0.0) - job.started) for job in ended]
+    wall = events.now() - events.began
     before = f"; {up_to_date} {'was' if up_to_date == 1 else 'were'} up to date" if up_to_date else ""
     lines = [f"plumbline: {_count(len(jobs), 'job')} done in {clock(wall)}{before}."]
     counts, seconds = Counter(rule for rule, _ in jobs), Counter[str]()
@@ -67,7 +48,7 @@ def left_out(reasons: Iterable[str]) -> list[str]:
     lines = []
     for alike in ordered[:NAMED_REASONS]:
         more = f" ({len(alike) - 1} more of the kind)" if len(alike) > 1 else ""
-        lines.append(f"  Left out: {fit(alike[0], WIDTH - len(more) - 13)}{more}.")
+        lines.append(f"  Left out: {shorten(alike[0], WIDTH - len(more) - 13, placeholder='…')}{more}.")
     if rest := sum(map(len, ordered[NAMED_REASONS:])):
         lines.append(f"  Left out for other reasons: {_count(rest, 'pair')}; `plumbline runs` lists them all.")
     return lines
@@ -82,12 +63,26 @@ def reproduced(results: Path) -> list[str]:
     return [f"  {verdict(told.to_pandas())}"] if len(told) else []
 
 
-def summary(told: str, up_to_date: int, reasons: Sequence[str], results: Path) -> str:
-    """The end of a run in which all went well."""
-    places = [results / place for place in ("report/index.html", "tables", "figures")]
-    found = ", ".join(str(place) for place in places if place.exists())
-    see = [f"  See {found}."] if found else []
-    return "\n".join([*ran(told, up_to_date), *left_out(reasons), *reproduced(results), *see])
+def failed(jobs: Sequence[Job]) -> list[str]:
+    """Which jobs failed, and why."""
+    if not jobs:
+        return []
+    them = "it" if len(jobs) == 1 else "them"
+    first = f"plumbline: {_count(len(jobs), 'job')} failed; what does not need {them} is done."
+    return [first, *(f"  {job.told}" for job in jobs), "  The same command goes on from here."]
+
+
+def places(results: Path) -> list[str]:
+    """Where to look."""
+    found = [str(results / place) for place in ("report/index.html", "tables", "figures") if (results / place).exists()]
+    return [f"  See {', '.join(found)}."] if found else []
+
+
+def summary(events: LogHandler, up_to_date: int, reasons: Iterable[str], results: Path, broken: bool) -> list[str]:
+    """The end of a run; of one that is broken, which jobs failed."""
+    if broken:
+        return [*ran(events, up_to_date), *failed(events.failures())]
+    return [*ran(events, up_to_date), *left_out(reasons), *reproduced(results), *places(results)]
 
 
 def _count(number: int, what: str) -> str:

@@ -1,0 +1,199 @@
+"""Snakemake's events: a record of the jobs of a run, and a line for each job that starts, ends or fails.
+
+Two runs use the same handler. `plumbline plan` names it to a dry run (`--logger plumbline`), and it writes the jobs to
+a file. A real run attaches it in `onstart` (`plumbline.runtime.run`), since no clone needs to be installed for that.
+"""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from plumbline.runtime.progress import clock, job_key, job_name
+
+# The variable that names the file for the jobs of a dry run.
+PLAN = "PLUMBLINE_PLAN"
+# Snakemake's handler for the terminal, whose place this one takes.
+USUAL = "DefaultStreamHandler"
+# Events and messages of Snakemake's own work, of which our lines tell what matters.
+SILENT_EVENTS = ("progress", "shellcmd", "job_started", "resources_info", "group_error")
+SILENT_MESSAGES = ("Select jobs to execute", "Trying to restart job")
+NO_REASON = "it ended without a word"
+
+
+@dataclass
+class Job:
+    """A job as the events tell of it; of one that was tried again, the last attempt. Times are seconds since 1970."""
+
+    rule: str
+    wildcards: dict[str, str]
+    threads: int
+    gpus: int
+    minutes: int | None
+    inputs: list[str]
+    outputs: list[str]
+    logs: list[str]
+    started: float = 0.0
+    ended: float | None = None
+    failed: bool = False
+    # Why it failed, and whether it failed as one of a group.
+    reason: str = ""
+    grouped: bool = False
+    name: str = field(init=False)
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name, self.key = job_name(self.rule, self.wildcards), job_key(self.outputs)
+
+    @property
+    def told(self) -> str:
+        """Its name, why it failed, and the file that says more."""
+        return f"{self.name}: {self.reason}{f' ({self.logs[0]})' if self.logs else ''}"
+
+
+def described(fields: dict[str, Any], now: float) -> Job:
+    """The job that an event `job_info` is about."""
+    resources = dict(fields["resources"].items())
+    return Job(
+        fields["rule_name"],
+        dict(fields["wildcards"] or {}),
+        fields["threads"],
+        int(resources.get("gpu", 0)),
+        resources.get("runtime"),
+        list(map(str, fields["input"])),
+        list(map(str, fields["output"])),
+        list(map(str, fields["log"])),
+        now,
+    )
+
+
+def reason(log: Path, message: str) -> str:
+    """Why a job failed: the sentence or the exception of its own log, or else what Snakemake says."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    lines = text.splitlines()
+    sentences = [line.removeprefix("plumbline: ") for line in lines if line.startswith("plumbline: ")]
+    if sentences:
+        return sentences[-1]
+    # A traceback is indented; what it comes to, with what was added, is not.
+    if "Traceback" in text:
+        last = max((number for number, line in enumerate(lines) if line.startswith(" ")), default=-1)
+        return ". ".join(line.removesuffix(".") for line in lines[last + 1 :] if line) + "."
+    return message or NO_REASON
+
+
+def cause(error: BaseException | None) -> str:
+    """What an exception tells of a job that fails: a signal, an error of Snakemake's, or nothing."""
+    while error is not None:
+        if isinstance(error, subprocess.CalledProcessError):
+            # A shell says 128 + the signal that ended its command.
+            signal = -error.returncode if error.returncode < 0 else error.returncode - 128
+            told = {2: "interrupted", 9: "killed by signal 9, perhaps for lack of memory"}
+            return told.get(signal, f"killed by signal {signal}") if signal > 0 else ""
+        if error.__context__ is None:
+            return str(error)
+        error = error.__context__
+    return ""
+
+
+class LogHandler(LogHandlerBase):
+    """Keeps the jobs of a run. Once it is attached to a logger, it also prints their lines by `print`."""
+
+    def __post_init__(self) -> None:
+        self.jobs: dict[int, Job] = {}
+        self.began, self.now = time.time(), time.time
+        self._total, self._finished = 0, 0
+        self._causes: dict[int | None, str] = {}
+        self._usual: logging.Handler | None = None
+
+    def attach(
+        self, logger: logging.Logger, jobs: int, printed: Callable[[str, bool], None], starts: bool = True
+    ) -> None:
+        """Take the place of Snakemake's own handler in a run of so many jobs. `printed` takes a line, and whether it
+        tells of a failure; `starts` says whether jobs have a line when they start."""
+        self._total, self._printed, self._starts = jobs, printed, starts
+        self.began = self.now()
+        logger.addHandler(self)
+        for handler in [one for one in logger.handlers if one.name == USUAL]:
+            self._usual = handler
+            logger.removeHandler(handler)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what an event tells, and print its line."""
+        event, fields = getattr(record, "event", None), vars(record)
+        if event == LogEvent.JOB_INFO:
+            job = self.jobs[fields["jobid"]] = described(fields, self.now())
+            line = f"started  {job.name}" if self._usual and self._starts else ""
+        elif event == LogEvent.JOB_FINISHED:
+            line = self._job_finished(fields["job_id"])
+        elif event == LogEvent.JOB_ERROR:
+            line = self._job_failed(fields)
+        elif event == LogEvent.ERROR and fields.get("exception") == "RuleException":
+            # The event `job_error` follows, from the same thread.
+            self._causes[record.thread] = cause(sys.exc_info()[1])
+            return
+        else:
+            self._print_other(record, event)
+            return
+        if line and self._usual and self._usual.filter(record):
+            stamp = time.strftime("%H:%M:%S", time.localtime(self.now()))
+            self._printed(f"[{stamp}] {line}", event == LogEvent.JOB_ERROR)
+
+    def _job_finished(self, number: int) -> str:
+        self._finished += 1
+        if number not in self.jobs:
+            return ""
+        job = self.jobs[number]
+        job.ended, job.failed = self.now(), False
+        line = f"finished {job.name} in {clock(job.ended - job.started)}; {self._finished} of {self._total} done"
+        # The first jobs say little about the others.
+        if self._finished * 10 >= self._total:
+            left = (job.ended - self.began) / self._finished * max(0, self._total - self._finished)
+            line += f", about {clock(left)} left"
+        return line
+
+    def _job_failed(self, fields: dict[str, Any]) -> str:
+        job = self.jobs.get(fields["jobid"])
+        cause = self._causes.pop(fields.get("thread"), "")
+        if job is None:
+            return ""
+        job.ended, job.failed, job.grouped = self.now(), True, bool(fields.get("indent"))
+        job.reason = reason(Path(job.logs[0]) if job.logs else Path(), str(fields["rule_msg"] or "") or cause)
+        # Of a group all jobs are said to have failed; those that did not fail themselves say nothing.
+        return "" if job.grouped and job.reason == NO_REASON else f"failed   {job.told}"
+
+    def _print_other(self, record: logging.LogRecord, event: LogEvent | None) -> None:
+        if event in SILENT_EVENTS or str(record.msg).startswith(SILENT_MESSAGES):
+            return
+        if self._usual and self._usual.filter(record) and (line := self._usual.format(record)):
+            self._printed(line, record.levelno >= logging.ERROR)
+
+    def running(self) -> dict[str, str]:
+        """The names of the running jobs, by their keys."""
+        return {job.key: job.name for job in list(self.jobs.values()) if job.ended is None}
+
+    def failures(self) -> list[Job]:
+        """The jobs that failed for good. Of a group, those that say why; all if none does."""
+        failed = [job for job in self.jobs.values() if job.failed]
+        told = any(job.grouped and job.reason != NO_REASON for job in failed)
+        return [job for job in failed if not (told and job.grouped and job.reason == NO_REASON)]
+
+    def close(self) -> None:
+        """Write the jobs of a dry run for its plan."""
+        if PLAN in os.environ:
+            lines = [json.dumps(asdict(job)) for job in self.jobs.values()]
+            Path(os.environ[PLAN]).write_text("\n".join(lines), encoding="utf-8")
+        super().close()
+
+    # What Snakemake asks of a logger that it is given by name: this one chooses its events itself, however quiet
+    # Snakemake is, and writes nothing that Snakemake should know of.
+    writes_to_stream = writes_to_file = needs_rulegraph = False
+    has_filter = has_formatter = True
