@@ -52,7 +52,6 @@ def show_registered(kind: str, plugins: list[Path]) -> None:
 def show_plans(given: argparse.Namespace) -> None:
     """Print what studies will take, one after the other, and their sum if there are several."""
     # Only here: no other command needs them.
-    from plumbline.planning.measured import read_timings
     from plumbline.planning.plan import Machine, plan_study
     from plumbline.planning.show import as_json, text, together
     from plumbline.runtime.gpus import installed, visible
@@ -65,10 +64,9 @@ def show_plans(given: argparse.Namespace) -> None:
     configs = [*given.config, *given.configfile]
     for config in configs:
         read_config(config)
-    timings = [one for other in given.timings for one in read_timings(other)]
     plans = []
     for config in configs or [None]:
-        plans.append(plan_study(config, machine, given.directory, timings, given.all, given.workflow_profile))
+        plans.append(plan_study(config, machine, given.directory, given.timings, given.all, given.workflow_profile))
         print(text(plans[-1]), end="\n\n" if len(plans) < len(configs) else "\n")
     if len(plans) > 1:
         print(f"\n{together(plans)}")

@@ -9,7 +9,7 @@ from plumbline.config.resolve import read_config, resolve
 from plumbline.errors import PlumblineError
 from plumbline.planning.cost import BASES, Basis, Cost, Costs
 from plumbline.planning.jobs import Job, ask_snakemake
-from plumbline.planning.measured import Measured, of_results, rates
+from plumbline.planning.measured import of_results, rates, read_timings
 from plumbline.planning.schedule import Task, finish_times, longest_chain
 from plumbline.planning.work import Works
 
@@ -134,7 +134,7 @@ def plan_study(
     config: Path | None,
     machine: Machine,
     directory: Path,
-    timings: Sequence[Measured],
+    timings: Sequence[Path],
     everything: bool,
     profile: Path | None = None,
 ) -> Plan:
@@ -143,8 +143,8 @@ def plan_study(
         raise PlumblineError("There is no Snakefile in this folder; run `plumbline plan` in the project's folder.")
     path = config or Path("config.yaml")
     resolved = resolve(with_files_located(read_config(path), [Path(), path.parent]))
+    works = Works(resolved, directory / "results")
+    own = [one for path in timings for one in read_timings(path, works)]
     asked = ask_snakemake(config, directory, everything, profile)
-    results = directory / "results"
-    own = [*timings, *of_results(results, resolved.study.plugins)]
-    costs = Costs(own, rates())
-    return planned(resolved.study.name, asked.jobs, Works(resolved, results), costs, machine, asked.seconds)
+    costs = Costs([*own, *of_results(works.results, works)], rates())
+    return planned(resolved.study.name, asked.jobs, works, costs, machine, asked.seconds)

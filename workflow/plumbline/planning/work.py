@@ -9,7 +9,8 @@ from plumbline.config.resolved import Resolved
 from plumbline.config.seeds import parse_seeds
 from plumbline.planning.jobs import Job
 from plumbline.planning.sizes import SPLITS, Size, expected, in_folder
-from plumbline.registry import Kind
+from plumbline.registry import Kind, Registry
+from plumbline.runtime.job import unnumbered
 
 # Rules that do the same work.
 WORKS = {
@@ -23,19 +24,30 @@ DATA = ("prepare", "manipulate", "cut_into_pieces", "attend")
 # Transformers of word pieces read no further than this.
 LONGEST_PIECES = 512.0
 HEAVY = (*DATA, "train", "attribute", "score", "trace")
+# Measures that read a text once for each of its words. Their cost grows with the length of the texts, that of other
+# work with its square root, since long texts fill a batch better.
+PER_WORD = ("leave-one-out", "occlusion", "attention-flow")
+# Tokens of a text whose length nobody knows.
+TYPICAL = 30.0
 
 
 @dataclass(frozen=True)
 class Work:
-    """A piece of work. `rows` are instances x seeds, for training x epochs; for light jobs the files that they read and
-    write. Names are the study's, kinds the registered ones; `measure` may be a protocol or an adversary's objective."""
+    """A piece of work. `rows` are instances x seeds, for training x epochs. `names` are those of the study's dataset,
+    model and measure, `kinds` the registered ones; a measure may be a protocol or an adversary's objective. Light work
+    has a name alone."""
 
     work: str
-    rows: float
-    length: float = 0.0
+    rows: float = 1.0
+    length: float = 1.0
     names: tuple[str, str, str] = ("", "", "")
     kinds: tuple[str, str, str] = ("", "", "")
     family: str = ""
+
+    @property
+    def amount(self) -> float:
+        """How much work it is; seconds are proportional to it."""
+        return self.rows * (self.length or TYPICAL) ** (1.0 if self.kinds[2] in PER_WORD else 0.5)
 
 
 def work_of(rule: str) -> str:
@@ -69,6 +81,7 @@ class Works:
     def __init__(self, resolved: Resolved, results: Path) -> None:
         self.resolved, self.results = resolved, results
         self._sizes: dict[tuple[str, str], Size] = {}
+        self._registry = Registry()
 
     def size(self, dataset: str, variant: str) -> Size:
         """How large a variant of a dataset is."""
@@ -79,16 +92,23 @@ class Works:
             self._sizes[key] = in_folder(self.results, *key) or expected(self.resolved, *key)
         return self._sizes[key]
 
-    def _kind(self, kind: Kind, name: str) -> str:
-        declaration = self.resolved.declarations.get((kind, name))
-        return declaration.name if declaration else name
+    def kinds(self, work: str, names: tuple[str, str, str]) -> tuple[str, str, str]:
+        """The registered names behind those of the study; a stranger's is its own."""
+
+        def kind_of(kind: Kind, name: str) -> str:
+            declaration = self.resolved.declarations.get((kind, name))
+            return declaration.name if declaration else name
+
+        dataset, model, measure = names
+        last: Kind = "protocol" if work == "score" else "measure"
+        return kind_of("dataset", dataset), kind_of("model", model), kind_of(last, measure)
 
     def of(self, job: Job) -> list[Work]:
         """What a job does; those that explain by several measures do several pieces."""
         work, wildcards = work_of(job.rule), job.wildcards
         dataset, model = wildcards.get("dataset", ""), wildcards.get("model", "")
         if work not in HEAVY or not dataset:
-            return [Work(work, job.inputs + len(job.outputs))]
+            return [Work(work)]
         size, study = self.size(dataset, wildcards.get("variant", "")), self.resolved.study
         seeds = len(parse_seeds(wildcards["seeds"])) if "seeds" in wildcards else 1
         rows: float = size.instances(SPLITS)
@@ -103,28 +123,23 @@ class Works:
             rows = size.instances(SPLITS if masked else study.explain, None if masked else study.sample) * seeds
         elif work == "score":
             measures = [wildcards["protocol"]]
-            asks = self.resolved.declarations["protocol", wildcards["protocol"]].gpu
-            rows = size.instances(study.explain, None if asks else study.sample) * seeds
-            if self._kind("protocol", measures[0]) == "agreement":
+            protocol = self.resolved.declarations["protocol", wildcards["protocol"]]
+            rows = size.instances(study.explain, None if protocol.gpu else study.sample) * seeds
+            if protocol.name == "agreement":
                 rows *= pairs(job.inputs - 4)
         elif work == "trace":
             rows = size.instances(study.explain, study.sample) * seeds
-        kind: Kind = "protocol" if work == "score" else "measure"
-        of_family = self._family(dataset, model)
-        return [
-            Work(
-                work,
-                rows,
-                length_for(of_family, size.length),
-                (dataset, model, measure),
-                (self._kind("dataset", dataset), self._kind("model", model), self._kind(kind, measure)),
-                of_family,
-            )
-            for measure in measures
-        ]
+        of_family = self.family(dataset, model)
+        length, all_names = length_for(of_family, size.length), [(dataset, model, measure) for measure in measures]
+        return [Work(work, rows, length, names, self.kinds(work, names), of_family) for names in all_names]
 
-    def _family(self, dataset: str, model: str) -> str:
-        if not model:
+    def family(self, dataset: str, model: str) -> str:
+        """The family of a model of the study, or of a registered one."""
+        if ("model", model) in self.resolved.declarations:
+            declaration = self.resolved.declarations["model", model]
+            return family(self.resolved.model_options.get((dataset, model), {}), declaration.pointer, declaration.reads)
+        if model not in self._registry.names("model"):
             return ""
-        declaration = self.resolved.declarations["model", model]
-        return family(self.resolved.model_options[dataset, model], declaration.pointer, declaration.reads)
+        declaration = self._registry.get("model", model)
+        usual = {name: option.default for name, option in declaration.options.items()}
+        return family(usual, declaration.pointer, declaration.reads)
