@@ -14,7 +14,7 @@ WORKERS ?= auto
 PYTEST  := PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1 python -m pytest
 STUDIES := $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/pipeline
 
-.PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint bench generate clean help
+.PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint bench generate graph clean help
 
 ready: $(READY)
 
@@ -59,6 +59,9 @@ bench: $(READY)
 
 generate: $(READY)
 	$(BIN)/plumbline generate
+
+graph: $(READY)
+	$(BIN)/plumbline graph docs/images/rule-graph.svg
 
 # torch with what its build for this machine needs, which no lock can know; the rest is all in the lock, so that pip need
 # not work it out.

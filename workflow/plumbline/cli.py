@@ -13,7 +13,6 @@ from plumbline.config.runs import list_runs
 from plumbline.errors import PlumblineError
 from plumbline.registry import KINDS, Kind, Registry
 from plumbline.runtime.corruption import set_aside
-from plumbline.runtime.display import watch
 from plumbline.runtime.verify import damaged
 
 
@@ -170,6 +169,9 @@ def main(arguments: list[str] | None = None) -> int:
     planning.add_argument("--workflow-profile", type=Path, help="as Snakemake's, such as profiles/slurm")
     planning.add_argument("--all", action="store_true", help="count what is done already, too")
     planning.add_argument("--json", type=Path, help="also write the plans, a list, to this file; in seconds")
+    drawing = commands.add_parser("graph", help="draw the rules of a study; needs graphviz")
+    drawing.add_argument("file", type=Path, help="the SVG file to write")
+    drawing.add_argument("--configfile", type=Path, help="a study, as Snakemake's; by default config.yaml")
     generating = commands.add_parser(
         "generate", help="write the schema, the reference page and the comments of configs"
     )
@@ -193,9 +195,15 @@ def main(arguments: list[str] | None = None) -> int:
         elif given.command == "verify":
             return verify(given.results, given.list)
         elif given.command == "progress":
+            from plumbline.runtime.display import watch
+
             watch(given.results)
         elif given.command == "plan":
             show_plans(given)
+        elif given.command == "graph":
+            from plumbline.planning.graph import draw_rules
+
+            draw_rules(given.configfile, given.file)
         else:
             return generate(given.project, given.check)
     except PlumblineError as error:

@@ -12,6 +12,7 @@ from plumbline.config.resolve import resolve
 from plumbline.errors import PlumblineError
 from plumbline.planning.absent import absent_files
 from plumbline.planning.cost import AROUND, Costs
+from plumbline.planning.graph import as_dot
 from plumbline.planning.jobs import Job, connected
 from plumbline.planning.measured import Measured, of_results, of_table, rates, read_timings
 from plumbline.planning.plan import Machine, planned
@@ -373,3 +374,17 @@ def test_a_machine_without_cores_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["plan", "--cores", "0"])
     assert "'0' is not a whole number of 1 or more" in capsys.readouterr().err
+
+
+def test_the_graph_of_rules_has_each_rule_and_need_once():
+    told = [{"rule": "train_1", "outputs": ["a"], "inputs": []}, {"rule": "train_2", "outputs": ["b"], "inputs": []}]
+    told += [{"rule": "report", "outputs": ["c"], "inputs": ["a", "b"]}, {"rule": "all", "outputs": [], "inputs": []}]
+    rest = {"wildcards": {}, "threads": 1, "gpus": 0, "minutes": None}
+    graph = as_dot(connected([job | rest for job in told]))
+    assert graph.splitlines()[2:-1] == ['"report";', '"train";', '"train" -> "report";']
+
+
+def test_without_graphviz_the_rules_are_not_drawn(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["graph", str(tmp_path / "rules.svg")]) == 1
+    assert "install graphviz" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 """Figures from small handmade frames: what is drawn, what is said where nothing can be drawn, and the bytes."""
 
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +11,10 @@ import seaborn as sns
 from matplotlib import pyplot, rcParams
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.patches import Rectangle
 
-from plumbline.errors import PlumblineError
 from plumbline.figures import style
 from plumbline.figures.intervals import interval
-from plumbline.figures.rule_graph import crossings, lay_out, layers_of, parse_dot, rule_graph, turned_back
 from plumbline.protocols.agreement.differences import Roles, differences, mean_differences
 from plumbline.protocols.agreement.figures import kendall, matrices, measures_of, of_pair, tau_histogram, tau_matrix
 from plumbline.protocols.agreement.matrices import correlation_matrices
@@ -24,22 +22,6 @@ from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.schemas import SCORES
 
 TEXTS = 12
-DOT = """digraph snakemake_dag {
-    graph[bgcolor=white, margin=0];
-    node[shape=box, style=rounded, fontname=sans, fontsize=10, penwidth=2];
-	0[label = "all", color = "0.04 0.6 0.85", style="rounded"];
-	1[label = "report", color = "0.33 0.6 0.85", style="rounded"];
-	2[label = "train", color = "0.62 0.6 0.85", style="rounded"];
-	3[label = "prepare\\ndataset: sst", color = "0.29 0.6 0.85", style="rounded,dashed"];
-	4[label = "rule_graph", color = "0.42 0.6 0.85", style="rounded"];
-	1 -> 0
-	2 -> 0
-	2 -> 1
-	3 -> 2
-	3 -> 1
-	4 -> 1
-}
-"""
 
 
 def taus(values: dict[tuple[str, str], float], seeds: int = 2, classes: int = 2, **keys: str) -> pd.DataFrame:
@@ -258,68 +240,3 @@ def test_drawing_leaves_no_state_behind(tmp_path: Path) -> None:
     before = dict(rcParams)
     style.save(tau_histogram(taus(THREE), ["a", "b"], "t"), tmp_path / "figure.png")
     assert dict(rcParams) == before and pyplot.get_fignums() == []
-
-
-def test_rule_graph_is_read_from_dot() -> None:
-    graph = parse_dot(DOT)
-    assert set(graph) == {"all", "report", "train", "prepare", "rule_graph"}
-    assert set(graph.predecessors("report")) == {"train", "prepare", "rule_graph"}
-    with pytest.raises(PlumblineError, match="rulegraph"):
-        parse_dot("Building DAG of jobs...")
-
-
-def test_rules_stand_above_those_that_need_them() -> None:
-    graph = parse_dot(DOT)
-    layer = layers_of(graph)
-    assert layer["all"] == 0 and all(layer[before] > layer[after] for before, after in graph.edges)
-    layout = lay_out(graph)
-    assert layout.layers[-1] == ["all"] and layout.layers[0] == ["prepare"]
-    # What a longer way implies is left out: train -> all, prepare -> report.
-    assert sorted((edge[0], edge[-1]) for edge in layout.edges) == [
-        ("prepare", "train"),
-        ("report", "all"),
-        ("rule_graph", "report"),
-        ("train", "report"),
-    ]
-
-
-def test_boxes_do_not_touch_and_chains_are_straight() -> None:
-    layout = lay_out(parse_dot(DOT))
-    for row in layout.layers:
-        for left, right in pairwise(row):
-            assert layout.x[right] - layout.x[left] >= (layout.width[left] + layout.width[right]) / 2
-    assert layout.x["prepare"] == pytest.approx(layout.x["train"], abs=0.01)
-
-
-def test_crossed_edges_are_uncrossed() -> None:
-    nodes = "".join(f'{i}[label = "{name}"];\n' for i, name in enumerate("abcd"))
-    layout = lay_out(parse_dot(f"{nodes}0 -> 3\n1 -> 2\n"))
-    chain = parse_dot(f"{nodes}0 -> 3\n1 -> 2\n")
-    assert crossings(chain, [["a", "b"], ["c", "d"]]) == 1 and crossings(chain, layout.layers) == 0
-
-
-def test_rule_graph_is_drawn(tmp_path: Path) -> None:
-    figure = rule_graph(DOT)
-    assert {text.get_text() for text in figure.axes[0].texts} == {"all", "report", "train", "prepare", "rule graph"}
-    style.save(figure, tmp_path / "rules.svg")
-    assert (tmp_path / "rules.svg").stat().st_size > 1000
-
-
-def test_rules_that_read_what_comes_of_them_are_drawn_with_a_return() -> None:
-    names = enumerate(["all", "train", "attend", "data", "raw"])
-    dot = "digraph {\n" + "".join(f' {number}[label = "{name}"];\n' for number, name in names)
-    dot += " 4 -> 3\n 4 -> 2\n 3 -> 1\n 1 -> 2\n 2 -> 1\n 1 -> 0\n 2 -> 0\n}"
-    graph = parse_dot(dot)
-    assert turned_back(graph) == [("attend", "train")]
-    figure = rule_graph(dot)
-    arrows = [patch for patch in figure.axes[0].patches if isinstance(patch, FancyArrowPatch)]
-    assert [arrow.get_linestyle() not in ("-", "solid") for arrow in arrows] == [False] * 4 + [True]
-
-
-def test_circles_within_circles_are_all_turned_back() -> None:
-    """Masked texts are learned level by level: `retrain` reads what `attribute` made of it, and its own masks."""
-    names = enumerate(["all", "attribute", "retrain", "train"])
-    dot = "digraph {\n" + "".join(f' {number}[label = "{name}"];\n' for number, name in names)
-    dot += " 3 -> 1\n 1 -> 2\n 2 -> 1\n 2 -> 2\n 2 -> 0\n}"
-    assert turned_back(parse_dot(dot)) == [("retrain", "attribute"), ("retrain", "retrain")]
-    rule_graph(dot)
