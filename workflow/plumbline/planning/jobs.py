@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.errors import PlumblineError
-from plumbline.registry import PACKAGE
 from plumbline.runtime.events import PLAN
 
-# The folder that holds our logger for Snakemake.
-LIBRARY = PACKAGE.parent
+# Where a project has its library and our logger for Snakemake.
+PLACES = [Path("workflow/plumbline/runtime/logger"), Path("workflow")]
 # Rules that do nothing but name targets.
 TARGETS = ("all", "tables", "figures")
 
@@ -75,10 +74,10 @@ def _sentence(told: str, study: str) -> str:
 def ask_snakemake(config: Path | None, directory: Path, everything: bool, profile: Path | None = None) -> Asked:
     """The jobs that a dry run of the study finds: those that are left, or with `everything` all."""
     with tempfile.TemporaryDirectory() as folder:
-        lines = Path(folder, "jobs")
+        lines, ours = Path(folder, "jobs"), filter(None, [os.environ.get("PYTHONPATH")])
         environment = os.environ | {
             PLAN: str(lines),
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")])),
+            "PYTHONPATH": os.pathsep.join([*(str(place.absolute()) for place in PLACES), *ours]),
         }
         command = [sys.executable, "-m", "snakemake", "all", "--dry-run", "--cores", "1", "--nolock"]
         command += ["--logger", "plumbline", "--quiet", "rules", "progress", "host", "reason"]

@@ -1,7 +1,7 @@
 """Snakemake's events: a record of the jobs of a run, and a line for each job that starts, ends or fails.
 
 Two runs use the same handler. `plumbline plan` names it to a dry run (`--logger plumbline`), and it writes the jobs to
-a file. A real run attaches it in `onstart` (`plumbline.runtime.run`), since no clone needs to be installed for that.
+a file. A real run attaches it in `onstart` (`plumbline.runtime.run`), so that plain `snakemake` needs no plug-in.
 """
 
 import json
