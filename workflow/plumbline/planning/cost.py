@@ -14,8 +14,8 @@ Basis = Literal["measured", "scaled", "guessed", "unknown"]
 BASES: tuple[Basis, ...] = ("measured", "scaled", "guessed", "unknown")
 # Work is the same if it is as large, give or take this share.
 ALIKE = 0.1
-# Seconds that Snakemake spends on a job: the median of 101.
-AROUND = 0.36
+# Seconds that Snakemake spends on a job beside its own time: the median of the default study.
+AROUND = 0.18
 
 
 @dataclass(frozen=True)
