@@ -50,6 +50,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/snakefmt --check Snakefile rules
 	PATH="$(BIN):$$PATH" snakemake --lint
 	$(BIN)/plumbline generate --check

@@ -25,11 +25,11 @@ onstart:
 
 
 onsuccess:
-    RUN.end(workflow, [one.reason for one in GRAPH.runs.excluded])
+    RUN.end(workflow, [one.reason for one in GRAPH.runs.excluded], findings())
 
 
 onerror:
-    RUN.end(workflow, [], failed=True)
+    RUN.end(workflow, failed=True)
 
 
 localrules:

@@ -12,16 +12,16 @@ os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(LIBRARY), os.envi
 
 from plumbline.config.external import located, with_files_located
 from plumbline.config.masking import baseline
-from plumbline.config.variants import PLAIN
-from plumbline.config.seeds import parse_seeds
 from plumbline.config.resolve import resolve
+from plumbline.config.seeds import parse_seeds
+from plumbline.config.variants import PLAIN
 from plumbline.dag.study import StudyDag, files_of, one_of
 from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vectors_of
 from plumbline.errors import PlumblineError
 from plumbline.planning.absent import absent_files
 from plumbline.runtime.provenance import text_hash
 from plumbline.runtime.run import Run
-from plumbline.tables.sources import argument
+from plumbline.tables.names import argument
 
 # Where a study's own files may lie: as they are named, beside its config file, or in the project.
 PLACES = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
@@ -79,3 +79,10 @@ def reported(plot, caption, experiment):
 
 
 RUN = Run()
+
+
+def findings():
+    """What a run found, for its last lines. Imported late, as every job reads the Snakefile."""
+    from plumbline.papers.comparison import reproduced
+
+    return reproduced(Path("results"))

@@ -1,6 +1,7 @@
 """Planning: the scheduler by hand, estimates against what was measured, and plans of whole studies."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,6 @@ from plumbline.planning.sizes import Size, expected, in_folder, shipped
 from plumbline.planning.work import Work, Works
 from plumbline.protocols.timings.schemas import TIMINGS
 from plumbline.store import write_table
-from plumbline.training.schemas import HISTORY
 
 # A, then B and C on GPUs, then D.
 DIAMOND = [Task(2), Task(3, gpus=1, after=[0]), Task(4, gpus=1, after=[0]), Task(1, after=[1, 2])]
@@ -191,20 +191,20 @@ def test_the_work_of_jobs(tmp_path):
     cell = {"dataset": "sst", "model": "small", "seeds": "0-1"}
     (train,) = works.of(job("train", ["weights.safetensors"], **cell | {"model": "bilstm-tanh"}))
     assert (train.work, train.rows, train.length) == ("train", 50 * 2 * 4, 7.0)
-    explained = works.of(job("attribute_together_2", ["a/attention.parquet", "a/gradient.parquet", "a/x.json"], **cell))
+    explained = works.of(job("attribute", ["a/cheap.parquet", "a/cheap.json"], measures="cheap", **cell))
     assert [(one.names[2], one.rows) for one in explained] == [("attention", 20), ("gradient", 20)]
     assert {(one.kinds[1], one.family) for one in explained} == {("average-tanh", "average")}
-    (masked,) = works.of(job("attribute_masked", ["gradient.parquet"], **cell))
+    (masked,) = works.of(job("attribute", ["gradient.parquet"], measures="gradient", **cell | {"variant": "unmasked"}))
     assert masked.rows == 60 * 2
     (score,) = works.of(job("score", ["s.parquet"], inputs=4 + 3, protocol="agreement", **cell))
     assert (score.work, score.rows, score.kinds[2]) == ("score", 10 * 2 * 3, "agreement")
     assert works.of(job("report", ["index.html"], inputs=5)) == [Work("report")]
 
 
-def manifest(path: Path, rule: str, keys: dict, config: dict, **costs: object) -> None:
+def manifest(path: Path, rule: str, keys: dict, config: dict, each: Sequence[dict] = ({},), **costs: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    usual = {"rule": rule, "keys": keys, "config": config, "device": "cpu", "startup_seconds": 1.5}
-    path.write_text(json.dumps(usual | costs))
+    parts = [{"keys": keys | own, "startup_seconds": 1.5} | costs for own in each]
+    path.write_text(json.dumps({"rule": rule, "config": config, "device": "cpu", "parts": parts}))
 
 
 CELL = {"dataset": "sst", "variant": "plain", "model": "mine", "seeds": "0-1"}
@@ -218,11 +218,11 @@ def test_manifests_of_a_run_tell_its_costs(tmp_path):
     config = {"seeds": [0, 1], "training": {"epochs": 4, "patience": 1}}
     manifest(tmp_path / "models/m/manifest.json", "train", keys, config, seconds=8.0, rows=100)
     config = {"measures": {"attention": {}, "gradient": {}}}
-    keys |= {"measure": "gradient"}
-    manifest(tmp_path / "attributions/a/gradient.json", "attribute_together", keys, config, seconds=2.0, rows=20)
+    each = [{"measure": "attention"}, {"measure": "gradient"}]
+    manifest(tmp_path / "attributions/a/cheap.json", "attribute", keys, config, each, seconds=2.0, rows=20)
     manifest(tmp_path / "scores/s/other.json", "score", CELL | {"protocol": "gone"}, {}, seconds=2.0, rows=20)
     (tmp_path / "models/m/other.json").write_text("{}")
-    trained, explained = of_results(tmp_path, works)
+    trained, _, explained = of_results(tmp_path, works)
     names, kinds = ("sst", "small", ""), ("sst", "average-tanh", "")
     assert trained == Measured(Work("train", 400, 7.0, names, kinds, "average"), "cpu", 8.0, 1.5)
     assert (explained.work.kinds[2], explained.seconds, explained.work.rows) == ("gradient", 2.0, 20)
@@ -238,7 +238,7 @@ def timings(path: Path, rows: list[dict]) -> Path:
 
 def test_a_table_of_timings_tells_what_manifests_do_but_for_protocols(tmp_path):
     shared = {
-        "rule": "attribute_together",
+        "rule": "attribute",
         "dataset": "sst",
         "variant": "plain",
         "model": "bilstm-tanh",

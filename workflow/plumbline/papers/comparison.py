@@ -1,11 +1,15 @@
 """Published numbers beside ours: all of them, how many are within tolerance by study, and those that rest on quirks."""
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from plumbline.errors import PlumblineError
+from plumbline.papers.schemas import REPRODUCTION
 from plumbline.protocols.agreement.page import class_name
 from plumbline.report.tables import DASH, Cell, Table, named, number, numeric, plain
+from plumbline.store import read_table
 
 WORDS = {
     "train_size": "training texts",
@@ -179,3 +183,12 @@ def _counted(within: pd.Series) -> str:
     judged, others = within.dropna().astype(bool), within.isna().sum()
     told = [f"{number(judged.sum(), 0)} of {number(len(judged), 0)} within tolerance"] if len(judged) else []
     return ", ".join([*told, *([f"{number(others, 0)} not judged"] if others else [])])
+
+
+def reproduced(results: Path) -> list[str]:
+    """How many of the published numbers that the study has were met, if that table is there and whole."""
+    try:
+        told = read_table(results / "tables/reproduction.parquet", REPRODUCTION)
+    except (OSError, PlumblineError):
+        return []
+    return [verdict(told.to_pandas())] if len(told) else []

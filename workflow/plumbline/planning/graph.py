@@ -7,14 +7,13 @@ from pathlib import Path
 
 from plumbline.errors import PlumblineError
 from plumbline.planning.jobs import Job, ask_snakemake
-from plumbline.runtime.job import unnumbered
 
 STYLE = 'node [shape=box, style=rounded, fontname="Helvetica", fontsize=11, height=0.3]; edge [color="#555555"];'
 
 
 def as_dot(jobs: Sequence[Job]) -> str:
     """The rules of some jobs as a graph in graphviz's language."""
-    rules = [unnumbered(job.rule) for job in jobs]
+    rules = [job.rule for job in jobs]
     edges = {(rules[before], rule) for job, rule in zip(jobs, rules, strict=True) for before in job.after}
     lines = [*sorted({f'"{rule}";' for rule in rules}), *(f'"{one}" -> "{other}";' for one, other in sorted(edges))]
     return "\n".join(["digraph rules {", STYLE, *lines, "}"])

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.errors import PlumblineError
-from plumbline.runtime.events import PLAN
+from plumbline.runtime.events import PLAN, TARGETS
 
 # Where a project has its library and our logger for Snakemake.
 PLACES = [Path("workflow/plumbline/runtime/logger"), Path("workflow")]
 # Rules that do nothing but name targets.
-TARGETS = ("all", "tables", "figures")
 
 
 @dataclass(frozen=True)

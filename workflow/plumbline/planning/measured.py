@@ -10,13 +10,12 @@ from typing import Any
 from plumbline.errors import DamagedError, PlumblineError
 from plumbline.planning.sizes import Size, in_folder, shipped
 from plumbline.planning.work import HEAVY, Work, Works, length_for, pairs, work_of
+from plumbline.protocols.timings.schemas import TIMINGS
 from plumbline.store import read_json, read_table
 
 RATES = Path(__file__).with_name("rates.csv")
 # Where a run's manifests lie below its results.
 PLACES = ("data", "models", "attributions", "scores", "benchmarks")
-# Rows of this rule divide the start-up of their job.
-TOGETHER = "attribute_together"
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,9 @@ def manifests(results: Path) -> Iterator[dict[str, Any]]:
     for place in PLACES:
         for path in sorted((results / place).rglob("*.json")):
             told = read_json(path)
-            if isinstance(told, dict) and "startup_seconds" in told:
-                yield told
+            parts = told.get("parts", []) if isinstance(told, dict) else []
+            # Parts of a job divide its start-up.
+            yield from (told | part | {"startup_seconds": part["startup_seconds"] * len(parts)} for part in parts)
 
 
 def _measured(
@@ -74,8 +74,6 @@ def of_manifest(told: Mapping[str, Any], results: Path, works: Works) -> Measure
         against = config.get("against") or {}
         measure = against.get("objective") or ("given" if against else "")
         rows = float(size.instances(["train"]) * seeds * config["training"]["epochs"])
-    elif work == "attribute":
-        told = {**told, "startup_seconds": told["startup_seconds"] * len(config["measures"])}
     elif work == "score":
         measure = keys["protocol"]
         declaration = works.resolved.declarations["protocol", measure]
@@ -99,16 +97,21 @@ def of_results(results: Path, works: Works) -> list[Measured]:
 
 def of_table(path: Path, works: Works) -> list[Measured]:
     """The rows of a table `timings`. It has no protocols, so that scores are left out."""
-    table = [row for row in read_table(path, "timings").to_pylist() if row["event"] is None and row["rows"]]
-    together = Counter((row["dataset"], row["model"], row["seeds"]) for row in table if row["rule"] == TOGETHER)
+    table = [row for row in read_table(path, TIMINGS).to_pylist() if row["event"] is None and row["rows"]]
+    # Measures that share a job have its start-up in equal parts.
+    jobs = Counter(map(_job, table))
     found = []
     for row in table:
         if work_of(row["rule"]) != "score":
-            if row["rule"] == TOGETHER:
-                row["startup_seconds"] *= together[row["dataset"], row["model"], row["seeds"]]
+            startup = row["startup_seconds"] * jobs[_job(row)]
             size, measure = _size(path.resolve().parents[1], row), row["measure"] or ""
-            found.append(_measured(row, row, measure, float(row["rows"]), size, works))
+            found.append(_measured(row | {"startup_seconds": startup}, row, measure, float(row["rows"]), size, works))
     return found
+
+
+def _job(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What rows of one job share."""
+    return tuple(row[key] for key in ("rule", "dataset", "variant", "model", "seeds", "startup_seconds"))
 
 
 def read_timings(path: Path, works: Works) -> list[Measured]:

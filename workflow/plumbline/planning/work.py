@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.config.resolved import Resolved
+from plumbline.config.runs import list_runs
 from plumbline.config.seeds import parse_seeds
+from plumbline.dag.groups import MeasureGroups, is_masked
 from plumbline.planning.jobs import Job
 from plumbline.planning.sizes import SPLITS, Size, expected, in_folder
 from plumbline.registry import Kind, Registry
-from plumbline.runtime.job import unnumbered
 
 # Rules that do the same work.
 WORKS = {
     "retrain": "train",
     "attribute_masked": "attribute",
-    "attribute_together": "attribute",
     "score_models": "score",
 }
 # Work on a dataset whole.
-DATA = ("prepare", "manipulate", "cut_into_pieces", "attend")
+DATA = ("prepare", "manipulate", "tokenize_subwords", "extract_attention")
 # Transformers of word pieces read no further than this.
 LONGEST_PIECES = 512.0
 HEAVY = (*DATA, "train", "attribute", "score", "trace")
@@ -82,6 +82,7 @@ class Works:
         self.resolved, self.results = resolved, results
         self._sizes: dict[tuple[str, str], Size] = {}
         self._registry = Registry()
+        self._groups = MeasureGroups(resolved, list_runs(resolved))
 
     def size(self, dataset: str, variant: str) -> Size:
         """How large a variant of a dataset is."""
@@ -107,6 +108,9 @@ class Works:
         """What a job does; those that explain by several measures do several pieces."""
         work, wildcards = work_of(job.rule), job.wildcards
         dataset, model = wildcards.get("dataset", ""), wildcards.get("model", "")
+        if work == "table":
+            # Tables cost what their names say; those of protocols are alike.
+            work = "summarise" if wildcards["table"] in self.resolved.study.protocols else wildcards["table"]
         if work not in HEAVY or not dataset:
             return [Work(work)]
         size, study = self.size(dataset, wildcards.get("variant", "")), self.resolved.study
@@ -118,8 +122,8 @@ class Works:
             derived = self.resolved.derived.get(model)
             measures = [derived.objective or "given"] if derived else [""]
         elif work == "attribute":
-            measures = [Path(path).stem for path in job.outputs if path.endswith(".parquet")]
-            masked = job.rule == "attribute_masked"
+            measures = self._groups.measures(wildcards["variant"], model, wildcards["measures"])
+            masked = is_masked(wildcards["variant"])
             rows = size.instances(SPLITS if masked else study.explain, None if masked else study.sample) * seeds
         elif work == "score":
             measures = [wildcards["protocol"]]

@@ -28,6 +28,8 @@ USUAL = "DefaultStreamHandler"
 SILENT_EVENTS = ("progress", "shellcmd", "job_started", "resources_info", "group_error")
 SILENT_MESSAGES = ("Select jobs to execute", "Trying to restart job")
 NO_REASON = "it ended without a word"
+# Rules that do nothing but name what is wanted.
+TARGETS = ("all", "tables", "figures")
 
 
 @dataclass

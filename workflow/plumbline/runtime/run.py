@@ -62,8 +62,8 @@ class Run:
             atexit.register(self.display.stop)
             shell.prefix(f"set -euo pipefail; {self.display.redirection}")
 
-    def end(self, workflow: Any, left_out: Iterable[str], failed: bool = False) -> None:
-        """After the last job: what ran, what failed, and why the study leaves out what it does."""
+    def end(self, workflow: Any, left_out: Iterable[str] = (), found: Iterable[str] = (), failed: bool = False) -> None:
+        """After the last job: what ran, what failed, why the study leaves out what it does, and what it found."""
         from plumbline.runtime.summary import summary
 
         self.display.stop()
@@ -71,7 +71,7 @@ class Run:
         if workflow.touch:
             return
         done = sum(not workflow.dag.needrun(job) for job in workflow.dag.jobs)
-        lines = summary(self.events, done, left_out, RESULTS, failed)
+        lines = summary(self.events, done, left_out, found, RESULTS, failed)
         # Jobs found these to be damaged; they are missing from now on, and so the next run makes them anew.
         aside = [f"plumbline: '{path}' is damaged and set aside as '{path}{ASIDE}'." for path in set_aside_noted()]
         print("", *lines, *aside, "", sep="\n", file=sys.stderr)

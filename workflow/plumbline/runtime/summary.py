@@ -1,4 +1,4 @@
-"""The end of a run in a few lines: what ran, what was left out, how published numbers compare, and where to look."""
+"""The end of a run in a few lines: what ran, what was left out, what was found, and where to look."""
 
 import re
 from collections import Counter
@@ -6,13 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from textwrap import shorten
 
-from plumbline.errors import PlumblineError
-from plumbline.papers.comparison import verdict
-from plumbline.papers.schemas import REPRODUCTION
-from plumbline.planning.jobs import TARGETS
-from plumbline.runtime.events import Job, LogHandler
+from plumbline.runtime.events import TARGETS, Job, LogHandler
 from plumbline.runtime.progress import clock
-from plumbline.store import read_table
 
 WIDTH = 120
 # So many rules and so many kinds of reasons are named.
@@ -54,15 +49,6 @@ def left_out(reasons: Iterable[str]) -> list[str]:
     return lines
 
 
-def reproduced(results: Path) -> list[str]:
-    """How many of the published numbers that the study has were met, if that table is there and whole."""
-    try:
-        told = read_table(results / "tables/reproduction.parquet", REPRODUCTION)
-    except (OSError, PlumblineError):
-        return []
-    return [f"  {verdict(told.to_pandas())}"] if len(told) else []
-
-
 def failed(jobs: Sequence[Job]) -> list[str]:
     """Which jobs failed, and why."""
     if not jobs:
@@ -78,11 +64,13 @@ def places(results: Path) -> list[str]:
     return [f"  See {', '.join(found)}."] if found else []
 
 
-def summary(events: LogHandler, up_to_date: int, reasons: Iterable[str], results: Path, broken: bool) -> list[str]:
-    """The end of a run; of one that is broken, which jobs failed."""
+def summary(
+    events: LogHandler, up_to_date: int, reasons: Iterable[str], found: Iterable[str], results: Path, broken: bool
+) -> list[str]:
+    """The end of a run, with sentences of what it found; of one that is broken, which jobs failed."""
     if broken:
         return [*ran(events, up_to_date), *failed(events.failures())]
-    return [*ran(events, up_to_date), *left_out(reasons), *reproduced(results), *places(results)]
+    return [*ran(events, up_to_date), *left_out(reasons), *(f"  {one}" for one in found), *places(results)]
 
 
 def _count(number: int, what: str) -> str:

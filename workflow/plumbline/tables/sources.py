@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from plumbline.store import TableSchema, read_record, read_stamped, read_table
+from plumbline.tables.names import argument
 
 
 class File(NamedTuple):
@@ -15,11 +16,6 @@ class File(NamedTuple):
 
     keys: Mapping[str, Any]
     path: str
-
-
-def argument(source: str) -> str:
-    """The name of a source among a job's inputs, which must be an identifier."""
-    return source.replace(":", "_")
 
 
 class Sources:
