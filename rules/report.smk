@@ -35,12 +35,12 @@ rule explorer:
     resources:
         mem_mb=doubling(4000),
     params:
+        **GRAPH.explored.params(),
         name=STUDY.name,
         examples=STUDY.report.examples,
         splits=STUDY.explain or ["test"],
         sample=STUDY.sample,
         random=baseline(RESOLVED),
-        **GRAPH.explored.params(),
         code=PARAMS.code("explorer"),
     script:
         "../workflow/scripts/explorer.py"

@@ -38,9 +38,7 @@ for name, protocols in GRAPH.scoring.items():
             seeds=lambda wildcards: parse_seeds(wildcards.seeds),
             splits=STUDY.explain,
             sample=STUDY.sample,
-            code=lambda wildcards: PARAMS.code(
-                "score", ("model", wildcards.model), ("protocol", wildcards.protocol)
-            ),
+            code=lambda wildcards: PARAMS.code("score", ("model", wildcards.model), ("protocol", wildcards.protocol)),
         script:
             "../workflow/scripts/score.py"
 

@@ -1,0 +1,159 @@
+"""What the rules ask of a study, on the default study and on small ones."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline.config.resolve import read_config, resolve
+from plumbline.dag.checks import faults
+from plumbline.dag.study import StudyDag, files_of
+from plumbline.errors import PlumblineError
+from plumbline.registry import PARTS, Registry
+
+PROJECT = Path(__file__).parents[3]
+LIBRARY = PROJECT / "workflow"
+
+
+def dag(config: dict) -> StudyDag:
+    return StudyDag(resolve(config), [Path()], LIBRARY / "scripts")
+
+
+SMALL = {
+    "name": "small",
+    "datasets": ["mock-2"],
+    "models": {"average-tanh": {}},
+    "measures": ["attention", "gradient", "leave-one-out", "random"],
+    "protocols": ["agreement"],
+    "seeds": ["0-1"],
+}
+
+
+@pytest.fixture(scope="module")
+def default() -> StudyDag:
+    return dag(read_config(PROJECT / "config.yaml"))
+
+
+@pytest.fixture(scope="module")
+def small() -> StudyDag:
+    return dag(SMALL)
+
+
+def test_a_study_has_the_tables_of_what_it_asks_for(default: StudyDag, small: StudyDag):
+    always = {"performance", "timings", "reproduction", "quirks"}
+    assert set(small.parts.tables) == {*always, "agreement", "scorecard", "meta_evaluation"}
+    masking = {"roar", "faithfulness", "sparsity", "synthetic_roar"}
+    assert {*always, *masking, "adversary", "trace", "ground_truth", "erasure"} <= set(default.parts.tables)
+    assert set(dag({**SMALL, "protocols": []}).parts.tables) == always
+
+
+def test_figures_are_those_of_the_cells_that_have_them(small: StudyDag):
+    plots = small.parts.plots(small.parts.figures)
+    assert {plot.stem for plot in plots} == {
+        "scorecard",
+        "scorecard/mock-2/average-tanh",
+        "meta-evaluation",
+        "tau-histogram/mock-2/average-tanh",
+        "tau-matrix/mock-2/average-tanh",
+        "correlation-matrices/average-tanh",
+        "mean-differences",
+    }
+    assert files_of(plots[0]) == [f"results/figures/{plots[0].stem}.{suffix}" for suffix in ("svg", "pdf", "png")]
+    assert set(small.parts.drawn_together) == {"agreement", "scorecard"}
+
+
+def test_pages_follow_from_tables_and_measures(small: StudyDag):
+    usual = ["index", "scorecard", "reproduction", "explorer", "timings", "about"]
+    assert [page.name for page in small.parts.pages] == [*usual[:2], "attention", "disagreement", *usual[2:]]
+    without = dag({**SMALL, "measures": ["gradient", "leave-one-out", "random"]})
+    assert "attention" not in [page.name for page in without.parts.pages]
+
+
+def test_a_protocol_under_another_name_keeps_its_figures_and_criterion():
+    found = dag({**SMALL, "protocols": {"mine": {"kind": "agreement"}}})
+    assert "mine" in found.parts.tables and "agreement" not in found.parts.tables
+    (criteria,) = [file for file in found.parts.files("criteria")]
+    assert criteria.keys == {"kind": "agreement"} and criteria.path == "results/tables/mine.parquet"
+    assert found.parts.files("scores:agreement")[0].path == "results/scores/mine/mock-2/plain/average-tanh/0-1.parquet"
+
+
+def test_cheap_measures_share_a_file_and_masked_ones_do_not(small: StudyDag):
+    (cell,) = small.runs.cells
+    paths = small.paths.all_importances(cell)
+    folder = "results/attributions/mock-2/plain/average-tanh/0-1"
+    assert paths["attention"] == paths["gradient"] == f"{folder}/cheap.parquet"
+    assert paths["leave-one-out"] == f"{folder}/leave-one-out.parquet"
+    assert small.groups.of("gradient", masked=True) == "gradient"
+    assert list(small.params.measures(cell, "cheap")) == ["attention", "gradient", "random"]
+
+
+def test_wildcards_take_the_names_of_the_study_alone(default: StudyDag):
+    for name, values in (("dataset", default.study.datasets), ("protocol", default.study.protocols)):
+        pattern = re.compile(default.wildcards[name])
+        assert all(pattern.fullmatch(value) for value in values) and not pattern.fullmatch("other")
+    explained = re.compile(default.explained)
+    assert explained.fullmatch("unmasked") and explained.fullmatch("plain")
+    assert all(explained.fullmatch(cell.variant) for cell, how in default.runs.masked.items() if not how.positions)
+
+
+def test_every_file_that_is_read_is_told_apart_by_its_keys(default: StudyDag):
+    for table in default.parts.tables:
+        params, files = default.table_params(table), default.parts.table_reads(table)
+        assert {source: len(found) for source, found in files.items()} == {
+            source: len(keys) for source, keys in params["files"].items()
+        }
+    for group in default.parts.drawn_together:
+        assert default.figure_params(group)["plots"]
+
+
+def test_one_list_is_not_made_for_each_of_its_members(default: StudyDag, monkeypatch: pytest.MonkeyPatch):
+    """Files of a source are found once, however many tables and figures read them."""
+    assert default.sources.files("importances") is default.sources.files("importances")
+    assert default.parts.tables is default.parts.tables and default.parts.figures is default.parts.figures
+
+
+def test_rewording_changes_no_code_and_reaches_the_report(default: StudyDag):
+    words = default.report_params()["words"]
+    assert words["figure tau-matrix"]["caption"] == "Mean Kendall τ of every pair of measures."
+    assert words["page masking"]["title"] == "Masking"
+
+
+def test_the_library_names_what_there_is():
+    registry = Registry()
+    assert [(one.name, fault) for kind in PARTS for one in registry.all(kind) for fault in faults(one, registry)] == []
+
+
+BROKEN = {
+    '@figure("f", reads=["agremeent"], caption="c")': "the figure 'f' reads 'agremeent'; did you mean 'agreement'?",
+    '@figure("f", reads=["scores:nothing"], caption="c")': "the figure 'f' reads 'scores:nothing'",
+    '@figure("f", asks=["randon"], caption="c")': "the figure 'f' states asks 'randon'; did you mean 'random'?",
+    '@figure("f", per=["datasets"], caption="c")': "the figure 'f' states per 'datasets'; did you mean 'dataset'?",
+    '@figure("f", page="maskin", caption="c")': "the figure 'f' states page 'maskin'; did you mean 'masking'?",
+    '@criterion("c", table="erasur", direction="higher")': "the criterion 'c' states table 'erasur'",
+    '@criterion("c", table="erasure", direction="up")': "states direction 'up'; it must be 'higher' or 'lower'.",
+    '@table("t", reads=["performanc"])': "the table 't' reads 'performanc'; did you mean 'performance'?",
+    '@page("p", title="t", about="a", tables=["erasuer"])': "the page 'p' states tables 'erasuer'",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("declaration", BROKEN)
+def test_a_name_that_stands_for_nothing_is_refused_before_any_job(declaration: str, tmp_path: Path):
+    plugin = tmp_path / "plugin.py"
+    kind = declaration[1 : declaration.index("(")]
+    plugin.write_text(f'from plumbline.registry import {kind}\n\n{declaration}\ndef mine(given):\n    """Mine."""\n')
+    with pytest.raises(PlumblineError, match=re.escape(BROKEN[declaration])):
+        dag({**SMALL, "plugins": [str(plugin)]})
+
+
+def test_the_dag_imports_nothing_heavy():
+    code = (
+        "import sys\nimport plumbline.dag.study, plumbline.runtime.run, plumbline.tables.names, plumbline.data.raw\n"
+        "heavy = {'torch', 'pandas', 'spacy', 'transformers', 'snakemake', 'seaborn', 'rich'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(LIBRARY)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
