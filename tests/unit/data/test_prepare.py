@@ -8,6 +8,7 @@ import pytest
 from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.prepare import Prepared, prepare
+from plumbline.data.schemas import INSTANCES, VOCABULARY
 from plumbline.data.vocabulary import EOS, MASK, PAD, SOS, SPECIALS, UNK, build_vocabulary, encode
 from plumbline.errors import PlumblineError
 from plumbline.store import read_table, write_table
@@ -71,9 +72,9 @@ def test_instances_by_hand(tmp_path: Path) -> None:
     assert prepared.instances["ids"][4] == [SOS, 6, UNK, EOS]
     assert prepared.instances["maskable"][4] == [False, True, True, False]
     assert prepared.summary["splits"]["test"]["unknown_share"] == pytest.approx(1 / 3)
-    for name, columns in (("instances", prepared.instances), ("vocabulary", prepared.vocabulary)):
-        write_table(tmp_path / name, name, columns)
-        assert read_table(tmp_path / name, name).num_rows == len(next(iter(columns.values())))
+    for kind, columns in ((INSTANCES, prepared.instances), (VOCABULARY, prepared.vocabulary)):
+        write_table(tmp_path / kind.name, kind, columns)
+        assert read_table(tmp_path / kind.name, kind).num_rows == len(next(iter(columns.values())))
 
 
 @pytest.mark.parametrize(

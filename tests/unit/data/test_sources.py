@@ -76,8 +76,17 @@ def test_splits_have_their_shares_and_follow_the_seed() -> None:
 
 def test_importing_the_room_does_not_import_heavy_packages() -> None:
     readers = ["sst", "movie", "mock", "snli", "mnli", "quora"]
-    modules = ["corpus", "sources", "tokenise", "vocabulary", "prepare", "embeddings", "fetch", *readers]
-    code = f"import sys, {', '.join(f'plumbline.data.{m}' for m in modules)}\n"
+    modules = [
+        "corpus",
+        "sources",
+        "tokenise",
+        "vocabulary",
+        "prepare",
+        "embeddings",
+        "fetch",
+        *(f"datasets.{reader}" for reader in readers),
+    ]
+    code = f"import sys, {', '.join(f'plumbline.data.{module}' for module in modules)}\n"
     code += "print(sorted({'torch', 'spacy', 'gensim', 'pandas'} & set(sys.modules)))"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

@@ -377,7 +377,7 @@ def test_a_machine_without_cores_is_refused(capsys):
 
 
 def test_the_graph_of_rules_has_each_rule_and_need_once():
-    told = [{"rule": "train_1", "outputs": ["a"], "inputs": []}, {"rule": "train_2", "outputs": ["b"], "inputs": []}]
+    told = [{"rule": "train", "outputs": ["a"], "inputs": []}, {"rule": "train", "outputs": ["b"], "inputs": []}]
     told += [{"rule": "report", "outputs": ["c"], "inputs": ["a", "b"]}, {"rule": "all", "outputs": [], "inputs": []}]
     rest = {"wildcards": {}, "threads": 1, "gpus": 0, "minutes": None}
     graph = as_dot(connected([job | rest for job in told]))

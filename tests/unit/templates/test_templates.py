@@ -38,7 +38,11 @@ SPOILT = {
     "manipulation": ('"!" if label', '"!" if not label', "test_the_last_words_follow_the_label"),
     "measure": ("lengths**power", "lengths", "test_scores_are_the_lengths_of_word_vectors"),
     "model": ("nn.Tanh()", "nn.Threshold(1e9, 0)", "test_it_learns_a_few_texts_by_heart"),
-    "protocol": (".max() / total", ".min() / total", "test_its_table_holds_the_mean_share_of_the_most_important_word"),
+    "protocol": (
+        "abs(text).max()",
+        "abs(text).min()",
+        "test_its_table_holds_the_mean_share_of_the_most_important_word",
+    ),
 }
 
 

@@ -6,9 +6,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import IO, TextIO
+from typing import IO, Any, TextIO
 
 from rich.cells import cell_len
 from rich.console import Console, Group
@@ -81,6 +81,20 @@ def block(told: Iterable[State], silent: Iterable[str], now: float, width: int, 
     return lines if len(lines) <= room else [*lines[: room - 1], fit(f"… and {len(lines) - room + 1} more jobs", width)]
 
 
+class _Console(Console):
+    """A console that is printed on by one thread at a time, from the place of the live lines to their drawing.
+
+    Else what another thread prints in between would leave one of them behind.
+    """
+
+    guard: AbstractContextManager[Any] = nullcontext()
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print, with what is live below it."""
+        with self.guard:
+            super().print(*objects, **options)
+
+
 class Display:
     """Lines of a run. On a terminal that is watched its running jobs stand below them, from `start` to `stop`.
 
@@ -94,8 +108,9 @@ class Display:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._refresh, daemon=True)
         # Snakemake's messages may hold brackets that are no markup, and lines that only a terminal should break.
-        self._console = Console(file=stream, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        self._console = _Console(file=stream, markup=False, highlight=False, emoji=False, soft_wrap=True)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._console.guard = self._live._lock
         self.live = wanted(stream)
 
     def print(self, text: str, failure: bool = False) -> None:
