@@ -138,8 +138,8 @@ def per_seed(results: Results, alike_in: dict[Cell, dict[str, str]], named: dict
             assert seed not in found.setdefault(key, {}), key
             found[key][seed] = value
 
-    def ok(table: str) -> list[Row]:
-        return [row for row in results.table(table) or [] if row["status"] == "ok"]
+    def ok(table: str, *others: str) -> list[Row]:
+        return [row for row in results.table(table) or [] if row["status"] in ("ok", *others)]
 
     taus = [r for r in ok("agreement") if r["statistic"] == "kendall" and r["predicted_class"] == "all"]
     tokens = next((t for t in ("text", "texts", "all") if any(r["tokens"] == t for r in taus)), None)
@@ -166,7 +166,7 @@ def per_seed(results: Results, alike_in: dict[Cell, dict[str, str]], named: dict
         for row in rows:
             for name in attention if largest is None or row["epsilon"] == largest else []:
                 tell(criterion, row, name, row["seed"], row[column])
-    rows = [r for r in ok("adversary") if r["objective"] == "attefa"]
+    rows = [r for r in ok("adversary", "collapsed") if r["objective"] == "attefa"]
     split = "dev" if any(r["selected_on"] == "dev" for r in rows) else "test"
     for row in rows:
         for name in attention if row["selected_on"] == split else []:

@@ -14,6 +14,7 @@ from plumbline.protocols.timings.schemas import TIMINGS
 from plumbline.store import read_json, read_table
 
 RATES = Path(__file__).with_name("rates.csv")
+NAME_TIMINGS = "name a run's results/tables/timings.parquet, or its folder of results"
 # Where a run's manifests lie below its results.
 PLACES = ("data", "models", "attributions", "scores", "benchmarks")
 
@@ -116,13 +117,12 @@ def _job(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def read_timings(path: Path, works: Works) -> list[Measured]:
     """Timings of another run: its table, or the folder of its results."""
-    name = "name a run's results/tables/timings.parquet, or its folder of results"
     if not path.is_file():
         found = of_results(path, works)
         if not found:
-            raise PlumblineError(f"There are no timings in '{path}'; {name}.")
+            raise PlumblineError(f"There are no timings in '{path}'; {NAME_TIMINGS}.")
         return found
     try:
         return of_table(path, works)
     except DamagedError as error:
-        raise PlumblineError(f"'{path}' is no table of timings; {name}.") from error
+        raise PlumblineError(f"'{path}' is no table of timings; {NAME_TIMINGS}.") from error

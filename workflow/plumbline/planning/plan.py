@@ -9,7 +9,7 @@ from plumbline.config.resolve import read_config, resolve
 from plumbline.errors import PlumblineError
 from plumbline.planning.cost import BASES, Basis, Cost, Costs
 from plumbline.planning.jobs import Job, ask_snakemake
-from plumbline.planning.measured import of_results, rates, read_timings
+from plumbline.planning.measured import NAME_TIMINGS, of_results, rates, read_timings
 from plumbline.planning.schedule import Task, finish_times, longest_chain
 from plumbline.planning.work import Works
 
@@ -139,6 +139,9 @@ def plan_study(
     profile: Path | None = None,
 ) -> Plan:
     """Ask Snakemake for a study's jobs and plan them."""
+    for path in timings:
+        if not path.exists():
+            raise PlumblineError(f"There are no timings in '{path}'; {NAME_TIMINGS}.")
     if not Path("Snakefile").exists():
         raise PlumblineError("There is no Snakefile in this folder; run `plumbline plan` in the project's folder.")
     path = config or Path("config.yaml")
