@@ -1,6 +1,7 @@
 """A small handmade study for the tests of the report: its tables, its figures, and names that would be markup."""
 
 from html.parser import HTMLParser
+from importlib import import_module
 from typing import Any
 
 import pandas as pd
@@ -8,7 +9,7 @@ import pyarrow as pa
 
 from plumbline.dag.parts import pages_of
 from plumbline.protocols.attention.bins import BINS
-from plumbline.registry import Registry
+from plumbline.registry import PACKAGE, Registry
 from plumbline.report.content import Content
 from plumbline.store import schema_of
 
@@ -59,6 +60,11 @@ class Elements(HTMLParser):
             self.scripts[-1] += data
         else:
             self.text += data
+
+
+# So that all kinds of tables are declared.
+for _path in sorted(PACKAGE.rglob("schemas.py")):
+    import_module(".".join(("plumbline", *_path.relative_to(PACKAGE).with_suffix("").parts)))
 
 
 def table(name: str, rows: list[dict[str, Any]]) -> pa.Table:

@@ -126,6 +126,10 @@ def test_the_library_names_what_there_is():
 
 
 BROKEN = {
+    '@figure("f", reads=["predictions:agreement"], caption="c")': "the figure 'f' reads 'predictions:agreement'",
+    '@figure("f", reads=["published"], caption="c")': "the figure 'f' reads 'published'",
+    '@figure("f", reads=["agreement"], per=["dataset"], caption="c")': "but not of which cells; state cells=",
+    '@table("erasure", reads=["performance"])': "the table 'erasure' has the name of a protocol",
     '@figure("f", reads=["agremeent"], caption="c")': "the figure 'f' reads 'agremeent'; did you mean 'agreement'?",
     '@figure("f", reads=["scores:nothing"], caption="c")': "the figure 'f' reads 'scores:nothing'",
     '@figure("f", asks=["randon"], caption="c")': "the figure 'f' states asks 'randon'; did you mean 'random'?",
@@ -145,6 +149,26 @@ def test_a_name_that_stands_for_nothing_is_refused_before_any_job(declaration: s
     plugin.write_text(f'from plumbline.registry import {kind}\n\n{declaration}\ndef mine(given):\n    """Mine."""\n')
     with pytest.raises(PlumblineError, match=re.escape(BROKEN[declaration])):
         dag({**SMALL, "plugins": [str(plugin)]})
+
+
+def test_the_overview_is_the_first_page_whatever_a_plug_in_says(tmp_path: Path):
+    plugin = tmp_path / "plugin.py"
+    page = '@page("aims", title="Aims", about="Why.", order=-1)'
+    plugin.write_text(f'from plumbline.registry import page\n\n{page}\ndef aims(content):\n    """Aims."""\n')
+    assert [one.name for one in dag({**SMALL, "plugins": [str(plugin)]}).parts.pages][:2] == ["index", "aims"]
+
+
+def test_a_table_may_not_hide_a_protocol_of_the_study(tmp_path: Path):
+    plugin = tmp_path / "plugin.py"
+    declared = '@table("mine", reads=["performance"])\ndef mine(sources):\n    """Mine."""\n'
+    plugin.write_text(f"from plumbline.registry import table\n\n{declared}")
+    with pytest.raises(PlumblineError, match=r"`protocols\.mine`: 'mine' is a table of plugin\.py; rename one"):
+        dag({**SMALL, "plugins": [str(plugin)], "protocols": {"mine": {"kind": "agreement"}}})
+
+
+def test_a_cheap_measure_has_no_job_of_its_own(small: StudyDag):
+    with pytest.raises(PlumblineError, match="by 'gradient'; its importances are in 'cheap"):
+        small.groups.measures("plain", "average-tanh", "gradient")
 
 
 def test_the_dag_imports_nothing_heavy():

@@ -10,6 +10,7 @@ from pathlib import Path
 from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Runs
 from plumbline.config.variants import UNMASKED
+from plumbline.errors import PlumblineError
 from plumbline.registry import PACKAGE
 
 CHEAP = "cheap"
@@ -55,7 +56,12 @@ class MeasureGroups:
         """The measures that a job of this group computes."""
         if is_masked(variant):
             return [group]
-        return [measure for measure in self._runs.measures[model] if self._names[measure] == group]
+        found = [measure for measure in self._runs.measures[model] if self._names[measure] == group]
+        if not found:
+            own = self._names.get(group)
+            hint = f"; its importances are in '{own}.parquet'" if own and own != group else ""
+            raise PlumblineError(f"No job explains model '{model}' by '{group}'{hint}.")
+        return found
 
 
 def is_masked(variant: str) -> bool:

@@ -123,7 +123,9 @@ class Parts:
         found: dict[str, list[Declaration]] = {}
         for one in self.figures:
             own = one.path.is_relative_to(PACKAGE)
-            found.setdefault(one.path.parent.name if own else one.path.stem, []).append(one)
+            # Two plug-ins may have files of one name.
+            plugin = f"plugin_{one.path.stem}_{self._registry.plugins.index(one.path) + 1}" if not own else ""
+            found.setdefault(plugin or one.path.parent.name, []).append(one)
         return found
 
     def plots(self, figures: list[Declaration]) -> list[Plot]:
@@ -185,9 +187,21 @@ class Parts:
     def code_files(self, declarations: list[Declaration]) -> list[Path]:
         """The files of declarations, of the functions that print them, and of the criteria where one asks for these."""
         asked = any("criteria" in one.facts.get("asks", []) for one in declarations)
-        printing = [module_file(one.facts["latex"].partition(":")[0]) for one in declarations if one.facts.get("latex")]
+        printing = [_printer(one) for one in declarations if one.facts.get("latex")]
         files = {one.path for one in [*declarations, *(self.criteria if asked else [])]}
         return sorted({*files, *filter(None, printing)})
+
+
+def _printer(declaration: Declaration) -> Path | None:
+    """The file of the function that prints a table in LaTeX: a module of the library's, or one beside a plug-in."""
+    module = declaration.facts["latex"].rpartition(":")[0].removesuffix(".py")
+    beside = declaration.path.parent.joinpath(*module.split(".")).with_suffix(".py")
+    return module_file(module) or (beside if beside.is_file() else None)
+
+
+def page_place(page: Declaration) -> tuple[bool, int, str]:
+    """The place of a page in the menu; the overview is first whatever others say."""
+    return page.name != "index", page.order, page.name
 
 
 def pages_of(registry: Registry, tables: Collection[str], measures: Collection[str]) -> list[Declaration]:
@@ -196,7 +210,7 @@ def pages_of(registry: Registry, tables: Collection[str], measures: Collection[s
     A page is there if one of its tables is; `table:measure` counts if there is such a measure too. `*` stands for any
     table that no page names.
     """
-    declared = sorted(registry.all("page"), key=lambda one: (one.order, one.name))
+    declared = sorted(registry.all("page"), key=page_place)
     shown = {kind.partition(":")[0] for one in declared for kind in one.tables} | {"performance"}
 
     def is_there(page: Declaration) -> bool:

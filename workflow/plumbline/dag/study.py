@@ -31,7 +31,7 @@ class StudyDag:
     of the rules' scripts."""
 
     def __init__(self, resolved: Resolved, places: Sequence[Path], scripts: Path) -> None:
-        check_parts(resolved.registry)
+        check_parts(resolved.registry, resolved.study.protocols)
         self.resolved, self.study, self.runs = resolved, resolved.study, list_runs(resolved)
         self.groups = MeasureGroups(resolved, self.runs)
         self.paths = Paths(resolved, self.runs, self.groups, places)
@@ -150,8 +150,16 @@ class StudyDag:
             "words": {
                 f"{one.kind} {one.name}": {key: one.facts[key] for key in sorted(WORDS[one.kind])}
                 for one in [*self.parts.figures, *self.parts.pages]
+            }
+            | {
+                f"{one.kind} {one.name}": [one.facts.get("equation"), one.facts.get("unit"), one.summary]
+                for one in [*self.resolved.registry.all("metric"), *self._measures()]
             },
         }
+
+    def _measures(self) -> list[Declaration]:
+        """The registered measures behind the study's."""
+        return [self.resolved.declarations["measure", name] for name in self.study.measures]
 
     def report_code(self) -> str:
         """The hash of the code of the report and its pages."""

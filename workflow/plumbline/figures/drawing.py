@@ -12,7 +12,7 @@ class Drawing(Sources):
     def __init__(self, sources: Sources, dataset: str = "", model: str = "") -> None:
         super().__init__(sources.files, sources.facts)
         # Figures of one job read the same tables.
-        self.__dict__["_read"] = sources._read
+        self.__dict__["_frames"] = sources._frames
         self.dataset, self.model = dataset, model
 
     @property

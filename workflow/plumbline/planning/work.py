@@ -82,7 +82,8 @@ class Works:
         self.resolved, self.results = resolved, results
         self._sizes: dict[tuple[str, str], Size] = {}
         self._registry = Registry()
-        self._groups = MeasureGroups(resolved, list_runs(resolved))
+        self._runs = list_runs(resolved)
+        self._groups = MeasureGroups(resolved, self._runs)
 
     def size(self, dataset: str, variant: str) -> Size:
         """How large a variant of a dataset is."""
@@ -130,7 +131,7 @@ class Works:
             protocol = self.resolved.declarations["protocol", wildcards["protocol"]]
             rows = size.instances(study.explain, None if protocol.gpu else study.sample) * seeds
             if protocol.name == "agreement":
-                rows *= pairs(job.inputs - 4)
+                rows *= pairs(len(self._runs.measures[model]))
         elif work == "trace":
             rows = size.instances(study.explain, study.sample) * seeds
         of_family = self.family(dataset, model)

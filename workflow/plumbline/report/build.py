@@ -38,7 +38,10 @@ def write_site(folder: Path, content: Content, names: Sequence[str]) -> None:
 def site(content: Content, names: Sequence[str]) -> dict[str, str]:
     """The pages of these names as HTML."""
     registry = Registry(content.study.get("plugins", []))
-    pages = sorted((one for one in registry.all("page") if one.name in set(names)), key=lambda one: one.order)
+    pages = sorted(
+        (one for one in registry.all("page") if one.name in set(names)),
+        key=lambda one: (one.name != "index", one.order, one.name),
+    )
     contents: dict[str, Page] = {page.name: load(page.pointer)(content) for page in pages}
     pictures = _by_page(content, registry, names)
     environment = Environment(

@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import pandas as pd
-import pyarrow as pa
 
+from plumbline.errors import PlumblineError
 from plumbline.store import TableSchema, read_record, read_stamped, read_table
 from plumbline.tables.names import argument
 
@@ -36,22 +36,20 @@ class Sources:
         return list(self.files.get(source, ()))
 
     def frame(self, kind: TableSchema) -> pd.DataFrame:
-        """The study's table of a kind."""
-        return self.table(self[kind.name][0].path, kind).to_pandas()
+        """The study's table of a kind; it is read once."""
+        if kind.name not in self._frames:
+            if kind.name not in self:
+                known = ", ".join(source for source in self.files if source in self)
+                raise PlumblineError(f"There is no table '{kind.name}' among what is read: {known or 'nothing'}.")
+            self._frames[kind.name] = read_table(self[kind.name][0].path, kind).to_pandas()
+        return self._frames[kind.name]
 
     def any_frame(self, name: str) -> pd.DataFrame:
         """The study's table of a name, whatever kind it says it is."""
         return read_stamped(self[name][0].path)[1].to_pandas()
 
-    def table(self, path: str, kind: TableSchema, columns: Sequence[str] | None = None) -> pa.Table:
-        """A file of a kind; a table that was read before is not read again."""
-        key = path, kind.name, tuple(columns) if columns is not None else None
-        if key not in self._read:
-            self._read[key] = read_table(path, kind, None if columns is None else list(columns))
-        return self._read[key]
-
     @cached_property
-    def _read(self) -> dict[tuple[Any, ...], pa.Table]:
+    def _frames(self) -> dict[str, pd.DataFrame]:
         return {}
 
     def classes(self, source: str) -> dict[str, list[str]]:

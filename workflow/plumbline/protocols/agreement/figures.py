@@ -25,6 +25,7 @@ from plumbline.figures.intervals import interval
 from plumbline.protocols.agreement.table import fewest_tokens
 from plumbline.protocols.schemas import SCORES
 from plumbline.registry import figure
+from plumbline.store import read_table
 
 BINS = np.linspace(-1, 1, 31)
 TICKS = [-1, -0.5, 0, 0.5, 1]
@@ -238,8 +239,7 @@ def all_taus(drawing: Drawing) -> pd.DataFrame:
     """Kendall's τ of every instance and pair of measures, of the cells that the figure is about."""
     files = drawing.here("scores:agreement")
     return pd.concat(
-        kendall(drawing.table(path, SCORES)).assign(dataset=cell["dataset"], model=cell["model"])
-        for cell, path in files
+        kendall(read_table(path, SCORES)).assign(dataset=cell["dataset"], model=cell["model"]) for cell, path in files
     )
 
 

@@ -26,7 +26,7 @@ from plumbline.protocols.adversary.table import LARGEST_JSD
 from plumbline.protocols.attention.bins import BINS, bin_of
 from plumbline.protocols.attention.schemas import ADVERSARIES, PERMUTATION_SCORES
 from plumbline.registry import figure
-from plumbline.store import TableSchema
+from plumbline.store import TableSchema, read_table
 
 # The columns that these figures read, in the order of the tables.
 CHANGES = ["seed", "split", "instance", "predicted_class", "max_attention", "median_change"]
@@ -325,7 +325,7 @@ def violin_keys(groups: list[Group]) -> list[Line2D]:
 
 def scores_here(drawing: Drawing, source: str, kind: TableSchema, columns: list[str]) -> tuple[pd.DataFrame, list[str]]:
     """The scores of a protocol about this dataset and model, and the names of the dataset's classes."""
-    rows = pd.concat([drawing.table(file.path, kind, columns).to_pandas() for file in drawing.here(f"scores:{source}")])
+    rows = pd.concat([read_table(file.path, kind, columns).to_pandas() for file in drawing.here(f"scores:{source}")])
     return rows, drawing.classes(f"datasets:{source}")[drawing.dataset]
 
 

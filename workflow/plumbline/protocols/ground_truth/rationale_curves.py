@@ -16,6 +16,7 @@ from plumbline.protocols.ground_truth.schemas import RATIONALE_SCORES, RATIONALE
 from plumbline.protocols.ground_truth.shown import optimum_lines
 from plumbline.protocols.roar.figures import MARKERS, finish, new_figure
 from plumbline.registry import figure
+from plumbline.store import read_table
 from plumbline.tables.chance import DEFINED
 
 # What is drawn against the share of words selected, from left to right.
@@ -90,7 +91,7 @@ def draw_rationales(drawing: Drawing) -> Figure:
     chosen = drawing.rows(RATIONALES)
     chosen = chosen.assign(selected=chosen["selection_rate"], model=chosen["model"].map(drawing.facts["model_kinds"]))
     files = drawing.here("scores:rationales")
-    scores = [(cell["variant"], drawing.table(path, RATIONALE_SCORES).to_pandas()) for cell, path in files]
+    scores = [(cell["variant"], read_table(path, RATIONALE_SCORES).to_pandas()) for cell, path in files]
     # The best that could be is drawn as far as models select, and a little further.
     rates = np.linspace(0.01, max(0.2, 1.1 * chosen["selected"].max()), 60)
     return rationale_curves(chosen, optimum_lines(scores, rates), drawing.title)
