@@ -75,7 +75,7 @@ def _by_page(content: Content, registry: Registry, names: Sequence[str]) -> dict
     for path, svg in content.figures.items():
         figure = declared[path.split("/")[0]]
         page = figure.page if figure.page in found else "other" if "other" in found else "index"
-        found[page].append(picture(path, svg, figure, content.parts))
+        found.setdefault(page, []).append(picture(path, svg, figure, content.parts))
     places = {name: i for names in ("datasets", "models") for i, name in enumerate(content.study[names])}
     for pictures in found.values():
         pictures.sort(
