@@ -16,7 +16,7 @@ from torch import nn
 from plumbline.attribution.deep_lift import deep_lift
 from plumbline.attribution.gradient import differentiable
 from plumbline.attribution.importances import Importances
-from plumbline.attribution.inputs import baseline_of, read, vectors_of
+from plumbline.attribution.inputs import baseline_of, input_vectors, read
 from plumbline.attribution.lime import lime
 from plumbline.attribution.path import integrated_gradient_pad
 from plumbline.data.instances import Instances
@@ -88,7 +88,7 @@ def one_text_at_a_time(asked: Evaluator, instances: Instances, way: Way) -> list
     with arithmetic():
         for ids, free in zip(instances.ids, instances.maskable, strict=True):
             text = Alone(asked, ids, free)
-            vectors, nothing = vectors_of(asked.model, text.batch), baseline_of(asked.model, text.batch, "pad")
+            vectors, nothing = input_vectors(asked.model, text.batch), baseline_of(asked.model, text.batch, "pad")
             with torch.no_grad():
                 target = int(text(vectors).argmax())
             scores.append(way(text, vectors, nothing, target).cpu().numpy())

@@ -10,7 +10,7 @@ from plumbline.config.recipes import Training
 from plumbline.data.instances import Instances
 from plumbline.data.schemas import INSTANCES
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS
-from plumbline.models.block import build
+from plumbline.models.block import build_model
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import Registry
 from plumbline.store import read_json, read_table, read_tensors
@@ -69,7 +69,7 @@ class Task:
 
     def build(self) -> torch.nn.Module:
         """A fresh model."""
-        return build(self.pointer, self.options, self.embedding, self.classes)
+        return build_model(self.pointer, self.options, self.embedding, self.classes)
 
 
 def _sizes(train: int) -> dict[str, int]:
@@ -97,5 +97,5 @@ def evaluator(name: str, budget: int, device: str, words: int = WORDS, seed: int
     torch.manual_seed(seed)
     declaration = Registry().get("model", name)
     options = {key: option.default for key, option in declaration.options.items()}
-    model = build(declaration.pointer, options, torch.randn(words, DIMENSIONS), 2).requires_grad_(False)
+    model = build_model(declaration.pointer, options, torch.randn(words, DIMENSIONS), 2).requires_grad_(False)
     return Evaluator(model, seed, budget, device)

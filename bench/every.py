@@ -32,7 +32,7 @@ from plumbline.data.instances import Instances, Texts
 from plumbline.data.pixels import pack
 from plumbline.data.schemas import INSTANCES
 from plumbline.models.batch import Batch
-from plumbline.models.block import build
+from plumbline.models.block import build_model
 from plumbline.models.budget import USEFUL_TOKENS
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols import explained as reading
@@ -89,19 +89,19 @@ def asked_of(name: str, device: str, seed: int = 0) -> Evaluator:
     if declaration.reads == "words":
         return evaluator(name, USEFUL_TOKENS[device], device, seed=seed)
     torch.manual_seed(seed)
-    make = _minilm if declaration.reads == "pieces" else partial(build, embedding=None)
+    make = _minilm if declaration.reads == "subwords" else partial(build_model, embedding=None)
     model = make(declaration.pointer, defaults(declaration), classes=2).requires_grad_(False)
     return Evaluator(model, seed, getattr(model, "useful_tokens", USEFUL_TOKENS)[device], device)
 
 
 def _minilm(pointer: str, options: Mapping[str, Any], classes: int) -> Any:
-    """A model of pieces of MiniLM's shape, whose weights are wide enough for attention to tell tokens apart."""
+    """A model of subwords of MiniLM's shape, whose weights are wide enough for attention to tell tokens apart."""
     from transformers import BertConfig
 
     shape = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536}
     with TemporaryDirectory() as folder:
         BertConfig(**shape, initializer_range=0.05).save_pretrained(folder)
-        return build(pointer, {**options, "checkpoint": folder}, torch.empty(WORDS, 384), classes)
+        return build_model(pointer, {**options, "checkpoint": folder}, torch.empty(WORDS, 384), classes)
 
 
 @cache

@@ -4,7 +4,7 @@ rule attribute:
     input:
         instances=PATHS.texts,
         summary=PATHS.record_of,
-        pieces=PATHS.subwords,
+        subwords=PATHS.subwords,
         weights=PATHS.explained_weights,
         masks=PATHS.masks,
         imported=lambda wildcards: PATHS.imported(wildcards, wildcards.measures),

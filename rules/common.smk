@@ -16,7 +16,7 @@ from plumbline.config.resolve import resolve
 from plumbline.config.seeds import parse_seeds
 from plumbline.config.variants import PLAIN
 from plumbline.dag.study import StudyDag, files_of, one_of
-from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vectors_of
+from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vector_file
 from plumbline.errors import PlumblineError
 from plumbline.planning.absent import absent_files
 from plumbline.runtime.provenance import text_hash

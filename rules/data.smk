@@ -98,7 +98,7 @@ rule embed:
         instances="results/data/{dataset}/plain/instances.parquet",
         vocabulary="results/data/{dataset}/vocabulary.parquet",
         summary="results/data/{dataset}/dataset.json",
-        vectors=lambda wildcards: vectors_of(RESOLVED, wildcards.dataset, RAW),
+        vectors=lambda wildcards: vector_file(RESOLVED, wildcards.dataset, RAW),
     output:
         embedding="results/data/{dataset}/embedding.safetensors",
         summary="results/data/{dataset}/embedding.json",
@@ -122,9 +122,9 @@ rule tokenize_subwords:
         instances="results/data/{dataset}/{variant}/instances.parquet",
         files=PATHS.checkpoint_files,
     output:
-        instances="results/data/{dataset}/{variant}/pieces/{model}/instances.parquet",
-        summary="results/data/{dataset}/{variant}/pieces/{model}/pieces.json",
-        manifest="results/data/{dataset}/{variant}/pieces/{model}/manifest.json",
+        instances="results/data/{dataset}/{variant}/subwords/{model}/instances.parquet",
+        summary="results/data/{dataset}/{variant}/subwords/{model}/subwords.json",
+        manifest="results/data/{dataset}/{variant}/subwords/{model}/manifest.json",
     log:
         "results/logs/tokenize_subwords/{dataset}/{variant}/{model}.log",
     conda:

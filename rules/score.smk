@@ -48,7 +48,7 @@ rule trace:
     input:
         instances=PATHS.texts,
         summary=PATHS.record_of,
-        pieces=PATHS.subwords,
+        subwords=PATHS.subwords,
         weights=f"results/models/{CELL}/weights.safetensors",
         history=f"results/models/{CELL}/history.parquet",
     output:

@@ -3,7 +3,7 @@ rule train:
         instances=PATHS.texts,
         summary=PATHS.record_of,
         embedding=PATHS.vectors,
-        pieces=PATHS.subwords,
+        subwords=PATHS.subwords,
         files=PATHS.checkpoint_files,
         masks=PATHS.masks,
         # Of the model that this one reads, if it does.
@@ -47,7 +47,7 @@ use rule train as retrain with:
         instances=PATHS.texts,
         summary=PATHS.record_of,
         embedding=PATHS.vectors,
-        pieces=PATHS.subwords,
+        subwords=PATHS.subwords,
         files=PATHS.checkpoint_files,
         predictions=[],
         attention=[],

@@ -20,7 +20,7 @@ SMALL = {
 
 
 def save_checkpoint(folder, config, tokeniser, **specials):
-    """A whole checkpoint: the model of a config with random weights, and a tokeniser of at most 64 pieces a text."""
+    """A whole checkpoint: the model of a config with random weights, and a tokeniser of at most 64 subwords a text."""
     from transformers import AutoModel, PreTrainedTokenizerFast
 
     torch.manual_seed(0)
@@ -58,15 +58,15 @@ def tiny_checkpoint(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory):
-    """The folder of a small BERT, which tells second texts from first ones, with a tokeniser of word pieces."""
+    """The folder of a small BERT, which tells second texts from first ones, with a tokeniser of subwords."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig
 
     specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     letters = sorted({letter for sentence in SENTENCES for letter in sentence} - {" "})
     short = sorted({word for sentence in SENTENCES for word in sentence.split() if 1 < len(word) < 5})
-    pieces = [*specials, *letters, *(f"##{letter}" for letter in letters), *short]
-    vocabulary = {piece: id_ for id_, piece in enumerate(pieces)}
+    subwords = [*specials, *letters, *(f"##{letter}" for letter in letters), *short]
+    vocabulary = {subword: id_ for id_, subword in enumerate(subwords)}
     tokeniser = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokeniser.normalizer = normalizers.BertNormalizer()
     tokeniser.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from plumbline.data.pixels import pack
-from plumbline.explorer.blocks import Block, Rival, Shown, Wanted
-from plumbline.explorer.build import build
+from plumbline.explorer.blocks import ExplorerOptions, SeedBlock, ShownAdversary, ShownVariant
+from plumbline.explorer.build import build_explorer
 from plumbline.report.build import write_site
 from plumbline.store import schema_of, write_table
 from tests.reports import CLASSES, CURVE, HOSTILE, LEVELS, content, summary, table
@@ -53,8 +53,8 @@ def instances(texts: int = 6) -> list[Row]:
     ]
 
 
-def pieces(texts: int = 6) -> list[Row]:
-    """The same texts for a model with pieces of its own; their second texts are closed, but not opened."""
+def subwords(texts: int = 6) -> list[Row]:
+    """The same texts for a model with subwords of its own; their second texts are closed, but not opened."""
     return [
         {"split": "test", "instance": i, "label": i % 2, "tokens": ["<s>", "Ġpie", "ces", "</s>"], "ids": [0, 7, 8, 2]}
         | {"maskable": [False, True, True, False], "tokens_b": [f"Ġwho{i}", "Ġis", "?", "</s>"]}
@@ -132,22 +132,22 @@ class Tables:
         write_table(path, kind, pa.concat_tables(told), group="measure")
         return str(path)
 
-    def block(self, model: str = "bilstm", **others: Any) -> Block:
+    def block(self, model: str = "bilstm", **others: Any) -> SeedBlock:
         """A model with two measures."""
         told = {measure: self.write("attributions", importances(measure)) for measure in MEASURES}
         given: Row = {"predictions": self.write("predictions", predictions()), "importances": told} | others
-        return Block(model, **given)
+        return SeedBlock(model, **given)
 
-    def rival(self, title: str, base_seed: int, seed: int, last: list[float]) -> Rival:
+    def rival(self, title: str, base_seed: int, seed: int, last: list[float]) -> ShownAdversary:
         said = [key | {"label": 0, "probabilities": [0.1 * seed, 1 - 0.1 * seed]} for key in keys(6, [seed, seed + 1])]
         looks = self.write("attention", attention(seed, last))
-        return Rival(title, base_seed, seed, looks, self.write("predictions", said))
+        return ShownAdversary(title, base_seed, seed, looks, self.write("predictions", said))
 
-    def shown(self, *blocks: Block, rows: list[Row] | None = None, **others: Any) -> Shown:
+    def shown(self, *blocks: SeedBlock, rows: list[Row] | None = None, **others: Any) -> ShownVariant:
         """A dataset of six texts with questions."""
         path = self.write("instances", instances() if rows is None else rows)
         given = {"dataset": "sst", "variant": "plain", "summary": summary(), "second": "question"} | others
-        return Shown(instances=path, blocks=blocks, **given)
+        return ShownVariant(instances=path, blocks=blocks, **given)
 
     def masked(self, *measures: str, strategy: str = "recursive") -> list[tuple[Row, str]]:
         """The points of a curve for each measure."""
@@ -158,8 +158,8 @@ class Tables:
         ]
 
 
-def everything(folder: Path) -> list[Shown]:
-    """Texts with questions, adversaries, adversarial models, masks and pieces; a manipulated variant; pictures."""
+def everything(folder: Path) -> list[ShownVariant]:
+    """Texts with questions, adversaries, adversarial models, masks and subwords; a manipulated variant; pictures."""
     tables = Tables(folder)
     own = tables.write("attention", attention(1, [0.5, 0.5] + [0.0] * 6))
     rival = tables.rival("<attefa>", 1, 5, [0.0] * 7 + [1.0])
@@ -172,7 +172,7 @@ def everything(folder: Path) -> list[Shown]:
         bilstm,
         average,
         tables.block("roberta", importances=cut),
-        pieces={"roberta": tables.write("instances", pieces())},
+        subwords={"roberta": tables.write("instances", subwords())},
         masks={"bilstm": [*tables.masked(*MEASURES), *tables.masked("attention", strategy="roar")]},
     )
     changed = tables.shown(tables.block(), rows=manipulated(), variant="articles")
@@ -181,7 +181,7 @@ def everything(folder: Path) -> list[Shown]:
     return [texts, changed, dots]
 
 
-def large(folder: Path, count: int) -> Shown:
+def large(folder: Path, count: int) -> ShownVariant:
     """So many texts of six to fourteen words with a model of one seed and three measures; text 77777 has a word of its
     own."""
     rng = np.random.default_rng(0)
@@ -214,17 +214,17 @@ def large(folder: Path, count: int) -> Shown:
     }
     predicted = pa.table({**seed, **key, "label": texts["label"], "probabilities": said})
     split = {"instances": count, "mean_length": float(lengths.mean())}
-    return Shown(
+    return ShownVariant(
         "many",
         "plain",
         {"classes": CLASSES, "splits": {"test": split}},
         tables.write("instances", pa.table({**key, **texts})),
-        [Block("bilstm", tables.write("predictions", predicted), told)],
+        [SeedBlock("bilstm", tables.write("predictions", predicted), told)],
     )
 
 
-def write_explorer(folder: Path, shown: Sequence[Shown], wanted: Wanted) -> Path:
+def write_explorer(folder: Path, shown: Sequence[ShownVariant], wanted: ExplorerOptions) -> Path:
     """The page of the explorer with its data."""
     write_site(folder, content(), ["explorer"])
-    build(folder / "explorer", "A <study>", shown, wanted)
+    build_explorer(folder / "explorer", "A <study>", shown, wanted)
     return folder / "explorer.html"

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from plumbline.explorer.blocks import Wanted
+from plumbline.explorer.blocks import ExplorerOptions
 from tests.explored import SIDE, everything, large, write_explorer
 from tests.reports import HOSTILE
 
 pytestmark = pytest.mark.browser
 
-ALL = Wanted("all", ["test"])
+ALL = ExplorerOptions("all", ["test"])
 MANY = 100_000
 # Seconds from the address to the first heatmap, and from one instance to another: one or two on a quiet machine, but
 # tests run beside others.

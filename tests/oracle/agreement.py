@@ -49,8 +49,8 @@ def check_agreement(results: Results, checks: Checks, at_chance: dict[tuple, str
     """Kendall's τ and Fagin's top k of every two measures on every text, and their means."""
     for protocol, cell, asked, rows in results.scores("Agreement"):
         options = asked["options"]
-        if options["pieces"] == "joined":
-            checks.skip(f"agreement {protocol} joins pieces")
+        if options["subwords"] == "summed":
+            checks.skip(f"agreement {protocol} joins subwords")
             continue
         found = {measure: importances(results, cell, measure) for measure in asked["measures"]}
         for (seed, tokens), of_seed in grouped(rows, lambda row: (row["seed"], row["tokens"])).items():

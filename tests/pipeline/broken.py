@@ -6,7 +6,7 @@ from torch import nn
 
 from plumbline.attribution.importances import Importances
 from plumbline.data.corpus import Corpus, Example
-from plumbline.data.images import Picture, PictureCorpus
+from plumbline.data.images import ImageCorpus, ImageExample
 from plumbline.models.classifier import Output
 from plumbline.registry import dataset, measure, model
 
@@ -22,7 +22,7 @@ def texts(**others):
 
 def pictures(pixels):
     """A corpus of pictures that are all the same."""
-    return PictureCorpus([Picture(split, label, pixels) for split in SPLITS for label in (0, 1)], CLASSES)
+    return ImageCorpus([ImageExample(split, label, pixels) for split in SPLITS for label in (0, 1)], CLASSES)
 
 
 @dataset("labels-of-text")
@@ -147,7 +147,7 @@ def not_bytes(raw, seed):
 @dataset("no-pictures", task="image classification")
 def no_pictures(raw, seed):
     """Arrays in the place of pictures."""
-    return PictureCorpus([np.zeros((4, 4, 3), dtype=np.uint8)], CLASSES)
+    return ImageCorpus([np.zeros((4, 4, 3), dtype=np.uint8)], CLASSES)
 
 
 @dataset("pictures-as-texts")

@@ -66,13 +66,15 @@ Edit = Callable[[Study], object]
 def save_bert(folder: Path) -> None:
     """A checkpoint as a job would read it, but for its weights, of which there is one and of a wrong shape; made by
     hand, because transformers takes seconds to import."""
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "green", "blue", "no", "yes"]
-    tokeniser = Tokenizer(models.WordPiece({piece: number for number, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    subwords = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "green", "blue", "no", "yes"]
+    tokeniser = Tokenizer(
+        models.WordPiece({subword: number for number, subword in enumerate(subwords)}, unk_token="[UNK]")
+    )
     tokeniser.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokeniser.add_special_tokens(pieces[:5])
+    tokeniser.add_special_tokens(subwords[:5])
     folder.mkdir()
     tokeniser.save(str(folder / "tokenizer.json"))
-    named = {f"{piece[1:-1].lower()}_token": piece for piece in pieces[:5]}
+    named = {f"{subword[1:-1].lower()}_token": subword for subword in subwords[:5]}
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", **named}))
     config = {"model_type": "bert", "vocab_size": 10, "hidden_size": 8, "num_hidden_layers": 1}
     sizes = {"num_attention_heads": 2, "intermediate_size": 8, "max_position_embeddings": 64}
@@ -221,7 +223,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     "seeds of a model": (put(["2-1"], "models", "average-tanh", "seeds"), "`models.average-tanh.seeds` is ['2-1']"),
     # Names.
     "reserved dataset": (put({"kind": "echo"}, "datasets", "plain"), f"`datasets.plain`: 'plain' {TAKEN}"),
-    "reserved model": (put({"kind": "bag-of-words"}, "models", "pieces"), f"`models.pieces`: 'pieces' {TAKEN}"),
+    "reserved model": (put({"kind": "bag-of-words"}, "models", "subwords"), f"`models.subwords`: 'subwords' {TAKEN}"),
     "reserved measure": (measure("unmasked", kind="gradient"), f"`measures.unmasked`: 'unmasked' {TAKEN}"),
     "reserved protocol": (put({"kind": "erasure"}, "protocols", "trace"), f"`protocols.trace`: 'trace' {TAKEN}"),
     "reserved adversary": (
@@ -964,7 +966,11 @@ JOB_FAULTS: dict[str, tuple[str, str, str]] = {
     ),
     "grey pictures": ("datasets", "prepare grey", "has the shape [4, 4], not [4, 4, 3]; the dataset's reader must"),
     "pictures not of bytes": ("datasets", "prepare not-bytes", "`pixels` must be a NumPy array of bytes (uint8)"),
-    "arrays as pictures": ("datasets", "prepare no-pictures", "picture 0: it is a ndarray; each must be a Picture."),
+    "arrays as pictures": (
+        "datasets",
+        "prepare no-pictures",
+        "0: it is a ndarray; each must be an ImageExample.",
+    ),
     "pictures as texts": (
         "datasets",
         "prepare pictures-as-texts",

@@ -1,4 +1,4 @@
-"""A Song of (Dis)agreement as a whole small study: pairs, special tokens and word pieces, explained in samples."""
+"""A Song of (Dis)agreement as a whole small study: pairs, special tokens and subwords, explained in samples."""
 
 import shutil
 from itertools import combinations
@@ -54,7 +54,7 @@ CONFIG = {
     "sample": SAMPLE,
     "protocols": {
         "agreement": {"tokens": ["text", "texts", "all"]},
-        "of-words": {"kind": "agreement", "tokens": ["texts"], "pieces": "joined"},
+        "of-words": {"kind": "agreement", "tokens": ["texts"], "subwords": "summed"},
     },
     "report": {"examples": 2},
 }  # fmt: skip
@@ -81,7 +81,7 @@ def study(song, tmp_path) -> Path:
 
 def texts_of(folder: Path, dataset: str, model: str) -> pd.DataFrame:
     """The test texts that a model reads."""
-    of = "plain/pieces/minilm-song" if model == "minilm-song" else "plain"
+    of = "plain/subwords/minilm-song" if model == "minilm-song" else "plain"
     texts = pd.read_parquet(folder / f"results/data/{dataset}/{of}/instances.parquet")
     return texts[texts["split"] == "test"].reset_index(drop=True)
 
@@ -161,7 +161,7 @@ def test_tables_have_all_kinds_of_tokens(song):
     keys = ["model", "seed", "measure_a", "measure_b", "predicted_class"]
     apart, joined = (rows[rows["tokens"] == "texts"].set_index(keys)["mean"] for rows in (agreement, words))
     pd.testing.assert_series_equal(apart["bilstm-shared"], joined["bilstm-shared"])
-    assert (apart["minilm-song"] != joined["minilm-song"]).all(), "its words are of several pieces"
+    assert (apart["minilm-song"] != joined["minilm-song"]).all(), "its words are of several subwords"
 
 
 def test_deep_shap_is_deep_lift_but_not_as_published(song):

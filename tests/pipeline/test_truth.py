@@ -126,8 +126,8 @@ def test_labels_follow_the_words_and_not_what_they_were(finished):
 def test_word_pieces_keep_the_groups_of_their_words(finished):
     folder = finished / "results/data/reviews/articles-cn"
     words = pq.read_table(folder / "instances.parquet").to_pandas()
-    pieces = pq.read_table(folder / "pieces/minilm/instances.parquet").to_pandas()
-    for (_, whole), (_, cut) in zip(words.head(20).iterrows(), pieces.head(20).iterrows(), strict=True):
+    subwords = pq.read_table(folder / "subwords/minilm/instances.parquet").to_pandas()
+    for (_, whole), (_, cut) in zip(words.head(20).iterrows(), subwords.head(20).iterrows(), strict=True):
         groups = whole["groups"][whole["maskable"]]
         assert np.array_equal(cut["groups"][cut["maskable"]], groups[cut["word"]])
 

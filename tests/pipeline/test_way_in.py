@@ -112,11 +112,11 @@ def test_what_was_brought_passes_through_the_study(study):
 def test_the_checkpoint_is_used_as_it_is(study):
     from transformers import AutoModelForSequenceClassification
 
-    pieces = pd.read_parquet(study / "results/data/mock-2/plain/pieces/my-bert/instances.parquet")
+    subwords = pd.read_parquet(study / "results/data/mock-2/plain/subwords/my-bert/instances.parquet")
     said = pd.read_parquet(study / "results/models/mock-2/plain/my-bert/0/predictions.parquet")
     said = said.set_index(["split", "instance"])["probabilities"]
     model = AutoModelForSequenceClassification.from_pretrained(study / "checkpoint").eval()
-    for _, text in pieces[pieces["split"] == "test"].iterrows():
+    for _, text in subwords[subwords["split"] == "test"].iterrows():
         with torch.no_grad():
             logits = model(input_ids=torch.tensor(text["ids"].astype(np.int64))[None]).logits[0, [2, 0]]
         np.testing.assert_allclose(said[text["split"], text["instance"]], logits.softmax(-1), atol=1e-5)

@@ -37,7 +37,7 @@ from plumbline.data.corpus import Corpus, Example
 from plumbline.registry import dataset
 
 """,
-    "manipulation": """from plumbline.data.manipulation import Change
+    "manipulation": """from plumbline.data.manipulation import ChangedText
 from plumbline.registry import manipulation
 
 """,
@@ -263,7 +263,7 @@ DECLARATIONS = {
     "greatest]; None is no bound.",
     '@measure("broken", needs=["telepathy"], equation="?")': "no registered model provides what it needs: telepathy.",
     '@measure("broken", needs=["own"])': "its declaration does not state `equation`.",
-    '@measure("broken", needs=["own"], tells=["specials"], equation="?")': "on model 'own-model' it tells of "
+    '@measure("broken", needs=["own"], covers=["specials"], equation="?")': "on model 'own-model' it tells of "
     "'specials', but its Importances have no `specials`.",
     '@measure("broken", needs=["own"], k="ten", equation="?")': "its option 'k: int' has the default 'ten'; change one "
     "of the two.",
@@ -351,7 +351,7 @@ MODEL_DECLARATIONS = {
     'provides=["attention"]': "it provides 'attention', but has no `encode`.",
     'provides=["gradient"], tasks=["clasification"]': "one of its tasks is 'clasification'; did you mean "
     "'classification'?",
-    'provides=["gradient"], reads="letters"': "its declaration states reads='letters'; known are: pieces, pixels, "
+    'provides=["gradient"], reads="letters"': "its declaration states reads='letters'; known are: subwords, pixels, "
     "words.",
     'provides=["gradient"], training={"epoch": 3}': "in its declaration `training.epoch` (set to 3) is not a key that "
     "is known here; did you mean 'epochs'?",
@@ -368,7 +368,7 @@ TEXTS = '[Example(split, i % 2, ["a", "b"]) for split in ("train", "dev", "test"
 DATASETS = {
     "a name as label": ("", f"Corpus({TEXTS.replace('i % 2', repr('yes'))}, ['no', 'yes'])",
         "the label of text 0 is 'yes'; give the number of its class, from 0."),
-    "text in one piece": ("", f"""Corpus({TEXTS.replace('["a", "b"]', '"a b"')}, ["no", "yes"])""",
+    "text in one subword": ("", f"""Corpus({TEXTS.replace('["a", "b"]', '"a b"')}, ["no", "yes"])""",
         "the `tokens` of text 0 are a str; give a list of words, each a str."),
     "no corpus": ("", TEXTS, "it returns a list; end with `return Corpus(examples, classes)`."),
     "a class without texts": ("", f"Corpus({TEXTS}, ['no', 'yes', 'maybe'])",
@@ -427,15 +427,16 @@ def filed(raw, seed):
 
 
 MANIPULATIONS = {
-    "return text.first, [0] * len(text.first)": "it returns a tuple; end with `return Change(words, groups)`.",
-    "text.first.reverse()\n    return Change(text.first, [1] * len(text.first))": "it writes into the words that it is "
-    "given; make new lists.",
-    "return Change(text.first, [1])": "it gives 1 groups for 6 words; give each word the number of its group, or 0.",
-    "return Change(text.first, [2] * len(text.first))": "it gives groups beyond the 1 that it names.",
-    "return Change(['new'], [1])": "it puts words into texts that it does not name as `words`.",
-    "return Change(text.first, [1] * len(text.first), ['an'], [1])": "it gives a second text where there is none.",
-    "return Change(text.second, [1] * len(text.second))": "it fails with TypeError: object of type 'NoneType' has no "
-    "len() (plugin.py, line 7).",
+    "return text.first, [0] * len(text.first)": "it returns a tuple; end with `return ChangedText(words, groups)`.",
+    "text.first.reverse()\n    return ChangedText(text.first, [1] * len(text.first))": "it writes into the words that "
+    "it is given; make new lists.",
+    "return ChangedText(text.first, [1])": "it gives 1 groups for 6 words; give each word the number of its "
+    "group, or 0.",
+    "return ChangedText(text.first, [2] * len(text.first))": "it gives groups beyond the 1 that it names.",
+    "return ChangedText(['new'], [1])": "it puts words into texts that it does not name as `words`.",
+    "return ChangedText(text.first, [1] * len(text.first), ['an'], [1])": "it gives a second text where there is none.",
+    "return ChangedText(text.second, [1] * len(text.second))": "it fails with TypeError: object of type 'NoneType' "
+    "has no len() (plugin.py, line 7).",
 }  # fmt: skip
 
 

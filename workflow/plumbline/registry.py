@@ -46,7 +46,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "counts": {},
         "preparation": {},
         "training": {},
-        "pieces_training": {},
+        "subword_training": {},
         "model_options": {},
         "limits": {},
     },
@@ -62,7 +62,7 @@ FACTS: dict[str, dict[str, Any]] = {
     "measure": {
         "needs": [],
         "splits": [],
-        "tells": [],
+        "covers": [],
         "pixels": False,
         "cheap": False,
         "limits": {},
@@ -85,12 +85,12 @@ FACTS: dict[str, dict[str, Any]] = {
     },
     "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
     # `reads` names the files that a table or figure is made from (plumbline/dag/sources.py lists them), a `?` behind a
-    # name those that a study may lack; `asks` the facts of the study that it wants; `of` what a study must have.
-    "table": {"reads": [], "asks": [], "of": ""},
+    # name those that a study may lack; `params` the facts of the study that it wants; `of` what a study must have.
+    "table": {"reads": [], "params": [], "of": ""},
     # `per` are the axes with a figure for each value among `cells`; `only` says which have one.
     "figure": {
         "reads": [],
-        "asks": [],
+        "params": [],
         "of": "",
         "cells": "",
         "per": [],
@@ -108,7 +108,7 @@ FACTS: dict[str, dict[str, Any]] = {
 # The tasks whose texts have a second one beside them.
 PAIRED = ("question answering", "inference", "paraphrase")
 # The task whose texts are pictures, one token a pixel.
-PICTURES = "image classification"
+IMAGES = "image classification"
 # What a fact must be, by the type of its default.
 WANTED: dict[type, str] = {
     bool: "True or False",
@@ -168,13 +168,13 @@ def needed(declaration: Declaration, options: Mapping[str, Any]) -> set[str]:
     return {entry.rpartition(":")[2] for entry in declaration.needs if holds(entry, options)}
 
 
-def told(declaration: Declaration, options: Mapping[str, Any]) -> set[str]:
+def covered(declaration: Declaration, options: Mapping[str, Any]) -> set[str]:
     """What a measure tells of beside the words of texts: `pair`, those of second texts, and `specials`.
 
     It states so, or has the options `texts` and `specials` for it.
     """
     asked = {"pair": options.get("texts") == "both", "specials": options.get("specials") is True}
-    return {*declaration.tells, *(part for part, there in asked.items() if there)}
+    return {*declaration.covers, *(part for part, there in asked.items() if there)}
 
 
 def _decorator(kind: Kind) -> Callable[..., Callable[[T], T]]:

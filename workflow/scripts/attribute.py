@@ -1,7 +1,7 @@
 """Explain the instances of a cell with the measures that share the job."""
 
 from plumbline.attribution.files import write_importances
-from plumbline.attribution.run import Asked, attribute
+from plumbline.attribution.run import MeasureCall, attribute
 from plumbline.config.variants import PLAIN, UNMASKED
 from plumbline.data.instances import Instances
 from plumbline.data.masking import of_seed, special_ids, with_masks
@@ -19,7 +19,7 @@ def texts(seed: int) -> Instances:
         # What a measure counts in a split, it counts in all of it.
         whole = {split for asked in snakemake.params.measures.values() for split in asked["splits"]}
         return instances.sampled(snakemake.params.sample, seed, whole)
-    return with_masks(instances, of_seed(masks, "masked", seed, instances), special_ids(snakemake.input.pieces)[0])
+    return with_masks(instances, of_seed(masks, "masked", seed, instances), special_ids(snakemake.input.subwords)[0])
 
 
 with job(snakemake) as running:
@@ -34,7 +34,7 @@ with job(snakemake) as running:
         running.budget(Budget),
         device,
     )
-    measures = {name: Asked(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
+    measures = {name: MeasureCall(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
     masks = read_table(snakemake.input.masks, MASKS) if snakemake.input.get("masks") else None
     cell = {name: snakemake.wildcards[name] for name in ("dataset", "variant", "model")}
     cell["variant"] = PLAIN if cell["variant"] == UNMASKED else cell["variant"]

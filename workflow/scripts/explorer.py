@@ -1,9 +1,9 @@
 """Build the data of the explorer."""
 
-from plumbline.explorer.blocks import Shown, Wanted, find_blocks
-from plumbline.explorer.build import build
+from plumbline.explorer.blocks import ExplorerOptions, ShownVariant, find_blocks
+from plumbline.explorer.build import build_explorer
 from plumbline.figures.conventions import SECONDS
-from plumbline.registry import PICTURES
+from plumbline.registry import IMAGES
 from plumbline.runtime.job import job
 from plumbline.store import read_record
 
@@ -17,28 +17,28 @@ with job(snakemake):
         paths.attention,
         paths.adversary_predictions,
     )
-    pieces: dict[tuple[str, str], dict[str, str]] = {}
-    for (dataset, variant, model), path in zip(params.pieces, paths.pieces, strict=True):
-        pieces.setdefault((dataset, variant), {})[model] = path
+    subwords: dict[tuple[str, str], dict[str, str]] = {}
+    for (dataset, variant, model), path in zip(params.subwords, paths.subwords, strict=True):
+        subwords.setdefault((dataset, variant), {})[model] = path
     # Only texts as they are get masked.
     masks: dict[tuple[str, str], dict[str, list]] = {}
     for point, path in zip(params.masked, paths.masks, strict=True):
         masks.setdefault((point["dataset"], "plain"), {}).setdefault(point["model"], []).append((point, path))
     shown = [
-        Shown(
+        ShownVariant(
             dataset,
             variant,
             read_record(summary),
             instances,
             blocks[dataset, variant],
-            pieces.get((dataset, variant), {}),
+            subwords.get((dataset, variant), {}),
             masks.get((dataset, variant), {}),
-            task == PICTURES,
+            task == IMAGES,
             SECONDS.get(task, "second text"),
         )
         for (dataset, variant, task), instances, summary in zip(
             params.sets, paths.instances, paths.summaries, strict=True
         )
     ]
-    wanted = Wanted(params.examples, params.splits, params.sample, params.specials, params.random)
-    build(snakemake.output[0], params.name, shown, wanted)
+    wanted = ExplorerOptions(params.examples, params.splits, params.sample, params.specials, params.random)
+    build_explorer(snakemake.output[0], params.name, shown, wanted)

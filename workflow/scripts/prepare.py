@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import Corpus
-from plumbline.data.images import PictureCorpus, prepare_pictures
+from plumbline.data.images import ImageCorpus, prepare_images
 from plumbline.data.prepare import prepare
 from plumbline.data.schemas import INSTANCES, VOCABULARY
 from plumbline.registry import load
@@ -18,7 +18,7 @@ with job(snakemake) as running:
     if snakemake.params.words and isinstance(corpus, Corpus):
         # What manipulations put into texts must have word vectors, however rare it is.
         corpus = replace(corpus, vocabulary=[*(corpus.vocabulary or ()), *snakemake.params.words])
-    prepared = (prepare_pictures if isinstance(corpus, PictureCorpus) else prepare)(
+    prepared = (prepare_images if isinstance(corpus, ImageCorpus) else prepare)(
         corpus, recipe, snakemake.wildcards.dataset, snakemake.params.counts, snakemake.params.task
     )
     write_table(snakemake.output.instances, INSTANCES, prepared.instances)

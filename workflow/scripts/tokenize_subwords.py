@@ -1,12 +1,12 @@
-"""Cut a dataset's texts into the word pieces of a pretrained model."""
+"""Cut a dataset's texts into the subwords of a pretrained model."""
 
 from plumbline.data.schemas import INSTANCES
-from plumbline.data.subwords import cut_into_pieces
+from plumbline.data.subwords import tokenize_subwords
 from plumbline.runtime.job import job
 from plumbline.store import read_table, write_json, write_table
 
 with job(snakemake) as running:
-    columns, summary = cut_into_pieces(read_table(snakemake.input.instances, INSTANCES), snakemake.params.checkpoint)
+    columns, summary = tokenize_subwords(read_table(snakemake.input.instances, INSTANCES), snakemake.params.checkpoint)
     write_table(snakemake.output.instances, INSTANCES, columns)
     write_json(snakemake.output.summary, summary)
     running.manifest(rows=len(columns["split"]))

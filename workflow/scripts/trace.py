@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plumbline.attribution.run import Asked, attribute
+from plumbline.attribution.run import MeasureCall, attribute
 from plumbline.data.instances import Instances
 from plumbline.data.schemas import INSTANCES
 from plumbline.models.block import checkpoint_models
@@ -18,7 +18,7 @@ with job(snakemake) as running:
     instances = Instances.from_table(read_table(snakemake.input.instances, INSTANCES), snakemake.params.splits)
     summary = read_record(snakemake.input.summary)
     names = summary["manipulation"]["groups"]
-    measures = {name: Asked(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
+    measures = {name: MeasureCall(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
     history = read_table(snakemake.input.history, HISTORY).to_pandas()
     device = running.device()
     rows = []

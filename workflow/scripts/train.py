@@ -38,7 +38,7 @@ with job(snakemake) as running:
         }
         write_table(snakemake.output.masks, MASKS, mask_columns(masks, instances))
     if masking:
-        mask, other = special_ids(snakemake.input.pieces)
+        mask, other = special_ids(snakemake.input.subwords)
         left = other if masking["positions"] else None
         variants = {seed: with_masks(instances, masks and masks[seed], mask, left).by_split() for seed in seeds}
     device = running.device()

@@ -17,7 +17,7 @@ from plumbline.attribution.captum_method import TOGETHER
 from plumbline.attribution.importances import Importances
 from plumbline.config.external import METHODS, with_files_located
 from plumbline.config.resolve import resolve
-from plumbline.conformance import WORDS, check_measure, example_instances, example_model, example_pictures
+from plumbline.conformance import WORDS, check_measure, example_images, example_instances, example_model
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.bag_of_words import BagOfWords
@@ -140,7 +140,7 @@ def test_methods_agree_with_the_measures_of_the_same_equation(name, model, paire
 
 def test_integrated_gradients_agree_on_transformers_and_on_pictures():
     asked = {"method": "IntegratedGradients", "arguments": {"n_steps": 6}}
-    for model, instances in (("roberta", example_instances(paired=True)), ("resnet-small", example_pictures(2))):
+    for model, instances in (("roberta", example_instances(paired=True)), ("resnet-small", example_images(2))):
         paired = instances.pair is not None
         found = run("captum", evaluator_of(model, paired), instances, **asked)
         own = run("integrated-gradient-pad", evaluator_of(model, paired), instances, steps=6, tolerance=0)

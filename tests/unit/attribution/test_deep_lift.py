@@ -11,10 +11,10 @@ from torch import nn
 from transformers import AutoModel, BertConfig, DistilBertConfig, RobertaConfig
 from transformers.activations import ACT2FN
 
-from plumbline.attribution.deep_lift import attributed, deep_lift, deep_shap, partners
+from plumbline.attribution.deep_lift import deep_lift, deep_shap, difference_scores, partners
 from plumbline.attribution.differences import NEAR, Beside
 from plumbline.attribution.importances import explained_output
-from plumbline.attribution.inputs import baseline_of, features, read, vectors_of
+from plumbline.attribution.inputs import baseline_of, features, input_vectors, read
 from plumbline.conformance import CLASSES, WORDS, example_instances, example_model, whole_batch
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
@@ -58,7 +58,7 @@ def evaluator(name, paired=False, budget=10_000):
 def change(asked, instances, classes, function, baseline="pad", texts="both", specials=True):
     """How the explained output differs from that of the baseline, [N], in double precision."""
     model, batch = asked.model.double(), whole_batch(instances)
-    vectors = vectors_of(model, batch)
+    vectors = input_vectors(model, batch)
     moved = features(batch, texts, specials)[:, :, None]
     nothing = torch.where(moved, baseline_of(model, batch, baseline), vectors)
     ends = [read(model, batch, rows).logits for rows in (vectors, nothing)]
@@ -168,7 +168,7 @@ def test_modules_that_captum_knows_get_its_attributions(name):
     vectors, baseline = 2 * torch.randn(2, 5, 3, 4, dtype=torch.float64)
     classes = torch.tensor([0, 1, 2, 0, 1])
     expected = DeepLift(model.net).attribute(vectors, baseline, target=classes).sum(-1)
-    found = attributed(model, Batch(*[torch.ones(5, 3)] * 3), vectors, baseline, classes, "logit", "rescale")
+    found = difference_scores(model, Batch(*[torch.ones(5, 3)] * 3), vectors, baseline, classes, "logit", "rescale")
     torch.testing.assert_close(found, expected.detach(), atol=1e-8, rtol=1e-6)
 
 
@@ -212,7 +212,7 @@ def test_captum_on_the_studys_models_is_gradient_times_difference():
         def forward(self, vectors):
             return self.model(batch.repeat(2), vectors).logits.softmax(-1)
 
-    vectors = vectors_of(asked.model, batch)
+    vectors = input_vectors(asked.model, batch)
     nothing = torch.where(features(batch)[:, :, None], baseline_of(asked.model, batch, "pad"), vectors)
     expected = DeepLift(Told()).attribute(vectors, nothing, target=torch.from_numpy(instances.label).long())
     expected = expected.sum(-1).detach().numpy()

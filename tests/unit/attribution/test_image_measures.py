@@ -15,7 +15,7 @@ from sklearn.metrics import pairwise_distances
 from plumbline.attribution.expected_gradient import expected_gradient
 from plumbline.attribution.grad_cam import grad_cam, map_weights, resized
 from plumbline.attribution.gradient import gradient
-from plumbline.attribution.inputs import baseline_of, vectors_of
+from plumbline.attribution.inputs import baseline_of, input_vectors
 from plumbline.attribution.lime import drawn
 from plumbline.attribution.patches import occlusion_patch, patches
 from plumbline.attribution.path import grad_shap, integrated_gradient_pad
@@ -23,7 +23,7 @@ from plumbline.attribution.quickshift import quickshift
 from plumbline.attribution.random import random
 from plumbline.attribution.smooth_grad import smooth_grad, smooth_grads
 from plumbline.attribution.superpixels import lime_superpixels, means_of_segments, segments
-from plumbline.conformance import example_model, example_pictures, whole_batch
+from plumbline.conformance import example_images, example_model, whole_batch
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import pack
 from plumbline.errors import PlumblineError
@@ -141,7 +141,7 @@ def test_gradients_of_a_linear_model_are_its_weights():
 def test_expected_gradients_of_a_linear_model_are_in_closed_form():
     """Σ_k |w_k (x - b̄)_k| with b̄ the mean of what was drawn, and, with many samples, of all pictures."""
     asked, instances = linear(8), pictures(5, 8)
-    x = vectors_of(asked.model, whole_batch(instances)).numpy()
+    x = input_vectors(asked.model, whole_batch(instances)).numpy()
     few = expected_gradient(asked, instances, samples=6)
     means = [x[instances.generator(i, 0).integers(5, size=6)].mean(0) for i in range(5)]
     assert_same(few.scores, np.abs(weights_of(asked, few) * (x - means)).sum(-1), rtol=1e-5, atol=1e-8)
@@ -209,7 +209,7 @@ def test_smooth_gradients_agree_with_captum(monkeypatch):
         found = smooth_grad(asked, instances, samples=6, mean=mean)
         for i in range(len(instances)):
             batch = whole_batch(instances.take([i]))
-            x = vectors_of(asked.model, batch)
+            x = input_vectors(asked.model, batch)
             noise = instances.generator(i, 0).standard_normal((6, SIZE**2, 3), dtype=np.float32)
             monkeypatch.setattr(torch, "normal", lambda _, width, noise=noise: width * torch.from_numpy(noise))
             expected = NoiseTunnel(
@@ -230,7 +230,7 @@ def test_expected_gradients_agree_with_captum(monkeypatch):
 
     asked, instances = resnet(budget=4 * SIZE**2), pictures(3)
     found = expected_gradient(asked, instances, samples=8)
-    background = vectors_of(asked.model, whole_batch(instances))
+    background = input_vectors(asked.model, whole_batch(instances))
     for i in range(len(instances)):
         batch, generator = whole_batch(instances.take([i])), instances.generator(i, 0)
         chosen, points = generator.integers(3, size=8), generator.random(8)
@@ -255,7 +255,7 @@ def test_grad_cam_agrees_with_captum(function):
         return logits.softmax(-1) if function == "probability" else logits
 
     target = torch.from_numpy(found.target).long()
-    x = vectors_of(asked.model, batch).requires_grad_()
+    x = input_vectors(asked.model, batch).requires_grad_()
     maps = LayerGradCam(output, asked.model.blocks).attribute(x, target, relu_attributions=True)[:, 0].detach()
     assert maps.shape == (3, 4, 4) and maps.max() > 0
     assert_same(found.scores, resized(maps, 64).clamp(min=0).flatten(1).numpy(), rtol=1e-5, atol=1e-9)
@@ -325,7 +325,7 @@ def test_lime_of_superpixels_agrees_with_a_slow_loop(hidden):
     for i in range(len(instances)):
         batch = whole_batch(instances.take([i]))
         numbers = segments(batch, 4.0)[0].numpy()
-        x = vectors_of(asked.model, batch)[0].numpy()
+        x = input_vectors(asked.model, batch)[0].numpy()
         cover = baseline_of(asked.model, batch, "pad")[0].numpy().copy()
         count = numbers.max() + 1
         if hidden == "mean":
@@ -345,7 +345,7 @@ def test_lime_finds_what_superpixels_weigh_in_a_linear_model():
     asked, instances = linear(64), pictures(3, 64)
     found = lime_superpixels(asked, instances, function="logit", sign="signed")
     batch = whole_batch(instances)
-    parts = vectors_of(asked.model, batch) - baseline_of(asked.model, batch, "pad")
+    parts = input_vectors(asked.model, batch) - baseline_of(asked.model, batch, "pad")
     parts = (parts.numpy() * weights_of(asked, found)).sum(-1)
     for scores, part, numbers in zip(found.scores, parts, segments(batch, 4.0).numpy(), strict=True):
         truth = np.bincount(numbers, part)
@@ -370,7 +370,7 @@ def test_occlusion_of_patches_of_a_linear_model_is_their_part_of_the_output(base
     asked, instances = linear(24, budget=5 * 24**2), pictures(3, 24)
     found = occlusion_patch(asked, instances, patch=75, sign="signed", baseline=baseline)
     batch = whole_batch(instances)
-    parts = vectors_of(asked.model, batch) - baseline_of(asked.model, batch, baseline)
+    parts = input_vectors(asked.model, batch) - baseline_of(asked.model, batch, baseline)
     parts = (parts.numpy() * weights_of(asked, found)).sum(-1).reshape(3, 3, 8, 3, 8).sum((2, 4))
     assert_same(found.scores, parts.repeat(8, 1).repeat(8, 2).reshape(3, -1), atol=1e-6)
     absolute = occlusion_patch(asked, instances, patch=75, baseline=baseline)
@@ -430,7 +430,7 @@ def test_scores_are_the_same_on_both_devices(name):
 def test_both_means_of_smooth_grad_share_their_passes_and_give_what_each_gives_alone():
     evaluator, instances = (
         Evaluator(example_model(Registry().get("model", "resnet-small")), 3, 2000),
-        example_pictures(6),
+        example_images(6),
     )
     usual = {"target": "predicted", "function": "logit", "noise": 0.2, "samples": 5}
     means = ("magnitude", "gradient", "magnitude")

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from plumbline.attribution.files import write_importances
-from plumbline.attribution.run import Asked, attribute
+from plumbline.attribution.run import MeasureCall, attribute
 from plumbline.config.external import with_files_located
 from plumbline.config.resolve import resolve
 from plumbline.config.runs import list_runs
-from plumbline.conformance import example_instances, example_model, example_pictures
+from plumbline.conformance import example_images, example_instances, example_model
 from plumbline.data.instances import Instances
 from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
@@ -47,7 +47,7 @@ def path(tmp_path):
     return tmp_path / "theirs.parquet"
 
 
-@pytest.mark.parametrize("make", [example_instances, example_pictures])
+@pytest.mark.parametrize("make", [example_instances, example_images])
 def test_scores_come_in_the_order_of_the_instances(path, make):
     instances = make(6, splits=("train", "test"))
     table = frame(instances)
@@ -80,21 +80,21 @@ def test_the_class_that_was_explained_is_kept(path):
 def test_what_plumbline_writes_can_be_read_again(path, tmp_path):
     instances = example_instances(5)
     evaluator = Evaluator(example_model(REGISTRY.get("model", "average-tanh")).requires_grad_(False), 0, 10_000)
-    asked = {"random": Asked(load(REGISTRY.get("measure", "random").pointer), {})}
+    asked = {"random": MeasureCall(load(REGISTRY.get("measure", "random").pointer), {})}
     columns, _ = attribute([evaluator], instances, asked)
     told = {**columns["random"], "target": instances.label}
     write_importances(path, {"random": told})
-    again, _ = attribute([evaluator], instances, {"theirs": Asked(IMPORTED, {"path": str(path)})}, cell=CELL)
+    again, _ = attribute([evaluator], instances, {"theirs": MeasureCall(IMPORTED, {"path": str(path)})}, cell=CELL)
     for mine, theirs in zip(again["theirs"]["scores"], columns["random"]["scores"], strict=True):
         assert np.array_equal(mine, theirs)
     # A file may hold several measures: the one of this name is taken, and without it one must be named.
     other = {**told, "scores": [scores + 1 for scores in told["scores"]]}
     write_importances(path, {"random": told, "other": other})
-    named, _ = attribute([evaluator], instances, {"t": Asked(IMPORTED, {"path": str(path), "measure": "other"})})
+    named, _ = attribute([evaluator], instances, {"t": MeasureCall(IMPORTED, {"path": str(path), "measure": "other"})})
     for mine, theirs in zip(named["t"]["scores"], columns["random"]["scores"], strict=True):
         assert np.allclose(mine, theirs + 1)
     with pytest.raises(PlumblineError, match="holds the measures other, random; set `measure` to one of them"):
-        attribute([evaluator], instances, {"t": Asked(IMPORTED, {"path": str(path)})})
+        attribute([evaluator], instances, {"t": MeasureCall(IMPORTED, {"path": str(path)})})
 
 
 def test_the_example_of_the_page_makes_such_a_file(tmp_path, path, monkeypatch):

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from plumbline.attribution.files import read_importances, write_importances
-from plumbline.attribution.importances import Gathered, Importances
-from plumbline.attribution.inputs import baseline_of, features, read, vectors_of
-from plumbline.attribution.run import Asked, attribute, check_scores
+from plumbline.attribution.importances import Importances, ScoreBuffer
+from plumbline.attribution.inputs import baseline_of, features, input_vectors, read
+from plumbline.attribution.run import MeasureCall, attribute, check_scores
 from plumbline.conformance import example_instances, example_model, reads_one_text, whole_batch
 from plumbline.data.instances import sample
 from plumbline.data.schemas import INSTANCES
@@ -37,7 +37,7 @@ def test_a_models_vectors_tell_it_all_that_the_ids_tell(name, paired):
     """The vectors give the logits, and those of padding stand where nothing is said of the text."""
     model = example_model(REGISTRY.get("model", name), paired=paired).eval()
     batch = whole_batch(example_instances(paired=paired))
-    vectors = vectors_of(model, batch)
+    vectors = input_vectors(model, batch)
     tokens = batch.ids.shape[1] + (batch.pair.ids.shape[1] if batch.pair else 0)
     assert vectors.shape[:2] == (12, tokens) and not vectors.requires_grad
     with torch.no_grad():
@@ -68,7 +68,7 @@ def test_features_are_the_tokens_that_are_explained():
 def test_scores_are_put_where_they_belong_in_any_order():
     instances = example_instances(paired=True)
     instances = replace(instances, pair_maskable=[np.arange(len(ids)) > 0 for ids in instances.pair])
-    gathered = Gathered(instances)
+    gathered = ScoreBuffer(instances)
     for index in (np.array([7, 2, 9]), np.array([i for i in range(12) if i not in (7, 2, 9)])):
         batch = whole_batch(instances.take(index))
         # Each token's score is its own id, so that a wrong place is a wrong number.
@@ -80,7 +80,7 @@ def test_scores_are_put_where_they_belong_in_any_order():
         assert found.pair[i].tolist() == (100 + second[1:]).tolist()
         assert found.specials[i].tolist() == [*ids[~free].tolist(), 100 + second[0]]
     assert found.target.tolist() == list(range(12))
-    only = Gathered(instances, "first", specials=False)
+    only = ScoreBuffer(instances, "first", specials=False)
     only.add(np.arange(12), batch := whole_batch(instances), torch.zeros(12, batch.ids.shape[1]))
     assert only.importances(explained=False).pair is only.specials is only.importances(explained=False).target is None
 
@@ -104,7 +104,7 @@ def test_splits_that_a_measure_counts_in_stay_whole():
 
 def doubled(evaluator, instances):
     """Each token's id, of both texts and of specials too."""
-    gathered = Gathered(instances)
+    gathered = ScoreBuffer(instances)
 
     def work(index, batch):
         seconds = [] if batch.pair is None else [batch.pair.ids]
@@ -136,7 +136,7 @@ def cell(folder, instances, measures, count):
 
 def test_each_seed_explains_and_scores_its_own_sample(tmp_path):
     instances = example_instances(24)
-    explained = cell(tmp_path, instances, {"a": Asked(doubled, {}), "b": Asked(turned, {})}, 6)
+    explained = cell(tmp_path, instances, {"a": MeasureCall(doubled, {}), "b": MeasureCall(turned, {})}, 6)
     table = read_importances(tmp_path / "a", "a")
     assert len(table) == 12 and table["pair"].null_count == 12
     for explanations in explained.by_seed():
@@ -149,7 +149,7 @@ def test_each_seed_explains_and_scores_its_own_sample(tmp_path):
 def test_agreement_ranks_the_tokens_that_it_is_asked_to(tmp_path):
     """Second texts alone are turned round, so that τ is 1 of texts, and less of all that holds second ones."""
     instances = example_instances(24, paired=True)
-    measures = {"a": Asked(doubled, {}), "b": Asked(turned, {})}
+    measures = {"a": MeasureCall(doubled, {}), "b": MeasureCall(turned, {})}
     explained = cell(tmp_path, instances, measures, None)
     rows = pa.table(Agreement(tokens=["text", "texts", "all"]).score(explained)).to_pandas()
     counts = {kind: group.groupby("instance")["length"].first() for kind, group in rows.groupby("tokens")}
@@ -165,7 +165,7 @@ def test_agreement_ranks_the_tokens_that_it_is_asked_to(tmp_path):
 
 
 def test_agreement_of_tokens_that_a_measure_does_not_tell_is_refused(tmp_path):
-    lone = {"a": Asked(doubled, {}), "b": Asked(lambda e, i: Importances(doubled(e, i).scores), {})}
+    lone = {"a": MeasureCall(doubled, {}), "b": MeasureCall(lambda e, i: Importances(doubled(e, i).scores), {})}
     explained = cell(tmp_path, example_instances(12, paired=True), lone, None)
     with pytest.raises(PlumblineError, match="the measure 'b' tells no scores of second texts; set its options"):
         Agreement(tokens=["texts"]).score(explained)
@@ -183,7 +183,7 @@ def test_scores_of_second_texts_must_fit_them():
 
 
 def test_pieces_of_a_word_are_ranked_as_one(tmp_path):
-    """Pieces 0 and 1 are a word, 2 another, 3 and 4 a third: sums by hand, and τ of three words, not five pieces."""
+    """Pieces 0 and 1 are a word, 2 another, 3 and 4 a third: sums by hand, and τ of three words, not five subwords."""
     keys = {"seed": [0], "split": ["test"], "instance": [5]}
     write_table(tmp_path / "p", PREDICTIONS, {**keys, "label": [0], "probabilities": [[0.9, 0.1]]})
     for name, scores, second in (("a", [1, 2, 4, 3, 3], [1, 5]), ("b", [5, 5, 4, 1, 1], [2, 1])):
@@ -191,12 +191,12 @@ def test_pieces_of_a_word_are_ranked_as_one(tmp_path):
         write_importances(tmp_path / name, {name: {**keys, "target": [0], **told}})
     text = {"tokens": [["[CLS]", *"vwxyz", "[SEP]"]], "ids": [[1, 5, 6, 7, 8, 9, 2]]}
     text |= {"maskable": [[False, *[True] * 5, False]], "tokens_b": [["k", "l", "[SEP]"]], "ids_b": [[3, 4, 2]]}
-    pieces = {"maskable_b": [[True, True, False]], "word": [[0, 0, 1, 2, 2]], "word_b": [[0, 0]]}
-    write_table(tmp_path / "t", INSTANCES, {"split": ["test"], "instance": [5], "label": [0], **text, **pieces})
+    subwords = {"maskable_b": [[True, True, False]], "word": [[0, 0, 1, 2, 2]], "word_b": [[0, 0]]}
+    write_table(tmp_path / "t", INSTANCES, {"split": ["test"], "instance": [5], "label": [0], **text, **subwords})
     explained = Explained(tmp_path / "p", {n: tmp_path / n for n in "ab"}, [0], ["test"], tmp_path / "t")
     (explanations,) = explained.by_seed()
     summed = joined(explanations, explained.words())
     assert summed.scores["a"][0].tolist() == [3, 4, 6] and summed.pair["b"][0].tolist() == [3]
-    rows = pa.table(Agreement(tokens=["text", "all"], pieces="joined").score(explained)).to_pandas()
+    rows = pa.table(Agreement(tokens=["text", "all"], subwords="summed").score(explained)).to_pandas()
     assert rows["length"].tolist() == [3, 7] and rows["value"][0] == -1
     assert Agreement().score(explained)["length"].tolist() == [5]

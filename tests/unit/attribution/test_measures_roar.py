@@ -120,7 +120,7 @@ def test_integrated_gradient_equals_one_pass_per_point(name, function, weighting
 @pytest.mark.parametrize(("name", "paired"), [*CASES, ("transformer-tanh", False), ("gru-tanh", False)])
 @pytest.mark.parametrize("function", ["logit", "probability"])
 def test_contributions_of_all_tokens_sum_to_the_change_of_the_output(name, paired, function):
-    """Σ_t of the integral is f(x) - f(0), which points at the middle of many pieces come close to."""
+    """Σ_t of the integral is f(x) - f(0), which points at the middle of many subwords come close to."""
     asked, instances = evaluator(name, paired=paired), PAIRS if paired else INSTANCES
     batch, steps = whole_batch(instances), 100
     classes = torch.from_numpy(instances.label).long()

@@ -8,7 +8,7 @@ from captum.attr import GradientShap, IntegratedGradients, Lime
 from captum.attr._core.lime import get_exp_kernel_similarity_function
 from scipy.stats import kendalltau
 
-from plumbline.attribution.inputs import baseline_of, features, read, vectors_of
+from plumbline.attribution.inputs import baseline_of, features, input_vectors, read
 from plumbline.attribution.lime import lime
 from plumbline.attribution.occlusion import occlusion
 from plumbline.attribution.path import along_the_path, grad_shap, integrated_gradient_pad
@@ -17,7 +17,7 @@ from plumbline.conformance import example_instances, example_model, whole_batch
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import EOS, SOS
 from plumbline.errors import PlumblineError
-from plumbline.models.block import build
+from plumbline.models.block import build_model
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import PAIRED, Registry
 from plumbline.training.trainer import train_block
@@ -63,7 +63,7 @@ def some_of(paired):
 def alone(asked, instances, i, baseline="pad"):
     """One text: its vectors, its baseline and the probabilities [N, C] of rows of vectors in its place."""
     batch = whole_batch(instances.take([i]))
-    vectors = vectors_of(asked.model, batch)
+    vectors = input_vectors(asked.model, batch)
 
     def probabilities(rows):
         return read(asked.model, batch.repeat(len(rows)), rows).logits.softmax(-1)
@@ -143,7 +143,7 @@ def test_grad_shap_of_many_samples_tends_to_integrated_gradients():
 @pytest.mark.parametrize("together", [1, 3, 10])
 def test_points_may_differ_from_row_to_row_and_share_passes(together):
     asked, batch = evaluator("bilstm-tanh"), whole_batch(INSTANCES)
-    vectors, nothing = vectors_of(asked.model, batch), baseline_of(asked.model, batch, "pad")
+    vectors, nothing = input_vectors(asked.model, batch), baseline_of(asked.model, batch, "pad")
     classes = torch.from_numpy(INSTANCES.label).long()
     points, weights = np.random.default_rng(0).random((4, len(INSTANCES))), [0.1, 0.2, 0.3, 0.4]
     found = along_the_path(
@@ -301,9 +301,9 @@ def test_second_texts_may_be_left_alone(measure, name):
     for batch, vectors in seen:
         own = batches[tuple(batch.ids[0].tolist())]
         stays = ~features(own, "first", specials=False)[0]
-        expected = vectors_of(asked.model, own)[0]
+        expected = input_vectors(asked.model, own)[0]
         assert (vectors[:, stays] == expected[stays]).all()
-    moved = {bool((vectors[:, 1] != vectors_of(asked.model, batch)[:, 1]).any()) for batch, vectors in seen}
+    moved = {bool((vectors[:, 1] != input_vectors(asked.model, batch)[:, 1]).any()) for batch, vectors in seen}
     assert moved == {True, False}
 
 
@@ -383,7 +383,7 @@ def taught():
         declaration.pointer, options, {"embedding": vectors}, True, splits, 2, training, [0], 4096
     )  # fmt: skip
     state = {name.removeprefix("0/"): tensor for name, tensor in weights.items()}
-    model = build(declaration.pointer, options, state["embedding.weight"], 2)
+    model = build_model(declaration.pointer, options, state["embedding.weight"], 2)
     model.load_state_dict(state)
     return Evaluator(model.requires_grad_(False), 0, 4096)
 

@@ -380,8 +380,8 @@ def test_what_the_config_says_of_a_model_that_reads_pieces_wins_over_its_dataset
 def test_of_the_task_a_model_that_reads_pieces_takes_only_how_its_epoch_is_chosen(tmp_path):
     (tmp_path / "mine.py").write_text(
         "from plumbline.registry import model\n\n"
-        '@model("mine", provides=["gradient"], tasks=["inference"], reads="pieces")\nclass Mine:\n'
-        '    """Reads pieces and says nothing of its training."""\n'
+        '@model("mine", provides=["gradient"], tasks=["inference"], reads="subwords")\nclass Mine:\n'
+        '    """Reads subwords and says nothing of its training."""\n'
     )
     changes = {"plugins": [str(tmp_path / "mine.py")], "datasets": ["snli"], "models": ["mine", "bilstm-tanh"]}
     trainings = resolve(study(**changes, measures=["random"], protocols=[])).trainings

@@ -244,7 +244,7 @@ def test_broken_layers_and_vectors_are_noticed(name, tmp_path: Path):
     plugin.write_text(
         "import torch\nfrom plumbline.models.transformer import TransformerClassifier\n"
         "from plumbline.registry import model\n\n"
-        f'@model("{name}", provides=["layers"], reads="pieces")\nclass Broken(TransformerClassifier):\n'
+        f'@model("{name}", provides=["layers"], reads="subwords")\nclass Broken(TransformerClassifier):\n'
         '    """Broken on purpose."""\n\n    def __init__(self, embedding, classes, *, checkpoint: str = ""):\n'
         "        super().__init__(embedding, classes, checkpoint=checkpoint)\n\n"
         f"    def {method}(self, batch, *rest):\n        told = super().{method}(batch, *rest)\n"

@@ -132,7 +132,7 @@ BROKEN = {
     '@table("erasure", reads=["performance"])': "the table 'erasure' has the name of a protocol",
     '@figure("f", reads=["agremeent"], caption="c")': "the figure 'f' reads 'agremeent'; did you mean 'agreement'?",
     '@figure("f", reads=["scores:nothing"], caption="c")': "the figure 'f' reads 'scores:nothing'",
-    '@figure("f", asks=["randon"], caption="c")': "the figure 'f' states asks 'randon'; did you mean 'random'?",
+    '@figure("f", params=["randon"], caption="c")': "the figure 'f' states params 'randon'; did you mean 'random'?",
     '@figure("f", per=["datasets"], caption="c")': "the figure 'f' states per 'datasets'; did you mean 'dataset'?",
     '@figure("f", page="maskin", caption="c")': "the figure 'f' states page 'maskin'; did you mean 'masking'?",
     '@criterion("c", table="erasur", direction="higher")': "the criterion 'c' states table 'erasur'",

@@ -14,7 +14,7 @@ from plumbline.data import images as prepared_pictures
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.datasets.birds import birds, pictures
 from plumbline.data.datasets.textures import LARGEST, SHAPES, SMALLEST, _cover, textures
-from plumbline.data.images import Picture, PictureCorpus, prepare_pictures
+from plumbline.data.images import ImageCorpus, ImageExample, prepare_images
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import unpack
 from plumbline.data.prepare import prepare
@@ -32,14 +32,14 @@ def image(seed: int, side: int = 6) -> np.ndarray:
     return np.random.default_rng(seed).integers(256, size=(side, side, 3), dtype=np.uint8)
 
 
-def corpus(side: int = 6, **changes: Any) -> PictureCorpus:
+def corpus(side: int = 6, **changes: Any) -> ImageCorpus:
     """Pictures of two classes; the label of a picture is the parity of its number."""
     found = [
-        Picture(split, i % 2, image(i, side))
+        ImageExample(split, i % 2, image(i, side))
         for place, (split, count) in enumerate(SPLITS.items())
         for i in range(10 * place, 10 * place + count)
     ]
-    return PictureCorpus(found, ["gull", "tern"], **changes)
+    return ImageCorpus(found, ["gull", "tern"], **changes)
 
 
 def lay_out(raw: Path, side: int = 6, form: str = "png", folder: str = "birds") -> Path:
@@ -52,7 +52,7 @@ def lay_out(raw: Path, side: int = 6, form: str = "png", folder: str = "birds") 
 
 
 def test_instances_are_texts_of_pixels(tmp_path: Path) -> None:
-    made = prepare_pictures(corpus(), Preparation(), "some")
+    made = prepare_images(corpus(), Preparation(), "some")
     write_table(tmp_path / "instances.parquet", INSTANCES, made.instances)
     write_table(tmp_path / "vocabulary.parquet", VOCABULARY, made.vocabulary)
     assert read_table(tmp_path / "vocabulary.parquet", VOCABULARY).num_rows == 0
@@ -69,7 +69,7 @@ def test_instances_are_texts_of_pixels(tmp_path: Path) -> None:
 
 def test_the_record_has_what_that_of_texts_has() -> None:
     dropped = {"too dark": {"train": 3}}
-    told = prepare_pictures(corpus(dropped=dropped), Preparation(seed=4), "some", {"train": 9, "dev": 2}).summary
+    told = prepare_images(corpus(dropped=dropped), Preparation(seed=4), "some", {"train": 9, "dev": 2}).summary
     texts = Corpus([Example(p.split, p.label, ["a"]) for p in corpus().pictures], ["gull", "tern"])
     of_texts = prepare(texts, Preparation(), "some").summary
     assert told.keys() - of_texts.keys() == {"side"} and not of_texts.keys() - told.keys()
@@ -84,9 +84,9 @@ def test_the_record_has_what_that_of_texts_has() -> None:
 
 
 def test_a_limit_takes_the_sample_that_it_takes_of_texts() -> None:
-    some = PictureCorpus([Picture(s, i % 2, image(i)) for s in SPLITS for i in range(40)], ["gull", "tern"])
+    some = ImageCorpus([ImageExample(s, i % 2, image(i)) for s in SPLITS for i in range(40)], ["gull", "tern"])
     recipe = Preparation(limit=10, seed=3)
-    made = prepare_pictures(some, recipe, "some")
+    made = prepare_images(some, recipe, "some")
     texts = Corpus([Example(p.split, p.label, ["a"]) for p in some.pictures], ["gull", "tern"])
     assert made.instances["instance"] == prepare(texts, recipe, "some").instances["instance"]
     assert made.summary["dropped"] == {"limit": {"train": 30, "dev": 30, "test": 30}}
@@ -109,23 +109,23 @@ def test_a_limit_takes_the_sample_that_it_takes_of_texts() -> None:
 def test_pictures_that_cannot_be_are_refused(change: dict, recipe: dict, sentence: str) -> None:
     *others, last = corpus().pictures
     stated = {"split": last.split, "label": last.label, "pixels": last.pixels, **change}
-    some = PictureCorpus([*others, Picture(**stated)], ["gull", "tern"])
+    some = ImageCorpus([*others, ImageExample(**stated)], ["gull", "tern"])
     with pytest.raises(PlumblineError, match=sentence):
-        prepare_pictures(some, Preparation(**recipe), "some")
+        prepare_images(some, Preparation(**recipe), "some")
 
 
 def test_more_pictures_than_published_or_than_a_table_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PlumblineError, match="'train' holds 4 pictures, but only 3 were published"):
-        prepare_pictures(corpus(), Preparation(), "some", {"train": 3})
+        prepare_images(corpus(), Preparation(), "some", {"train": 3})
     monkeypatch.setattr(prepared_pictures, "MOST_PIXELS", 8 * 36 - 1)
     with pytest.raises(PlumblineError, match="holds 8 pictures of 6 x 6 pixels, and a table holds no more than 287"):
-        prepare_pictures(corpus(), Preparation(), "some")
+        prepare_images(corpus(), Preparation(), "some")
 
 
 def test_a_reader_must_return_what_its_task_says() -> None:
     with pytest.raises(PlumblineError, match="its task is classification, but it holds pictures"):
-        prepare_pictures(corpus(), Preparation(), "some", task="classification")
-    assert prepare_pictures(corpus(), Preparation(), "some", task="image classification").summary["side"] == 6
+        prepare_images(corpus(), Preparation(), "some", task="classification")
+    assert prepare_images(corpus(), Preparation(), "some", task="image classification").summary["side"] == 6
     texts = Corpus([Example("train", 0, ["a"])], ["gull"])
     with pytest.raises(PlumblineError, match="its task is image classification, but its reader returns texts"):
         prepare(texts, Preparation(), "some", task="image classification")

@@ -158,8 +158,8 @@ def test_masks_are_found_again_by_seed_and_instance(tmp_path):
 
 def test_ids_of_specials(tmp_path):
     assert special_ids([]) == (MASK, UNK)
-    store.write_json(tmp_path / "pieces.json", {"mask_id": 50, "unknown_id": 3})
-    assert special_ids(str(tmp_path / "pieces.json")) == (50, 3)
+    store.write_json(tmp_path / "subwords.json", {"mask_id": 50, "unknown_id": 3})
+    assert special_ids(str(tmp_path / "subwords.json")) == (50, 3)
 
 
 def test_each_seed_learns_its_own_texts():

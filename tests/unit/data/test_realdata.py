@@ -20,7 +20,7 @@ from plumbline.data.datasets.quora import quora
 from plumbline.data.datasets.snli import snli
 from plumbline.data.datasets.sst import sst
 from plumbline.data.embeddings import embed
-from plumbline.data.images import prepare_pictures
+from plumbline.data.images import prepare_images
 from plumbline.data.prepare import prepare
 from plumbline.registry import Registry
 
@@ -251,7 +251,7 @@ def test_quora_has_the_published_counts_or_says_that_it_has_not() -> None:
 def test_birds_have_the_published_counts_or_say_that_they_have_not() -> None:
     declaration = Registry().get("dataset", "birds")
     corpus = birds(needed("birds/train"), 0)
-    found = prepare_pictures(corpus, Preparation(), "birds", declaration.counts, declaration.task).summary
+    found = prepare_images(corpus, Preparation(), "birds", declaration.counts, declaration.task).summary
     missing = {split for split, count in declaration.counts.items() if found["splits"][split]["instances"] < count}
     assert set(found["partial"]) == missing and {"common tern", "fish crow"} <= set(found["classes"])
     # Photographs: of many colours, and near pixels are alike.

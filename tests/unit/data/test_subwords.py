@@ -1,4 +1,4 @@
-"""Words cut into the pieces of a checkpoint's tokeniser."""
+"""Words cut into the subwords of a checkpoint's tokeniser."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.prepare import prepare
 from plumbline.data.schemas import INSTANCES
-from plumbline.data.subwords import cut_into_pieces, load_tokeniser
+from plumbline.data.subwords import load_tokeniser, tokenize_subwords
 from plumbline.errors import PlumblineError
 from plumbline.store import read_table, write_table
 
@@ -42,9 +42,9 @@ def table_of(tmp_path, texts=TEXTS, pairs=None, evidence=None):
 def test_pieces_are_the_tokenisers(checkpoint, request, tmp_path):
     folder = str(request.getfixturevalue(checkpoint))
     tokeniser = load_tokeniser(folder)
-    columns, summary = cut_into_pieces(table_of(tmp_path), folder)
-    write_table(tmp_path / "pieces.parquet", INSTANCES, columns)
-    assert read_table(tmp_path / "pieces.parquet", INSTANCES).num_rows == 3 * len(TEXTS)
+    columns, summary = tokenize_subwords(table_of(tmp_path), folder)
+    write_table(tmp_path / "subwords.parquet", INSTANCES, columns)
+    assert read_table(tmp_path / "subwords.parquet", INSTANCES).num_rows == 3 * len(TEXTS)
     for place, text in enumerate(TEXTS * 3):
         told = tokeniser(text, split_special_tokens=True)["input_ids"]
         assert columns["ids"][place] == told
@@ -67,7 +67,7 @@ def test_pieces_are_the_tokenisers(checkpoint, request, tmp_path):
 def test_a_second_text_follows_with_one_separator(checkpoint, request, tmp_path):
     folder = str(request.getfixturevalue(checkpoint))
     tokeniser = load_tokeniser(folder)
-    columns, summary = cut_into_pieces(table_of(tmp_path, pairs=QUESTIONS), folder)
+    columns, summary = tokenize_subwords(table_of(tmp_path, pairs=QUESTIONS), folder)
     for place, (text, question) in enumerate(zip(TEXTS, QUESTIONS, strict=True)):
         first, second = (tokeniser(one, split_special_tokens=True)["input_ids"] for one in (text, question))
         assert columns["ids"][place] == first and columns["ids_b"][place] == second[1:]
@@ -80,7 +80,7 @@ def test_a_second_text_follows_with_one_separator(checkpoint, request, tmp_path)
 
 
 def test_a_special_that_is_spelled_out_is_text(tiny_checkpoint, tmp_path):
-    columns, _ = cut_into_pieces(table_of(tmp_path, ["</s> <mask>", "<pad> a"]), str(tiny_checkpoint))
+    columns, _ = tokenize_subwords(table_of(tmp_path, ["</s> <mask>", "<pad> a"]), str(tiny_checkpoint))
     for ids in columns["ids"]:
         assert min(ids[1:-1]) > 4 and (ids[0], ids[-1]) == (0, 2)
 
@@ -89,10 +89,10 @@ def test_a_special_that_is_spelled_out_is_text(tiny_checkpoint, tmp_path):
 @pytest.mark.parametrize("paired", [False, True])
 def test_first_text_is_cut_to_what_the_model_reads(length, paired, tiny_bert, tmp_path):
     texts = ["good", " ".join((["the", "was"] * length)[:length])]
-    columns, summary = cut_into_pieces(table_of(tmp_path, texts, ["john ?"] * 2 if paired else None), str(tiny_bert))
+    columns, summary = tokenize_subwords(table_of(tmp_path, texts, ["john ?"] * 2 if paired else None), str(tiny_bert))
     tokeniser = load_tokeniser(str(tiny_bert))
     whole = tokeniser(texts[1])["input_ids"]
-    assert len(whole) == length + 2, "every word is one piece"
+    assert len(whole) == length + 2, "every word is one subword"
     room = 64 - (3 if paired else 0)
     assert columns["ids"][1] == ([*whole[: room - 1], whole[-1]] if len(whole) > room else whole)
     assert len(columns["maskable"][1]) == len(columns["tokens"][1]) == len(columns["ids"][1])
@@ -103,9 +103,9 @@ def test_first_text_is_cut_to_what_the_model_reads(length, paired, tiny_bert, tm
 
 def test_a_second_text_that_leaves_no_room_is_refused(tiny_bert, tmp_path):
     table = table_of(tmp_path, ["good", "bad"], ["what ?", "the " * 60 + "was"])
-    with pytest.raises(PlumblineError, match="Instance 1 of split 'train': its second text has 62 pieces"):
-        cut_into_pieces(table, str(tiny_bert))
-    cut_into_pieces(table_of(tmp_path, ["good", "bad"], ["what ?", "the " * 59 + "was"]), str(tiny_bert))
+    with pytest.raises(PlumblineError, match="Instance 1 of split 'train': its second text has 62 subwords"):
+        tokenize_subwords(table, str(tiny_bert))
+    tokenize_subwords(table_of(tmp_path, ["good", "bad"], ["what ?", "the " * 59 + "was"]), str(tiny_bert))
 
 
 @pytest.mark.parametrize("checkpoint", ["tiny_checkpoint", "tiny_bert"])
@@ -114,7 +114,7 @@ def test_evidence_of_a_piece_is_that_of_its_word(checkpoint, request, tmp_path):
     tokeniser = load_tokeniser(folder)
     texts = ["zebra unbelievable naïve 中文 — don't", "football , kitchen"]
     evidence = [[i % 2 == 0 for i, _ in enumerate(text.split())] for text in texts]
-    columns, _ = cut_into_pieces(table_of(tmp_path, texts, evidence=evidence), folder)
+    columns, _ = tokenize_subwords(table_of(tmp_path, texts, evidence=evidence), folder)
     for place, (text, flags) in enumerate(zip(texts, evidence, strict=True)):
         words = text.split()
         expected = [False]
@@ -122,16 +122,16 @@ def test_evidence_of_a_piece_is_that_of_its_word(checkpoint, request, tmp_path):
             spelt = word if number == 0 or checkpoint == "tiny_bert" else f" {word}"
             expected += [flag] * len(tokeniser(spelt, add_special_tokens=False)["input_ids"])
         assert columns["evidence"][place] == [*expected, False]
-        assert np.sum(columns["evidence"][place]) > sum(flags), "some word is of several pieces"
+        assert np.sum(columns["evidence"][place]) > sum(flags), "some word is of several subwords"
 
 
 def test_a_text_of_which_nothing_is_left_is_unknown(tiny_bert, tmp_path):
-    columns, _ = cut_into_pieces(table_of(tmp_path, ["\x00 \x00", "good"]), str(tiny_bert))
+    columns, _ = tokenize_subwords(table_of(tmp_path, ["\x00 \x00", "good"]), str(tiny_bert))
     assert columns["tokens"][0] == ["[CLS]", "[UNK]", "[SEP]"] and columns["maskable"][0] == [False, True, False]
 
 
 def test_long_texts_come_without_warnings(tiny_checkpoint, tmp_path, capfd):
-    cut_into_pieces(table_of(tmp_path, ["the film " * 90, "good"]), str(tiny_checkpoint))
+    tokenize_subwords(table_of(tmp_path, ["the film " * 90, "good"]), str(tiny_checkpoint))
     assert capfd.readouterr() == ("", "")
 
 

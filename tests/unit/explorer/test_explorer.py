@@ -16,11 +16,11 @@ from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.config.schema import Report
 from plumbline.data.schemas import MASKS
 from plumbline.errors import DamagedError, PlumblineError
-from plumbline.explorer.blocks import Block, Shown, Wanted, find_blocks
-from plumbline.explorer.build import BLOCK, CHUNK, build, choose
-from plumbline.explorer.examples import Told, choose_texts, common_tokens, map_of, most_probable, shrunk, taus
+from plumbline.explorer.blocks import ExplorerOptions, SeedBlock, ShownVariant, find_blocks
+from plumbline.explorer.build import BLOCK, CHUNK, build_explorer, choose
+from plumbline.explorer.examples import TextScores, choose_instances, common_tokens, map_of, most_probable, shrunk, taus
 from plumbline.explorer.masked import curves
-from plumbline.explorer.rows import Chosen, Rows
+from plumbline.explorer.rows import Chosen, InstanceRows
 from plumbline.models.schemas import ATTENTION
 from plumbline.report.embed import embedded, loading
 from plumbline.store import stream_table
@@ -28,8 +28,8 @@ from tests import explored
 from tests.explored import MEASURES, SIDE, Tables, everything, importances, large, masks, point, predictions
 from tests.reports import HOSTILE, LEVELS, summary, table
 
-FOUR = Wanted(4, ["test"])
-ALL = Wanted("all", ["test"])
+FOUR = ExplorerOptions(4, ["test"])
+ALL = ExplorerOptions("all", ["test"])
 
 
 @pytest.fixture
@@ -46,9 +46,9 @@ def read(path: Path) -> tuple[str, Any]:
     return name, value
 
 
-def built(folder: Path, *shown: Shown, wanted: Wanted = ALL) -> dict[str, Any]:
+def built(folder: Path, *shown: ShownVariant, wanted: ExplorerOptions = ALL) -> dict[str, Any]:
     """All values of the explorer by their names."""
-    build(folder / "explorer", "study", shown, wanted)
+    build_explorer(folder / "explorer", "study", shown, wanted)
     return dict(map(read, sorted((folder / "explorer").rglob("*.js"))))
 
 
@@ -63,7 +63,7 @@ def test_every_file_hands_over_what_its_path_names(tmp_path: Path) -> None:
         ("dots", "plain", 6),
     ]
     models = found["index"]["sets"][0]["models"]
-    assert [(one["model"], one["seeds"], one["pieces"]) for one in models] == [
+    assert [(one["model"], one["seeds"], one["subwords"]) for one in models] == [
         ("bilstm", [0, 1], False),
         ("average", [0, 1], False),
         ("roberta", [0, 1], True),
@@ -96,15 +96,15 @@ def test_no_word_can_end_a_script(tmp_path: Path, tables: Tables) -> None:
 
 def test_instances_are_spread_over_classes_and_outcomes(tmp_path: Path, tables: Tables) -> None:
     told = table("predictions", predictions())
-    assert choose_texts(told, "test", 4) == choose_texts(told, "test", 4)
-    chosen = choose_texts(told, "test", 4)
+    assert choose_instances(told, "test", 4) == choose_instances(told, "test", 4)
+    chosen = choose_instances(told, "test", 4)
     # One right and one wrong of each class: 4 and 5 are the wrong ones.
     assert {4, 5} <= set(chosen) and {number % 2 for number in chosen if number < 4} == {0, 1}
     shown = tables.shown(tables.block("a"), tables.block("b"))
     found = built(tmp_path, shown, wanted=FOUR)
     assert found["0/list/0"]["number"] == chosen and found["index"]["sets"][0]["total"] == 6
     assert len(found["0/texts/0"]) == len(found["0/0/1/told/0"]) == len(found["0/1/0/told/0"]) == 4
-    assert built(tmp_path / "none", shown, wanted=Wanted(0, ["test"]))["index"]["sets"] == []
+    assert built(tmp_path / "none", shown, wanted=ExplorerOptions(0, ["test"]))["index"]["sets"] == []
 
 
 def test_only_what_the_first_seed_has_drawn_is_shown_or_all_that_any_has(tmp_path: Path, tables: Tables) -> None:
@@ -112,9 +112,9 @@ def test_only_what_the_first_seed_has_drawn_is_shown_or_all_that_any_has(tmp_pat
     rows = [row for row in importances("attention") if row["instance"] in kept[row["seed"]]]
     path = tables.write("attributions", rows)
     shown = tables.shown(tables.block(importances=dict.fromkeys(MEASURES, path)))
-    assert choose(shown, Wanted(9, ["test"], sampled=3)).number.tolist() == sorted(kept[0])
+    assert choose(shown, ExplorerOptions(9, ["test"], sampled=3)).number.tolist() == sorted(kept[0])
     assert choose(shown, ALL).number.tolist() == sorted({*kept[0], *kept[1]})
-    found = built(tmp_path, shown, wanted=Wanted(9, ["test"], sampled=3))
+    found = built(tmp_path, shown, wanted=ExplorerOptions(9, ["test"], sampled=3))
     both = [number for number in sorted(kept[0]) if number in kept[1]]
     assert found["0/0/0/list/0"]["explained"] == [1, 1, 1]
     assert found["0/0/1/list/0"]["explained"] == [int(number in both) for number in sorted(kept[0])]
@@ -131,10 +131,10 @@ def test_all_splits_are_shown_where_all_is_asked_for(tmp_path: Path, tables: Tab
         predictions=tables.write("predictions", told), importances={"gradient": tables.write("attributions", scores)}
     )
     shown = tables.shown(block, rows=texts)
-    found = built(tmp_path, shown, wanted=Wanted("all", splits))
+    found = built(tmp_path, shown, wanted=ExplorerOptions("all", splits))
     assert found["0/list/0"]["split"] == [0] * 6 + [1] * 6 and found["index"]["sets"][0]["splits"] == ["train", "test"]
-    assert choose(shown, Wanted(4, splits)).splits == ["test"]
-    assert choose(shown, Wanted(4, ["train"])).splits == ["train"]
+    assert choose(shown, ExplorerOptions(4, splits)).splits == ["test"]
+    assert choose(shown, ExplorerOptions(4, ["train"])).splits == ["train"]
     bare = replace(shown, blocks=[replace(block, importances={})])
     assert len(choose(bare, ALL)) == 6 and len(choose(replace(shown, blocks=[]), ALL)) == 0
 
@@ -172,7 +172,7 @@ def test_chunks_of_long_texts_and_pictures_are_small(tmp_path: Path, tables: Tab
 
 def test_tau_of_an_instance() -> None:
     up, down, mine = np.arange(4.0), -np.arange(4.0), np.array([0.0, 1.0, 3.0, 2.0])
-    told = {"attention": Told(up), "gradient": Told(down), "mine": Told(mine)}
+    told = {"attention": TextScores(up), "gradient": TextScores(down), "mine": TextScores(mine)}
     # τ is −1 of the first two, and of the last, in which one pair of six is turned round, ±4/6.
     (found,) = taus([told], "attention")
     assert found == {
@@ -182,11 +182,11 @@ def test_tau_of_an_instance() -> None:
     }
     # What has no order is left out of the means.
     for nothing in (np.zeros(4), np.full(4, np.nan)):
-        (found,) = taus([told | {"gradient": Told(nothing)}], "attention")
+        (found,) = taus([told | {"gradient": TextScores(nothing)}], "attention")
         assert found["mean"] == 0.667 and found["tau"]["gradient"] == [None, None]
         assert found["tau"]["mine"] == [0.667, 0.667]
     # Texts of any lengths, of which some have one measure only, and some no reference.
-    short = {name: Told(one.scores[:1]) for name, one in told.items()}
+    short = {name: TextScores(one.scores[:1]) for name, one in told.items()}
     several = taus(
         [short, {"mine": told["mine"]}, told, {name: told[name] for name in ("gradient", "mine")}], "attention"
     )
@@ -196,10 +196,10 @@ def test_tau_of_an_instance() -> None:
 
 
 def test_all_tokens_are_ranked_that_every_measure_tells() -> None:
-    one = Told(np.array([1.0, 2.0]), np.array([3.0]), np.array([4.0, 5.0]))
-    other = Told(np.array([6.0, 7.0]), np.array([8.0]), np.array([9.0, 0.0]))
+    one = TextScores(np.array([1.0, 2.0]), np.array([3.0]), np.array([4.0, 5.0]))
+    other = TextScores(np.array([6.0, 7.0]), np.array([8.0]), np.array([9.0, 0.0]))
 
-    def ranked(*told: Told, specials: bool = False) -> tuple[str, list[list[float]]]:
+    def ranked(*told: TextScores, specials: bool = False) -> tuple[str, list[list[float]]]:
         tokens, scores = common_tokens(told, specials)
         return tokens, scores.tolist()
 
@@ -359,7 +359,7 @@ def test_rows_are_found_whatever_their_order(tmp_path: Path, tables: Tables) -> 
     shuffled = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))]
     chosen = Chosen.of({"test": [5, 1, 3]})
     path = tables.write("attributions", shuffled)
-    found = Rows(path, ATTRIBUTIONS, ["scores", "pair"], chosen, tmp_path, ("measure", "gradient"))
+    found = InstanceRows(path, ATTRIBUTIONS, ["scores", "pair"], chosen, tmp_path, ("measure", "gradient"))
     assert found.seeds == [0, 1] and len(chosen) == 3
     assert [place for place, _ in found.of(1, 0, 3)] == [0, 1, 2]
     ((_, row),) = found.of(1, 1, 2)
@@ -395,7 +395,7 @@ def test_blocks_have_the_files_of_their_cells() -> None:
         ["own", "l5", "l6"],
         ["p5", "p6"],
     )
-    assert found["sst", "plain"] == [Block("a", "p1", {"x": "x1"}, rivals=[])]
+    assert found["sst", "plain"] == [SeedBlock("a", "p1", {"x": "x1"}, rivals=[])]
     (block,) = found["sst", "articles"]
     assert block.importances == {"x": "x2", "y": "y2"} and (block.adversaries, block.attention) == (
         "adversaries",

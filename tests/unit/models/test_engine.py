@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from plumbline.attribution.gradient import gradient
 from plumbline.attribution.importances import Importances
-from plumbline.attribution.run import Asked, attribute
+from plumbline.attribution.run import MeasureCall, attribute
 from plumbline.config.recipes import Training
 from plumbline.conformance import ANSWERS, example_instances, example_model
 from plumbline.errors import PlumblineError
@@ -21,7 +21,7 @@ from plumbline.models.batch import collate, plan
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.objectives import AtteFa, Classification
-from plumbline.models.rows import Rows
+from plumbline.models.rows import DeviceRows
 from plumbline.models.widths import choose_widths
 from plumbline.registry import Registry
 from plumbline.training.amsgrad import Adam, AmsGrad, PlateauRate
@@ -40,7 +40,7 @@ def make(name="bilstm-tanh"):
 
 
 def test_gathered_batches_are_the_collated_ones():
-    rows = Rows(INSTANCES, "cpu", {"weight": np.arange(70.0)})
+    rows = DeviceRows(INSTANCES, "cpu", {"weight": np.arange(70.0)})
     index = [3, 40, 11, 3]
     expected = collate([INSTANCES.ids[i] for i in index], [INSTANCES.maskable[i] for i in index])
     width = expected.ids.shape[1]
@@ -52,12 +52,12 @@ def test_gathered_batches_are_the_collated_ones():
 
 
 def test_columns_per_token_are_padded_as_the_text_is():
-    rows = Rows(INSTANCES, "cpu", {"place": [np.arange(1.0, len(ids) + 1) for ids in INSTANCES.ids]})
+    rows = DeviceRows(INSTANCES, "cpu", {"place": [np.arange(1.0, len(ids) + 1) for ids in INSTANCES.ids]})
     batch, columns = rows.batch(torch.tensor([5, 0]), 12)
     expected = torch.arange(1.0, 13).repeat(2, 1) * batch.present
     assert torch.equal(columns["place"], expected)
     with pytest.raises(ValueError, match="column 'place' does not have one value per token"):
-        Rows(INSTANCES, "cpu", {"place": [np.ones(3)] * 70})
+        DeviceRows(INSTANCES, "cpu", {"place": [np.ones(3)] * 70})
 
 
 def test_widths_waste_the_least_that_can_be():
@@ -134,7 +134,9 @@ def test_a_loss_may_read_another_models_outputs_and_attention():
     with torch.no_grad():
         told = base(collate(INSTANCES.ids, INSTANCES.maskable))
     attention = [told.attention[i, : len(ids), None].numpy() for i, ids in enumerate(INSTANCES.ids)]
-    rows = Rows(INSTANCES, "cpu", {"base_probabilities": told.logits.softmax(-1).numpy(), "base_attention": attention})
+    rows = DeviceRows(
+        INSTANCES, "cpu", {"base_probabilities": told.logits.softmax(-1).numpy(), "base_attention": attention}
+    )
     training = Training(epochs=30, first_eligible_epoch=1, learning_rate=0.02, weight_decay=0, select_by="loss")
     adversary = example_model(REGISTRY.get("model", "bilstm-tanh"), 4)
     splits = dict.fromkeys(("train", "dev", "test"), rows)
@@ -272,17 +274,17 @@ def test_measures_of_a_job_do_not_touch_each_other_and_are_named():
 
     evaluator = Evaluator(make().requires_grad_(False), 0, 400)
     options = {name: option.default for name, option in REGISTRY.get("measure", "gradient").options.items()}
-    asked = {"careless": Asked(careless, {}), "gradient": Asked(gradient, options)}
+    asked = {"careless": MeasureCall(careless, {}), "gradient": MeasureCall(gradient, options)}
     columns, seconds = attribute([evaluator], SPLITS["test"], asked)
     alone, _ = attribute([evaluator], SPLITS["test"], {"gradient": asked["gradient"]})
     assert torch.is_grad_enabled() and set(seconds) == set(asked)
     for a, b in zip(columns["gradient"]["scores"], alone["gradient"]["scores"], strict=True):
         np.testing.assert_array_equal(a, b)
     with pytest.raises(KeyError) as caught:
-        attribute([evaluator], SPLITS["test"], asked | {"mine": Asked(broken, {})})
+        attribute([evaluator], SPLITS["test"], asked | {"mine": MeasureCall(broken, {})})
     assert caught.value.__notes__ == ["This came from the measure 'mine'."]
     with pytest.raises(PlumblineError, match="The measure 'mine' must return Importances, not list"):
-        attribute([evaluator], SPLITS["test"], {"mine": Asked(lambda evaluator, instances: [], {})})
+        attribute([evaluator], SPLITS["test"], {"mine": MeasureCall(lambda evaluator, instances: [], {})})
 
 
 class Dropping(torch.nn.Module):

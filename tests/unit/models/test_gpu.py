@@ -8,9 +8,9 @@ from plumbline.attribution.gradient import differentiable, gradient
 from plumbline.config.recipes import Training
 from plumbline.conformance import (
     ANSWERS,
+    example_images,
     example_instances,
     example_model,
-    example_pictures,
     examples_for,
     needs_pairs,
     reads_one_text,
@@ -20,7 +20,7 @@ from plumbline.models.budget import ROWS, Budget, bytes_per_token
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.images import ResNet
 from plumbline.models.objectives import AtteFa, Classification
-from plumbline.models.rows import Rows
+from plumbline.models.rows import DeviceRows
 from plumbline.protocols.attention.adversarial import AdversarialAttention
 from plumbline.protocols.attention.permutation import permuted
 from plumbline.registry import PAIRED, Registry, load, needed
@@ -204,7 +204,7 @@ def test_recorded_steps_of_a_model_of_pictures_do_what_ordinary_steps_do():
     """The statistics by which it normalises too, which steps change beside the parameters."""
     training = Training(**{**REGISTRY.get("model", "resnet-small").training, "epochs": 3, "batch_size": 16})
     training = training.model_copy(update={"precision": "float32", "stop_at": None, "checkpoint_gain": None})
-    splits = {split: example_pictures(40, seed, [split]) for seed, split in enumerate(("train", "dev", "test"))}
+    splits = {split: example_images(40, seed, [split]) for seed, split in enumerate(("train", "dev", "test"))}
     options = {"stem": "3x3", "width": 8, "blocks": "1-1-1-1"}
     found = []
     for device, record in [("cpu", False), ("cuda", False), ("cuda", True)]:
@@ -278,7 +278,7 @@ def test_a_loss_may_read_another_models_outputs():
     columns = {"base_probabilities": told.logits.softmax(-1).numpy(), "base_attention": attention}
     curves = []
     for device, record in [("cpu", False), ("cuda", True)]:
-        splits = dict.fromkeys(("train", "dev", "test"), Rows(instances, device, columns))
+        splits = dict.fromkeys(("train", "dev", "test"), DeviceRows(instances, device, columns))
         training = Training(epochs=4, select_by="loss")
         learner = Learner(make(seed=4), 0, splits, training, Budget(600), AtteFa(), record)
         for epoch in range(1, 5):

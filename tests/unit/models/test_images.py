@@ -8,17 +8,17 @@ import torch
 from torch import nn
 from torch.nn.functional import conv2d
 
-from plumbline.attribution.inputs import baseline_of, read, vectors_of
+from plumbline.attribution.inputs import baseline_of, input_vectors, read
 from plumbline.config.recipes import Preparation, Training
-from plumbline.conformance import SIDE, example_model, example_pictures, whole_batch
+from plumbline.conformance import SIDE, example_images, example_model, whole_batch
 from plumbline.data.datasets.textures import textures
-from plumbline.data.images import prepare_pictures
+from plumbline.data.images import prepare_images
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import pack, unpack
 from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch, collate
-from plumbline.models.block import build, trained_models
+from plumbline.models.block import build_model, trained_models
 from plumbline.models.budget import ROWS, Budget, bytes_per_token
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.images import LinearPixels, ResNet
@@ -28,7 +28,7 @@ from plumbline.training.trainer import train_block
 
 REGISTRY = Registry()
 MODELS = [declaration for declaration in REGISTRY.all("model") if declaration.reads == "pixels"]
-PICTURES = example_pictures()
+IMAGES = example_images()
 SMALL = {"stem": "3x3", "width": 4, "blocks": "1-1-1-1"}
 
 
@@ -67,8 +67,8 @@ def test_colours_are_normalised_as_imagenets() -> None:
 
 @pytest.mark.parametrize("declaration", MODELS, ids=lambda declaration: declaration.name)
 def test_measures_find_the_vectors_and_black_pictures(declaration) -> None:
-    model, batch = example_model(declaration).eval(), whole_batch(PICTURES)
-    vectors = vectors_of(model, batch)
+    model, batch = example_model(declaration).eval(), whole_batch(IMAGES)
+    vectors = input_vectors(model, batch)
     assert vectors.shape == (12, SIDE**2, 3) and not vectors.requires_grad
     with torch.no_grad():
         torch.testing.assert_close(read(model, batch, vectors).logits, model(batch).logits, atol=0, rtol=0)
@@ -90,7 +90,7 @@ def test_resnet_small_equals_its_layers_one_by_one() -> None:
     for norm in model.modules():
         if isinstance(norm, nn.BatchNorm2d):
             norm.weight.uniform_(0.5, 1.5), norm.bias.normal_()
-    images = np.stack([unpack(ids) for ids in PICTURES.ids])
+    images = np.stack([unpack(ids) for ids in IMAGES.ids])
     mean, deviation = torch.tensor([0.485, 0.456, 0.406]).double(), torch.tensor([0.229, 0.224, 0.225]).double()
     x = ((torch.from_numpy(images).double() / 255 - mean) / deviation).permute(0, 3, 1, 2).contiguous()
     x = normalised(conv2d(x, model.stem[0].weight, stride=2, padding=1), model.stem[1]).clamp(min=0)
@@ -103,7 +103,7 @@ def test_resnet_small_equals_its_layers_one_by_one() -> None:
         x = (x + y).clamp(min=0)
         widths.append(tuple(x.shape[1:]))
     assert widths == [(16, 8, 8), (32, 4, 4), (64, 2, 2), (128, 1, 1)]
-    batch = whole_batch(PICTURES)
+    batch = whole_batch(IMAGES)
     # Rounding of the colours to float32 is what is left.
     torch.testing.assert_close(model.maps(batch), x, atol=1e-5, rtol=1e-5)
     logits = torch.einsum("bkhw,ck->bc", x, model.readout_weights) / 1 + model.linear.bias
@@ -112,7 +112,7 @@ def test_resnet_small_equals_its_layers_one_by_one() -> None:
 
 @torch.no_grad()
 def test_linear_pixels_is_a_sum_over_pixels() -> None:
-    model, batch = LinearPixels(None, 3, side=SIDE), whole_batch(PICTURES)
+    model, batch = LinearPixels(None, 3, side=SIDE), whole_batch(IMAGES)
     weight = model.linear.weight.unflatten(1, (SIDE**2, 3))
     logits = torch.einsum("btd,ctd->bc", model.embedding(batch.ids), weight) + model.linear.bias
     torch.testing.assert_close(model(batch).logits, logits, atol=1e-5, rtol=1e-5)
@@ -120,23 +120,23 @@ def test_linear_pixels_is_a_sum_over_pixels() -> None:
 
 def test_pictures_that_a_model_cannot_read_are_refused() -> None:
     with pytest.raises(PlumblineError, match=r"reads pictures of 8 x 8 pixels, and these have 16 x 16; set its option"):
-        LinearPixels(None, 2, side=8)(whole_batch(PICTURES))
+        LinearPixels(None, 2, side=8)(whole_batch(IMAGES))
     with pytest.raises(PlumblineError, match="`side` is 0"):
         LinearPixels(None, 2, side=0)
     with pytest.raises(PlumblineError, match="A text of 12 tokens is no picture"):
         ResNet(None, 2, **SMALL)(collate([np.arange(12)], None))
-    model, one = ResNet(None, 2, **SMALL).train(), whole_batch(PICTURES.take([0]))
+    model, one = ResNet(None, 2, **SMALL).train(), whole_batch(IMAGES.take([0]))
     with pytest.raises(PlumblineError, match=r"One picture of 16 x 16 pixels .* cannot be normalised in training"):
         model(one)
     # Two are enough, and so is one that is larger.
-    model(whole_batch(PICTURES.take([0, 1])))
+    model(whole_batch(IMAGES.take([0, 1])))
     model(batch_of(np.zeros((1, 17, 17, 3), dtype=np.uint8)))
 
 
 def test_training_moves_no_colour_and_keeps_the_statistics_of_its_epoch(tmp_path: Path) -> None:
     """Even if the vectors may be trained; and the statistics that come back are those that were stored."""
     declaration = REGISTRY.get("model", "resnet-small")
-    splits = {split: example_pictures(20, seed, [split]) for seed, split in enumerate(("train", "dev", "test"))}
+    splits = {split: example_images(20, seed, [split]) for seed, split in enumerate(("train", "dev", "test"))}
     training = Training(**{**declaration.training, "epochs": 2, "batch_size": 8, "checkpoint_gain": None})
     trained = train_block(declaration.pointer, SMALL, {}, True, splits, 2, training, [0, 1], None)
     weights, _, predictions = trained
@@ -159,7 +159,7 @@ def test_training_moves_no_colour_and_keeps_the_statistics_of_its_epoch(tmp_path
 def test_resnet_small_learns_textures(tmp_path: Path) -> None:
     """What it learns of small pictures in seconds is the shape: the test split is of other colours and places. By
     chance it would be right of 65% of 200 pictures once in a hundred thousand times."""
-    made = prepare_pictures(textures(Path(), 0, train=400, dev=60, test=200, side=32), Preparation(), "textures")
+    made = prepare_images(textures(Path(), 0, train=400, dev=60, test=200, side=32), Preparation(), "textures")
     write_table(tmp_path / "instances.parquet", INSTANCES, made.instances)
     splits = Instances.from_table(read_table(tmp_path / "instances.parquet", INSTANCES), ["train", "dev", "test"])
     declaration = REGISTRY.get("model", "resnet-small")
@@ -172,7 +172,7 @@ def test_resnet_small_learns_textures(tmp_path: Path) -> None:
 
 def test_resnet34_learns_eight_pictures_by_heart() -> None:
     declaration = REGISTRY.get("model", "resnet34")
-    splits = {split: example_pictures(8, seed, [split]) for seed, split in enumerate(("train", "dev", "test"))}
+    splits = {split: example_images(8, seed, [split]) for seed, split in enumerate(("train", "dev", "test"))}
     training = Training(**{**declaration.training, "epochs": 8, "checkpoint_gain": None, "stop_at": None})
     _, history, _ = train_block(declaration.pointer, {}, {}, False, splits, 2, training, [0], None)
     loss = [
@@ -185,10 +185,10 @@ def test_resnet34_learns_eight_pictures_by_heart() -> None:
 
 def test_large_pictures_fit_the_budget() -> None:
     """A picture has more tokens than a pass should have: it then goes alone."""
-    model = build("plumbline.models.images:ResNet", SMALL, None, 2).requires_grad_(False)
+    model = build_model("plumbline.models.images:ResNet", SMALL, None, 2).requires_grad_(False)
     random = np.random.default_rng(0)
     ids = list(pack(random.integers(256, size=(3, 264, 264, 3), dtype=np.uint8)))
-    large = Instances(*(PICTURES.take([0, 1, 2]).__dict__[key] for key in ("split", "instance", "label")), ids, [
+    large = Instances(*(IMAGES.take([0, 1, 2]).__dict__[key] for key in ("split", "instance", "label")), ids, [
         np.ones(264**2, dtype=bool)
     ] * 3)  # fmt: skip
     evaluator = Evaluator(model, 0)
@@ -203,7 +203,7 @@ def test_large_pictures_fit_the_budget() -> None:
 def test_a_pixel_costs_what_the_first_layers_keep_of_it() -> None:
     """At least the maps that the stem and the first block keep for the gradient, a quarter as many as pixels each."""
     model = ResNet(None, 2, **SMALL).requires_grad_(False)
-    batch = whole_batch(example_pictures(ROWS))
+    batch = whole_batch(example_images(ROWS))
     cost = bytes_per_token(model, batch)
     assert 5 * 4 * SMALL["width"] / 4 < cost < 40 * 4 * SMALL["width"]
     assert not model.embedding.weight.requires_grad

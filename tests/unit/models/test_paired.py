@@ -12,7 +12,7 @@ from plumbline.conformance import WORDS, example_instances, example_model, whole
 from plumbline.data.instances import Instances, Texts
 from plumbline.models import evaluator
 from plumbline.models.batch import Batch, collate
-from plumbline.models.block import build, trained_models
+from plumbline.models.block import build_model, trained_models
 from plumbline.models.encoders import CNN
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.attention.permutation import permuted
@@ -168,10 +168,10 @@ def test_there_is_one_table_of_vectors(name, tmp_path):
     declaration = REGISTRY.get("model", name)
     options = {key: option.default for key, option in declaration.options.items()}
     first, second = torch.randn(WORDS, 8), torch.randn(WORDS, 8)
-    model = build(declaration.pointer, options, first, 3, second)
+    model = build_model(declaration.pointer, options, first, 3, second)
     tables = [key for key in model.state_dict() if "embedding" in key]
     assert tables == ["embedding.weight"] and torch.equal(model.embedding.weight, first)
-    frozen = build(declaration.pointer, options, first, 3, second, trainable=False)
+    frozen = build_model(declaration.pointer, options, first, 3, second, trainable=False)
     assert [key for key, parameter in frozen.named_parameters() if not parameter.requires_grad] == tables
     write_tensors(tmp_path / "weights", {f"4/{key}": tensor for key, tensor in model.state_dict().items()})
     (again,) = trained_models(tmp_path / "weights", declaration.pointer, options, 3, [4], 500)

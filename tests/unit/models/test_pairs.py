@@ -21,11 +21,11 @@ from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.models import evaluator
 from plumbline.models.batch import Batch
-from plumbline.models.block import build
+from plumbline.models.block import build_model
 from plumbline.models.deletion import states_without
 from plumbline.models.encoders import BiLSTM
 from plumbline.models.evaluator import Evaluator
-from plumbline.models.rows import Rows
+from plumbline.models.rows import DeviceRows
 from plumbline.registry import Registry
 from plumbline.store import read_table, write_table
 from plumbline.training.learner import Learner
@@ -115,7 +115,7 @@ class Nameless(nn.Module):
 
 def test_models_must_keep_their_vectors_where_they_are_found_again():
     with pytest.raises(PlumblineError, match=r"'Nameless' must keep its word vectors as `self\.pair_embedding`"):
-        build(f"{__file__}:Nameless", {}, torch.zeros(4, 2), 2, torch.zeros(4, 2))
+        build_model(f"{__file__}:Nameless", {}, torch.zeros(4, 2), 2, torch.zeros(4, 2))
 
 
 def test_texts_without_a_question_are_dropped_and_counted():
@@ -222,7 +222,7 @@ def test_mean_reduction_differs_from_sum_by_the_weight_of_the_decay():
         training = Training(epochs=2, batch_size=4, select_by="accuracy", class_weights="none", **options)
         from plumbline.models.budget import Budget
 
-        rows = Rows(PAIRS, "cpu", {"weight": np.ones(len(PAIRS), dtype=np.float32)})
+        rows = DeviceRows(PAIRS, "cpu", {"weight": np.ones(len(PAIRS), dtype=np.float32)})
         learner = Learner(
             example_model(REGISTRY.get("model", "average-tanh"), paired=True),
             0,

@@ -21,7 +21,7 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.models.rationale import MEMORY, Generator, Rationale, RationaleCR, RationaleRL
 from plumbline.models.rationale_objectives import Relaxed, Rewarded
 from plumbline.registry import Registry
-from plumbline.training.learner import Told
+from plumbline.training.learner import MetricKey
 from plumbline.training.trainer import split_rows, train_together
 from tests.unit.models.test_rcnn import golden
 
@@ -87,7 +87,9 @@ def test_the_generator_is_a_plain_loop(kinds):
 
         z, outputs = generator(embedded, words, over, noise)
     else:
-        z, outputs = generator(embedded, words, hardkuma.draw, torch.cat([uniform, words[..., None].double()], -1))
+        z, outputs = generator(
+            embedded, words, hardkuma.draw_selection, torch.cat([uniform, words[..., None].double()], -1)
+        )
     for row, text in enumerate(embedded.numpy()):
         hidden = golden(generator.encoder, text, words[row].numpy())
         draws = uniform[row, :, 0].numpy()
@@ -110,7 +112,7 @@ def test_derivatives_of_the_generator_are_those_of_differences():
 
     def run(given, *parameters):
         state = dict(zip(names, parameters, strict=True))
-        return torch.func.functional_call(generator, state, (given, words, hardkuma.draw, noise))
+        return torch.func.functional_call(generator, state, (given, words, hardkuma.draw_selection, noise))
 
     given = [embedded, *(parameter.detach() for parameter in generator.parameters())]
     given = [tensor.requires_grad_() for tensor in given]
@@ -133,7 +135,7 @@ def test_hardkuma_is_its_distribution_function(a, b):
     assert hardkuma.mean(outputs).item() == pytest.approx(quad(lambda x: 1 - below(x), 0, 1)[0], abs=1e-7)
     uniform = torch.linspace(0.001, 0.999, 9, dtype=torch.float64)
     noise = torch.stack([uniform, torch.ones_like(uniform)], dim=1)
-    z = hardkuma.draw(outputs.expand(9, -1), noise)[:, 0].numpy()
+    z = hardkuma.draw_selection(outputs.expand(9, -1), noise)[:, 0].numpy()
     inside = (z > 0) & (z < 1)
     np.testing.assert_allclose(below((z[inside] + 0.1) / 1.2), uniform.numpy()[inside], atol=1e-9)
     assert (uniform.numpy()[z == 0] <= below(0.1 / 1.2)).all() and (uniform.numpy()[z == 1] >= below(1.1 / 1.2)).all()
@@ -305,12 +307,12 @@ def test_training_ends_where_accuracy_and_share_are_reached():
     objective = Rewarded(0.1, 1.0, "code", 0.97, 0.01)
 
     def told(accuracy, rate):
-        return {Told("dev", "accuracy"): accuracy, Told("dev", "selection_rate"): rate}
+        return {MetricKey("dev", "accuracy"): accuracy, MetricKey("dev", "selection_rate"): rate}
 
     assert objective.reached(told(0.97, 0.109))
     assert not objective.reached(told(0.969, 0.1))
     assert not objective.reached(told(1.0, 0.112))
-    assert not objective.reached({Told("test", "accuracy"): 1.0})
+    assert not objective.reached({MetricKey("test", "accuracy"): 1.0})
 
 
 @pytest.mark.parametrize(("options", "wrong"), [({"rate": 0.0}, "`rate` is 0"), ({"strength": -1.0}, "`strength`")])

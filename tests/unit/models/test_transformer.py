@@ -21,7 +21,7 @@ from plumbline.data.instances import Instances
 from plumbline.data.subwords import load_tokeniser
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch, collate
-from plumbline.models.block import build, trained_models
+from plumbline.models.block import build_model, trained_models
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.transformer import SongTransformer, TransformerClassifier, values_and_outputs
@@ -67,7 +67,7 @@ def minilm():
 
 
 def rows_of(folder, count=9, seed=0):
-    """Texts of 1 to 20 random pieces and questions of 1 to 7, as `cut_into_pieces` lays them out."""
+    """Texts of 1 to 20 random subwords and questions of 1 to 7, as `tokenize_subwords` lays them out."""
     config = AutoConfig.from_pretrained(folder)
     tokeniser = load_tokeniser(folder)
     random = np.random.default_rng(seed)
@@ -357,7 +357,7 @@ def test_stored_models_come_back(folder, paired, tmp_path):
     instances = Instances(np.array(["test"] * len(texts)), np.arange(len(texts)), label, texts, free)
     instances = replace(instances, pair=seconds) if paired else instances
     options = {"checkpoint": folder}
-    models = {seed: build(DECLARATION.pointer, options, None, 2, trainable=True) for seed in (4, 5)}
+    models = {seed: build_model(DECLARATION.pointer, options, None, 2, trainable=True) for seed in (4, 5)}
     state = {f"{seed}/{name}": tensor for seed, model in models.items() for name, tensor in model.state_dict().items()}
     places = {tensor.data_ptr() for tensor in state.values()}
     assert len(places) == len(state), "no tensor is stored twice"

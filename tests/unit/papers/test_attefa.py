@@ -9,9 +9,9 @@ import torch
 
 from plumbline.models.distances import jensen_shannon, total_variation
 from plumbline.papers.attefa import MOCK, SCORES, published_rows
+from plumbline.papers.paper import Names, StudyResults
 from plumbline.papers.reproduction import reproduction
 from plumbline.papers.schemas import REPRODUCTION
-from plumbline.papers.studies import Names, Ran
 from plumbline.protocols.adversary.schemas import ADVERSARY
 from plumbline.protocols.adversary.table import attefa_score, attention_divergence, output_distance
 from plumbline.store import read_table
@@ -104,7 +104,7 @@ def table(kind: str = "mock-1", adversary: list[dict] | None = None, options: di
     )
     columns = ADVERSARY.schema.names
     found = None if adversary is None else pd.DataFrame(adversary, columns=columns)
-    return reproduction(Ran(names, [summary], {"mine": {"net": "dev"}}, performance, adversary=found))
+    return reproduction(StudyResults(names, [summary], {"mine": {"net": "dev"}}, performance, adversary=found))
 
 
 def only(rows: pd.DataFrame, table: str, metric: str) -> pd.Series:

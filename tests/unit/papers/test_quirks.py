@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
+from plumbline.papers.paper import Names
 from plumbline.papers.quirks import LISTED, quirk_rows
 from plumbline.papers.schemas import REPRODUCTION
-from plumbline.papers.studies import Names
-from plumbline.protocols.roar.sparsity import TOPS, shares
+from plumbline.protocols.roar.sparsity import TOPS, top_shares
 
 SONG = {"study": "A Song of (Dis)agreement", "table": "T5", "dataset": "sst-2", "metric": "kendall_tau"}
 NAMES = Names(
@@ -109,7 +109,7 @@ def test_a_swapped_column_belongs_to_the_other_dataset():
 
 
 def test_one_word_more_has_more_importance():
-    importances = dict(zip(TOPS, shares(pd.Series([4.0, -3.0, 2.0, 1.0, 0.0]).to_numpy()), strict=True))
+    importances = dict(zip(TOPS, top_shares(pd.Series([4.0, -3.0, 2.0, 1.0, 0.0]).to_numpy()), strict=True))
     assert importances["relative", 50] == pytest.approx(0.7)
     assert importances["relative-published", 50] == pytest.approx(0.9)
     assert importances["relative-published", 100] == 1.0

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plumbline.papers.paper import Names, StudyResults
 from plumbline.papers.recursive_roar import CORRECTED, published_rows
 from plumbline.papers.reproduction import reproduction
-from plumbline.papers.studies import Names, Ran
 from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.protocols.roar.schemas import FAITHFULNESS
@@ -92,7 +92,9 @@ def everything(
     columns = FAITHFULNESS.schema.names
     found = None if rows is None else pd.DataFrame(rows, columns=columns)
     return reproduction(
-        Ran(names, [summary | {"splits": splits}], {"mine": {"net": select_on}}, performance, faithfulness=found)
+        StudyResults(
+            names, [summary | {"splits": splits}], {"mine": {"net": select_on}}, performance, faithfulness=found
+        )
     )
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plumbline.papers.paper import PUBLISHED, Names, StudyResults
 from plumbline.papers.reproduction import reproduction
 from plumbline.papers.song import ANOTHER, CORRECTED, FAULTY, published_rows
-from plumbline.papers.studies import PUBLISHED, Names, Ran
 from plumbline.protocols.agreement.latex import latex_matrices
 from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.agreement.table import fewest_tokens, overall_taus, pooled, triangles
@@ -75,7 +75,7 @@ def table(
         **more,
     )
     found = reproduction(
-        Ran(
+        StudyResults(
             names,
             [summary],
             {"mine": {"net": "dev"}},

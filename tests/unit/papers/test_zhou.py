@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plumbline.papers.paper import Names, StudyResults
 from plumbline.papers.reproduction import reproduction
-from plumbline.papers.studies import Names, Ran
 from plumbline.papers.zhou import ALONE, ON_A_LINE, at_region, published_rows
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH
 from plumbline.protocols.performance.schemas import PERFORMANCE
@@ -50,7 +50,7 @@ def table(
         for variant, values in (scores or {}).items()
         for seed, value in enumerate(values)
     ]
-    ran = Ran(
+    ran = StudyResults(
         Names({"mine": kind}, {"net": model}, MEASURES, {"mine": options or {}}),
         [summary],
         {"mine": {"net": "dev"}},

@@ -14,11 +14,11 @@ from plumbline.errors import PlumblineError
 from plumbline.planning.absent import absent_files
 from plumbline.planning.cost import AROUND, Costs
 from plumbline.planning.graph import as_dot
-from plumbline.planning.jobs import Job, connected
+from plumbline.planning.jobs import PlannedJob, connected
 from plumbline.planning.measured import Measured, of_results, of_table, rates, read_timings
-from plumbline.planning.plan import Machine, planned
+from plumbline.planning.plan import Machine, plan_jobs
 from plumbline.planning.schedule import Task, finish_times, longest_chain
-from plumbline.planning.show import as_json, duration, sentence, text
+from plumbline.planning.show import as_json, duration, plan_sentence, text
 from plumbline.planning.sizes import Size, expected, in_folder, shipped
 from plumbline.planning.work import Work, Works
 from plumbline.protocols.timings.schemas import TIMINGS
@@ -181,8 +181,8 @@ def test_what_lies_in_the_working_folder_counts_before_what_is_expected(tmp_path
 
 def job(
     rule: str, outputs: list[str], inputs: int = 3, gpus: int = 1, minutes: int | None = None, **wildcards: str
-) -> Job:
-    return Job(rule, {"variant": "plain", **wildcards}, 1, gpus, minutes, inputs, outputs, [])
+) -> PlannedJob:
+    return PlannedJob(rule, {"variant": "plain", **wildcards}, 1, gpus, minutes, inputs, outputs, [])
 
 
 def test_the_work_of_jobs(tmp_path):
@@ -298,9 +298,9 @@ def test_the_packages_rates_are_one_for_each_work_and_cover_what_a_study_does():
 
 def small_plan(gpus: int = 1):
     jobs = [
-        Job("prepare", {"dataset": "sst"}, 1, 0, 60, 1, ["p"], []),
+        PlannedJob("prepare", {"dataset": "sst"}, 1, 0, 60, 1, ["p"], []),
         job("train", ["t"], minutes=1, dataset="sst", model="bilstm-tanh", seeds="0-1"),
-        Job("download_sst", {}, 1, 0, None, 0, ["d"], []),
+        PlannedJob("download_sst", {}, 1, 0, None, 0, ["d"], []),
     ]
     jobs[1] = replace(jobs[1], after=[0])
     prepared = Work("prepare", 60, 7.0, ("sst", "", ""), ("sst", "", ""))
@@ -317,7 +317,7 @@ def small_plan(gpus: int = 1):
 def test_a_plan_by_hand(tmp_path, gpus, seconds):
     write_summary(tmp_path, "sst", 50, 10, 7.0)
     jobs, costs, machine = small_plan(gpus)
-    plan = planned("small", jobs, Works(resolve(STUDY), tmp_path), costs, machine, 1.0)
+    plan = plan_jobs("small", jobs, Works(resolve(STUDY), tmp_path), costs, machine, 1.0)
     assert plan.jobs == 3
     assert plan.wall_seconds == plan.chain_seconds == pytest.approx(4.0 + seconds + 2 * AROUND)
     assert plan.chain == ["prepare", "train"]
@@ -336,8 +336,8 @@ def test_a_plan_by_hand(tmp_path, gpus, seconds):
 
 def test_an_empty_plan_says_that_nothing_is_left(tmp_path):
     _, costs, machine = small_plan()
-    plan = planned("done", [], Works(resolve(STUDY), tmp_path), costs, machine, 1.0)
-    assert sentence(plan) == "Nothing is left to do."
+    plan = plan_jobs("done", [], Works(resolve(STUDY), tmp_path), costs, machine, 1.0)
+    assert plan_sentence(plan) == "Nothing is left to do."
     assert plan.wall_seconds == 0.0
 
 

@@ -14,8 +14,8 @@ from plumbline.registry import Registry, load
 from plumbline.report.build import HERE, site, write_site
 from plumbline.report.content import Content
 from plumbline.report.embed import embedded
+from plumbline.report.figures import report_figure, slim
 from plumbline.report.manifest import manifest
-from plumbline.report.pictures import picture, slim
 from tests.reports import BY_CELL, HOSTILE, OF_DATASETS, OF_MODELS, SVG, WHOLE, Elements, page_names, summary
 from tests.reports import content as small_study
 
@@ -217,21 +217,24 @@ def test_figures_stand_on_the_page_of_their_kind(content: Content, pages: dict[s
 
 def test_figures_carry_their_place() -> None:
     parts = {"cnn": {"encoder": "convolution", "attention": "dot"}, "mine": {}}
-    one = picture("tau-matrix/sst/cnn", SVG, FIGURES["tau-matrix"], parts)
+    one = report_figure("tau-matrix/sst/cnn", SVG, FIGURES["tau-matrix"], parts)
     assert (one.kind, one.dataset, one.model) == ("tau-matrix", "sst", "cnn")
     assert (one.encoder, one.attention, one.experiment) == ("convolution", "dot", "correlation")
     assert (one.source, one.width, one.height, one.wide) == ("figures/tau-matrix/sst/cnn.svg", 500, 333, False)
     # A model without these parts stands for its own encoder.
-    other = picture("permutation/sst/mine", SVG, FIGURES["permutation"], parts)
+    other = report_figure("permutation/sst/mine", SVG, FIGURES["permutation"], parts)
     assert (other.encoder, other.attention, other.experiment) == ("mine", "none", "permutation")
-    whole = picture("correlation-matrices/cnn", SVG, FIGURES["correlation-matrices"], parts)
+    whole = report_figure("correlation-matrices/cnn", SVG, FIGURES["correlation-matrices"], parts)
     assert (whole.dataset, whole.model, whole.experiment) == ("", "cnn", "correlation")
     found = FIGURES["truth-found"]
-    assert (picture("truth-found/sst", SVG, found, parts).dataset, picture("truth-found", SVG, found).dataset) == (
+    assert (
+        report_figure("truth-found/sst", SVG, found, parts).dataset,
+        report_figure("truth-found", SVG, found).dataset,
+    ) == (
         "sst",
         "",
     )
-    assert picture("truth-found/a b/c", SVG, found).source == "figures/truth-found/a%20b/c.svg"
+    assert report_figure("truth-found/a b/c", SVG, found).source == "figures/truth-found/a%20b/c.svg"
 
 
 def test_figures_are_made_smaller_but_not_others(content: Content, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from plumbline.protocols.agreement.differences import mean_differences
 from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.attention import page as counterfactual
 from plumbline.protocols.erasure import page as erasure
-from plumbline.protocols.ground_truth.page import rationales_table, truth_table
+from plumbline.protocols.ground_truth.page import rationales_overview, truth_overview
 from plumbline.protocols.overview import about
 from plumbline.protocols.roar import page as roar
 from plumbline.protocols.scorecard import page as scorecard
@@ -50,12 +50,12 @@ from tests.reports import (
 from tests.unit.protocols.agreement.test_figures import taus
 
 
-def texts(cells: list[tables.Cell]) -> list[str]:
+def texts(cells: list[tables.TableCell]) -> list[str]:
     return [cell.text for cell in cells]
 
 
 def test_reproduction_marks_what_is_within_and_what_is_not() -> None:
-    shown = published.reproduction_table(reproduction_frame(), {"sst": CLASSES})
+    shown = published.reproduction_overview(reproduction_frame(), {"sst": CLASSES})
     rows = [dict(zip(shown.columns, row, strict=True)) for row in shown.rows]
     assert [row["verdict"].mark for row in rows] == ["good", "bad", "faint"]
     assert [row["about"].text for row in rows] == ["results", "results", "data"]
@@ -67,12 +67,12 @@ def test_reproduction_marks_what_is_within_and_what_is_not() -> None:
 
 
 def test_what_the_authors_published_later_is_a_column_if_there_is_any() -> None:
-    shown = published.reproduction_table(reproduction_frame(), {})
+    shown = published.reproduction_overview(reproduction_frame(), {})
     assert "later run" not in shown.columns and "later run" not in shown.caption
-    later = published.reproduction_table(reproduction_frame().assign(published_later=[0.35, None, None]), {})
+    later = published.reproduction_overview(reproduction_frame().assign(published_later=[0.35, None, None]), {})
     assert [row[later.columns.index("later run")].text for row in later.rows] == ["0.35", "–", "–"]
     assert later.columns.index("later run") in later.numbers and "later run" in later.caption
-    nothing = published.reproduction_table(reproduction_frame().iloc[:0], {})
+    nothing = published.reproduction_overview(reproduction_frame().iloc[:0], {})
     assert nothing.rows == []
 
 
@@ -87,7 +87,7 @@ def two_studies() -> pd.DataFrame:
 
 
 def test_reproduction_of_two_studies_tells_them_apart_and_leaves_single_seeds_out() -> None:
-    shown = published.reproduction_table(two_studies(), {"sst": CLASSES})
+    shown = published.reproduction_overview(two_studies(), {"sst": CLASSES})
     assert shown.columns[min(shown.numbers)] == "published" and shown.columns[max(shown.numbers)] == "tolerance"
     assert texts([row[0] for row in shown.rows]) == ["J&W"] * 3 + ["AtteFa"] * 4
     assert texts([row[4] for row in shown.rows[3:5]]) == ["AtteFa, chosen on test", "AtteFa, chosen on dev"]
@@ -96,7 +96,7 @@ def test_reproduction_of_two_studies_tells_them_apart_and_leaves_single_seeds_ou
 
 def test_intervals_are_told_where_there_is_no_spread() -> None:
     frame = reproduction_frame().assign(published_low=0.3, published_high=0.5)
-    assert published.reproduction_table(frame, {}).rows[0][6].text == "0.40 [0.30, 0.50]"
+    assert published.reproduction_overview(frame, {}).rows[0][6].text == "0.40 [0.30, 0.50]"
 
 
 def test_sizes_of_datasets_are_no_results() -> None:
@@ -104,20 +104,20 @@ def test_sizes_of_datasets_are_no_results() -> None:
         "Published results: 2 of 3 within tolerance, 1 not judged. "
         "Published sizes of datasets: 1 of 2 within tolerance, 1 not judged."
     )
-    assert [texts(row) for row in published.study_table(two_studies()).rows] == [
+    assert [texts(row) for row in published.paper_overview(two_studies()).rows] == [
         ["J&W", "2", "1", "50 %", "0", "–"],
         ["AtteFa", "1", "1", "100 %", "1", "1 of 2"],
     ]
     unjudged = reproduction_frame().assign(within=None)
-    (row,) = published.study_table(unjudged).rows
+    (row,) = published.paper_overview(unjudged).rows
     assert texts(row) == ["J&W", "0", "0", "–", "2", "–"] and row[3].tint is None
 
 
 def test_quirks_are_told_with_and_without() -> None:
-    known, lost = quirks.quirks_table(quirks_frame()).rows
+    known, lost = quirks.quirks_overview(quirks_frame()).rows
     assert texts(known) == ["<u>padding</u>", "AtteFa", "Table 3", "It counts.", "a", "b", "numbers: 2"]
     assert (lost[6].text, lost[6].mark) == ("The study has <neither>.", "faint")
-    rows = quirks.numbers_table(quirks_frame()).rows
+    rows = quirks.quirk_numbers_overview(quirks_frame()).rows
     assert [texts(row[4:]) for row in rows] == [
         ["TVD of outputs", "0.500", "0.510 ± 0.020", "0.750"],
         ["TVD of outputs", "0.500", "0.510 ± 0.020", "–"],
@@ -166,9 +166,9 @@ def test_numbers_for_people() -> None:
 
 
 def test_only_long_tables_are_filtered_and_by_columns_that_differ() -> None:
-    shown = tables.performance_table(performance_frame())
+    shown = tables.performance_overview(performance_frame())
     assert shown.long and shown.filters == [0, 1]
-    here = tables.performance_table(performance_frame()[lambda frame: frame["dataset"] == "sst"])
+    here = tables.performance_overview(performance_frame()[lambda frame: frame["dataset"] == "sst"])
     assert here.long and here.filters == [], "there is one dataset, and every row has a model of its own"
     short = replace(shown, rows=shown.rows[: tables.LONG])
     assert not short.long and short.filters == []
@@ -288,21 +288,21 @@ def test_bars_that_compare_nothing_are_left_out(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_truth_that_measures_find_is_told_for_all_variants_of_a_manipulation_together() -> None:
-    (line,) = truth_table(truth_frame()).rows
+    (line,) = truth_overview(truth_frame()).rows
     assert texts(line[:5]) == ["birds (blur)", "m", "gradient", "0.500 ± 0.100", "0.250"]
     assert (line[3].at, line[5].text, line[8].text, line[10].text) == (0.5, "0.333 ± 0.133", "1 of 2", "2")
 
 
 def test_rationales_are_told_beside_the_best_that_could_be() -> None:
-    (line,) = rationales_table(rationales_frame()).rows
+    (line,) = rationales_overview(rationales_frame()).rows
     assert texts(line[2:]) == ["0.100", "0.090", "0.800", "0.900", "0.700", "1.000", "0.980"]
 
 
 def test_erasure_is_told_as_a_whole_and_by_ratio() -> None:
-    shown = erasure.erasure_table(erasure_frame())
+    shown = erasure.erasure_overview(erasure_frame())
     assert shown.columns[3:] == ["comprehensiveness ↑", "sufficiency ↓", "texts", "left out"]
     assert texts(shown.rows[0]) == ["sst", "bilstm-tanh", "attention", "0.210 ± 0.010", "−0.040 ± 0.010", "5", "1"]
-    curves = erasure.curve_table(erasure_frame())
+    curves = erasure.erasure_curve_overview(erasure_frame())
     assert curves.columns[4:] == ["10 %", "50 %"] and len(curves.rows) == 2
     assert texts(curves.rows[1]) == [
         "sst",
@@ -315,7 +315,7 @@ def test_erasure_is_told_as_a_whole_and_by_ratio() -> None:
 
 
 def test_the_scorecard_says_which_way_is_better_and_why_a_number_is_missing() -> None:
-    shown = scorecard.scorecard_table(scorecard_frame())
+    shown = scorecard.scorecard_overview(scorecard_frame())
     assert shown.columns[3:] == ["agreement ↑", "sufficiency ↓", "permutation ↑"]
     attention, gradient, random = (row[3:] for row in shown.rows)
     assert texts(gradient) == ["0.100 [0.050, 0.150]", "0.100 [0.050, 0.150]", "– a"]
@@ -331,7 +331,7 @@ def test_the_scorecard_says_which_way_is_better_and_why_a_number_is_missing() ->
 
 
 def test_the_meta_evaluation_stands_on_an_axis_from_minus_one_to_one() -> None:
-    known, lost = scorecard.meta_table(meta_frame()[::-1]).rows
+    known, lost = scorecard.meta_evaluation_overview(meta_frame()[::-1]).rows
     assert texts(known) == ["agreement", "sufficiency", "−0.500 [−0.800, 0.100]", "4", "the same texts"]
     tau = known[2]
     assert isinstance(tau, roar.Between) and (tau.at, tau.low, tau.high) == pytest.approx((0.25, 0.1, 0.55))
@@ -339,7 +339,7 @@ def test_the_meta_evaluation_stands_on_an_axis_from_minus_one_to_one() -> None:
 
 
 def test_faithfulness_stands_on_an_axis_from_minus_one_to_one() -> None:
-    shown = roar.faithfulness_table(faithfulness_frame())
+    shown = roar.faithfulness_overview(faithfulness_frame())
     attention, single, gradient, lost = shown.rows
     assert [row[0].text for row in shown.rows] == ["sst"] * 4 and attention[5].text == "macro f1"
     assert [row[2].text for row in shown.rows] == ["attention", "attention", "gradient", "random-<b>"]
@@ -353,18 +353,18 @@ def test_faithfulness_stands_on_an_axis_from_minus_one_to_one() -> None:
 
 
 def test_leakage_is_told_by_the_metric_of_faithfulness() -> None:
-    rows = roar.leakage_table(roar_frame(), faithfulness_frame()).rows
+    rows = roar.leakage_overview(roar_frame(), faithfulness_frame()).rows
     assert [row[2].text for row in rows] == ["attention", "random"]
     assert texts(rows[0][5:]) == ["macro f1", "2", "0.500 ± 0.000", "0.750 ± 0.050", "50 %", "0.250 ± 0.050"]
     assert rows[1][-1].text == "0.000 ± 0.000"
-    assert len(roar.leakage_table(roar_frame(), None).rows) == 4
-    assert not roar.leakage_table(roar_frame(leakage=False), faithfulness_frame()).rows
+    assert len(roar.leakage_overview(roar_frame(), None).rows) == 4
+    assert not roar.leakage_overview(roar_frame(leakage=False), faithfulness_frame()).rows
 
 
 def test_a_level_costs_what_all_its_seeds_cost() -> None:
-    rows = roar.cost_table(timings_frame()).rows
+    rows = roar.cost_overview(timings_frame()).rows
     assert [texts(row[2:]) for row in rows] == [["attention", "2", "40.0", "4.0"], ["random", "1", "7.0", "–"]]
-    assert not roar.cost_table(timings_frame()[lambda frame: frame["rule"] == "train"]).rows
+    assert not roar.cost_overview(timings_frame()[lambda frame: frame["rule"] == "train"]).rows
 
 
 def test_a_seed_that_is_not_finite_has_no_place() -> None:

@@ -17,7 +17,7 @@ from plumbline.conformance import example_instances, example_model
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import PACKAGE, Registry
 from plumbline.runtime import provenance
-from plumbline.runtime.display import block, fit, line, speed, watch
+from plumbline.runtime.display import block, cut_to_width, line, speed, watch
 from plumbline.runtime.job import job
 from plumbline.runtime.progress import (
     FOLDER,
@@ -249,7 +249,11 @@ def test_a_line_never_is_wider_than_the_terminal(job):
 
 
 def test_wide_characters_take_two_columns():
-    assert fit("映画レビュー", 5) == "映画…" and fit("映画レビュー", 4) == "映 …" and fit("abc", 3) == "abc"
+    assert (
+        cut_to_width("映画レビュー", 5) == "映画…"
+        and cut_to_width("映画レビュー", 4) == "映 …"
+        and cut_to_width("abc", 3) == "abc"
+    )
 
 
 def test_numbers_are_short():
@@ -276,7 +280,7 @@ def test_many_jobs_leave_half_of_the_screen_to_others():
 
 
 def test_signs_that_move_the_cursor_are_left_out():
-    assert fit("a\x1b[2Jb\r", 80) == "a[2Jb"
+    assert cut_to_width("a\x1b[2Jb\r", 80) == "a[2Jb"
 
 
 @pytest.fixture

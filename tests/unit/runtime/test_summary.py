@@ -5,8 +5,8 @@ import pytest
 
 from plumbline.papers.comparison import reproduced
 from plumbline.papers.schemas import REPRODUCTION
-from plumbline.runtime.events import Job, LogHandler
-from plumbline.runtime.summary import left_out, ran, summary
+from plumbline.runtime.events import JobRecord, LogHandler
+from plumbline.runtime.summary import exclusions, ran, summary
 from plumbline.store import write_table
 
 BEGAN = 1000.0
@@ -16,7 +16,7 @@ def run_of(*jobs: tuple[str, float, float, str]) -> LogHandler:
     """A run whose jobs have a rule, a start, an end and a reason to have failed."""
     events = LogHandler(None, None)
     for number, (rule, started, ended, reason) in enumerate(jobs):
-        events.jobs[number] = Job(rule, {"dataset": "sst"}, 1, 0, None, [], [rule], ["a.log"], BEGAN + started)
+        events.jobs[number] = JobRecord(rule, {"dataset": "sst"}, 1, 0, None, [], [rule], ["a.log"], BEGAN + started)
         events.jobs[number].ended, events.jobs[number].failed = BEGAN + ended, bool(reason)
         events.jobs[number].reason = reason
     events.began, events.now = BEGAN, lambda: BEGAN + 76
@@ -54,12 +54,14 @@ def test_a_broken_run_says_which_jobs_failed_and_why(tmp_path):
 
 def test_reasons_that_differ_in_names_alone_are_told_once():
     lacking = [f"measure 'm{n}' needs heads, which model 'a' does not provide" for n in range(4)]
-    told = left_out([*lacking, lacking[0], "model 'b' reads pictures", "model 'c' is of 'd'", "model 'e' cannot", "no"])
+    told = exclusions(
+        [*lacking, lacking[0], "model 'b' reads pictures", "model 'c' is of 'd'", "model 'e' cannot", "no"]
+    )
     assert told[0] == f"  Left out: {lacking[0]} (3 more of the kind)."
     assert told[1:3] == ["  Left out: model 'b' reads pictures.", "  Left out: model 'c' is of 'd'."]
     assert told[3] == "  Left out for other reasons: 2 pairs; `plumbline runs` lists them all."
-    assert all(len(line) <= 120 for line in left_out(["model 'x' does " + "this and " * 40]))
-    assert left_out([]) == []
+    assert all(len(line) <= 120 for line in exclusions(["model 'x' does " + "this and " * 40]))
+    assert exclusions([]) == []
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from plumbline.protocols.adversary.table import adversary_rows
 from plumbline.protocols.erasure.schemas import ERASURE
 from plumbline.protocols.performance.table import performance
 from plumbline.protocols.roar.table import faithfulness_rows
-from plumbline.report.tables import performance_table
-from plumbline.tables.chance import AT_CHANCE, above, at_chance, marked
+from plumbline.report.tables import performance_overview
+from plumbline.tables.chance import AT_CHANCE, above_chance_rows, at_chance, mark_at_chance
 from plumbline.tables.export import latex
 from plumbline.training.performance import above_chance, wilson_low
 from plumbline.training.schemas import PREDICTIONS
@@ -82,19 +82,19 @@ def test_what_is_about_them_is_marked_and_left_out_of_means():
         | {"mean": value, "std": 0.1, "status": status, "reason": None}
         for seed, value, status in ((0, 0.5, "ok"), (1, 0.3, "ok"), (2, None, "undefined"))
     ]
-    table = marked(pd.DataFrame(rows), at_chance(told([0.49, 0.93])))
+    table = mark_at_chance(pd.DataFrame(rows), at_chance(told([0.49, 0.93])))
     assert table["status"].tolist() == [AT_CHANCE, "ok", "undefined"]
     assert "hardly does better" in table["reason"][0] and pd.isna(table["reason"][1])
-    assert above("erasure", table)["seed"].tolist() == [1, 2]
+    assert above_chance_rows("erasure", table)["seed"].tolist() == [1, 2]
     printed = latex(ERASURE, table)
     assert "0.300" in printed and "0.400" not in printed and "0.500" not in printed
     # What they did themselves is told.
-    assert len(above("performance", told([0.49]))) == len(told([0.49]))
+    assert len(above_chance_rows("performance", told([0.49]))) == len(told([0.49]))
 
 
 def test_adversaries_go_by_the_seed_of_their_base():
     table = pd.DataFrame([{**CELL, "seed": 1, "base_seed": base, "status": "ok", "reason": None} for base in (0, 1)])
-    assert marked(table, at_chance(told([0.49, 0.93])), "base_seed")["status"].tolist() == [AT_CHANCE, "ok"]
+    assert mark_at_chance(table, at_chance(told([0.49, 0.93])), "base_seed")["status"].tolist() == [AT_CHANCE, "ok"]
 
 
 def test_curves_that_begin_at_chance_do_not_count():
@@ -114,11 +114,11 @@ def test_curves_that_begin_at_chance_do_not_count():
 
 
 def test_the_report_marks_them():
-    table = performance_table(told([0.49, 0.93]))
+    table = performance_overview(told([0.49, 0.93]))
     (line,) = table.rows
     cell = line[table.columns.index("above chance")]
     assert cell.mark == "bad" and cell.text.endswith("at chance, 1 of 2 seeds") and "leave them out" in table.caption
-    fine = performance_table(told([0.9, 0.93]))
+    fine = performance_overview(told([0.9, 0.93]))
     assert not any(cell.mark for cell in fine.rows[0]) and "leave them out" not in fine.caption
 
 

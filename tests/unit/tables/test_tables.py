@@ -9,9 +9,9 @@ import pytest
 
 from plumbline.conformance.protocols import OWN_TABLES
 from plumbline.papers.jain_wallace import published_rows
+from plumbline.papers.paper import Names, StudyResults
 from plumbline.papers.quirks import TOPS, _sparsity
 from plumbline.papers.reproduction import reproduction
-from plumbline.papers.studies import Names, Ran
 from plumbline.protocols.agreement.score import Agreement
 from plumbline.protocols.attention.adversarial import AdversarialAttention
 from plumbline.protocols.erasure.score import Erasure
@@ -101,13 +101,15 @@ def test_reproduction_puts_ours_beside_published():
                "dropped": {}, "splits": dict.fromkeys(("train", "dev", "test"), counts)}  # fmt: skip
     names = Names({"mine": "sst"}, {"net": "bilstm-tanh"}, {"att": "attention", "grad": "gradient"}, {"mine": {}})
     other = reproduction(
-        Ran(replace(names, model_options={"net": {"hidden": 8}}), [summary], {"mine": {"net": "dev"}}, scored, agreed)
+        StudyResults(
+            replace(names, model_options={"net": {"hidden": 8}}), [summary], {"mine": {"net": "dev"}}, scored, agreed
+        )
     )
     assert (
         other[other["model"].notna()]["within"].isna().all()
         and other[other["model"].notna()]["note"].str.contains("not judged: hidden 8").all()
     )
-    table = reproduction(Ran(names, [summary], {"mine": {"net": "dev"}}, scored, agreed))
+    table = reproduction(StudyResults(names, [summary], {"mine": {"net": "dev"}}, scored, agreed))
     table = table[table["study"] == "Jain & Wallace 2019"].set_index(["metric", "predicted_class"])
     tau_row = table.loc[("kendall_tau", "0")]
     assert (tau_row["published"], tau_row["ours"], tau_row["within"]) == (0.40, pytest.approx(0.28), False)
@@ -136,7 +138,7 @@ def test_of_several_entries_of_a_measure_the_first_is_compared_and_its_options_a
         measures = {"att": "attention"} | dict.fromkeys(order, "gradient")
         changed = {"other": {"norm": "l1"}}
         names = Names({"mine": "sst"}, {"net": "bilstm-tanh"}, measures, {"mine": {}}, measure_options=changed)
-        table = reproduction(Ran(names, [summary], {"mine": {"net": "test"}}, scored, agreed))
+        table = reproduction(StudyResults(names, [summary], {"mine": {"net": "test"}}, scored, agreed))
         row = table[(table["metric"] == "kendall_tau") & (table["measure_b"] == "gradient")].iloc[0]
         assert (row["ours"], row["n_seeds"]) == (ours, 1)
         assert row["within"] is within or row["within"] == within
@@ -208,7 +210,7 @@ def test_every_published_tau_has_the_authors_later_one():
 
 def test_reproduction_of_a_study_without_counterpart_is_empty():
     summary = {"dataset": "movie", "classes": [], "vocabulary_size": 0, "splits": {}}
-    table = reproduction(Ran(Names({"movie": "movie"}, {}, {}, {"movie": {}}), [summary], {}, pd.DataFrame()))
+    table = reproduction(StudyResults(Names({"movie": "movie"}, {}, {}, {"movie": {}}), [summary], {}, pd.DataFrame()))
     assert len(table) == 0 and "published" in table
 
 
@@ -219,7 +221,9 @@ def test_a_model_that_did_not_run_on_a_dataset_has_no_rows():
     summary = {"dataset": "mine", "classes": ["negative", "positive"], "vocabulary_size": 9, "partial": {},
                "dropped": {}, "splits": dict.fromkeys(("train", "dev", "test"), counts)}  # fmt: skip
     names = Names({"mine": "sst"}, {"net": "bilstm-tanh"}, {}, {"mine": {}})
-    table = reproduction(Ran(names, [summary], {"mine": {"net": "dev"}}, pd.DataFrame([{**score, "value": 0.8}])))
+    table = reproduction(
+        StudyResults(names, [summary], {"mine": {"net": "dev"}}, pd.DataFrame([{**score, "value": 0.8}]))
+    )
     assert len(table) and table["model"].isna().all()
 
 

@@ -9,7 +9,7 @@ from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import EOS, SOS
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import collate
-from plumbline.models.block import build, checkpoint_models, checkpoints, trained_models
+from plumbline.models.block import build_model, checkpoint_models, checkpoints, trained_models
 from plumbline.models.budget import Budget
 from plumbline.models.classifier import Output
 from plumbline.registry import Registry
@@ -86,7 +86,7 @@ def test_logits_that_are_not_one_for_each_class_are_refused_in_one_sentence(logi
 
 
 def test_a_model_is_asked_for_its_classes_only_once():
-    model = expecting(build(*pointer("average-tanh"), EMBEDDING, 2), 2)
+    model = expecting(build_model(*pointer("average-tanh"), EMBEDDING, 2), 2)
     model(collate(SPLITS["dev"].ids[:2], SPLITS["dev"].maskable[:2]))
     assert not model._forward_hooks
 
@@ -120,7 +120,7 @@ def test_frozen_vectors_do_not_move():
 
 
 def test_weight_decay_spares_the_attention():
-    model = build(*pointer("bilstm-tanh"), EMBEDDING, 2)
+    model = build_model(*pointer("bilstm-tanh"), EMBEDDING, 2)
     decay, free = parameter_groups(model, Training())
     assert {id(p) for p in free[0]} == {id(p) for p in model.attention.parameters()}
     assert (decay[1], free[1]) == (1e-5, 0.0)
@@ -161,7 +161,7 @@ def test_diverged_training_ends_and_is_told():
     class Exploding(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.inner = build(*pointer("average-tanh"), EMBEDDING, 2)
+            self.inner = build_model(*pointer("average-tanh"), EMBEDDING, 2)
 
         def forward(self, batch):
             output = self.inner(batch)
@@ -277,7 +277,7 @@ def test_recipes_that_contradict_themselves_are_refused(changes, message):
 def test_the_attention_model_of_zhou_et_al():
     """k = tanh(W h + b) of 200 numbers, the score q · k, a softmax over the words, and two outputs of 400 numbers."""
     torch.manual_seed(0)
-    model = build(*pointer("bilstm-zhou"), EMBEDDING, 2).eval()
+    model = build_model(*pointer("bilstm-zhou"), EMBEDDING, 2).eval()
     w = {name: tensor.detach() for name, tensor in model.state_dict().items()}
     shapes = {name: tuple(tensor.shape) for name, tensor in w.items() if "encoder" not in name and "emb" not in name}
     assert shapes == {
@@ -312,7 +312,9 @@ def test_the_recipe_of_zhou_et_al():
     assert (training.optimiser, training.learning_rate, training.weight_decay) == ("adam", 1e-3, 1e-5)
     assert (training.clip_norm, training.batch_size, training.epochs, training.stop_at) == (5, 250, 100, 0.97)
     assert (training.select_by, training.select_on, training.schedule) == ("accuracy", "dev", "constant")
-    ((everything, decay),) = parameter_groups(build(*pointer("bilstm-zhou"), EMBEDDING, 2, trainable=False), training)
+    ((everything, decay),) = parameter_groups(
+        build_model(*pointer("bilstm-zhou"), EMBEDDING, 2, trainable=False), training
+    )
     assert decay == 1e-5 and len(everything) == 8 + 3 + 2
     for changes in OBJECTIVE_TRAINING.values():
         adversary = Training(**training.model_copy(update={"checkpoint_gain": 0.05}).model_dump() | changes)

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from plumbline.attribution.importances import Gathered, Importances, explained_output, target_classes
+from plumbline.attribution.importances import Importances, ScoreBuffer, explained_output, target_classes
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
@@ -13,7 +13,7 @@ from plumbline.registry import measure
 
 
 @measure("mean-attention", needs=["heads"], equation="(1/K) Σ_k α_kt")
-@measure("attention", needs=["attention"], tells=["pair", "specials"], cheap=True, range=[0, 1], equation="α_t")
+@measure("attention", needs=["attention"], covers=["pair", "specials"], cheap=True, range=[0, 1], equation="α_t")
 @torch.no_grad()
 def attention(evaluator: Evaluator, instances: Instances) -> Importances:
     """The weight that the model's own attention gives each word; with several heads, their mean.
@@ -21,7 +21,7 @@ def attention(evaluator: Evaluator, instances: Instances) -> Importances:
     A model that also attends to second texts tells those weights too, which sum to 1 by themselves. Special tokens,
     where attention never falls, have 0.
     """
-    gathered = Gathered(instances, "first")
+    gathered = ScoreBuffer(instances, "first")
 
     def work(index: np.ndarray, batch: Batch) -> None:
         nonlocal gathered
@@ -29,7 +29,7 @@ def attention(evaluator: Evaluator, instances: Instances) -> Importances:
         weights = output.attention
         if output.pair_attention is not None:
             # That a model attends to second texts is not known before it is asked.
-            gathered = Gathered(instances) if gathered.pair is None else gathered
+            gathered = ScoreBuffer(instances) if gathered.pair is None else gathered
             weights = torch.cat([weights, output.pair_attention], dim=1)
         gathered.add(index, batch, weights)
 
@@ -51,7 +51,7 @@ def attention_x_gradient(
     The weights are the variables: that they come from a softmax and sum to 1 plays no part. Of two texts it is the
     first one's attention alone, also where the model attends to both.
     """
-    gathered = Gathered(instances, "first")
+    gathered = ScoreBuffer(instances, "first")
 
     def work(index: np.ndarray, batch: Batch) -> None:
         with torch.no_grad():

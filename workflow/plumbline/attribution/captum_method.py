@@ -13,10 +13,10 @@ import torch
 from captum.attr import Attribution, FeatureAblation, KernelShap, Occlusion, PerturbationAttribution
 from torch import nn
 
+from plumbline.attribution.attribution_batch import AttributionBatch, copies, explain
 from plumbline.attribution.gradient import differentiable
 from plumbline.attribution.importances import Function, Importances, explained_output
 from plumbline.attribution.inputs import read
-from plumbline.attribution.question import Question, copies, explain
 from plumbline.config.external import METHODS
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError, nearest
@@ -113,10 +113,10 @@ def _own(pointer: str) -> Any:
     return found
 
 
-class Rows(nn.Module):
+class BatchForward(nn.Module):
     """The explained output of rows of a batch, as a function of all their vectors."""
 
-    def __init__(self, model: nn.Module, question: Question, function: Function) -> None:
+    def __init__(self, model: nn.Module, question: AttributionBatch, function: Function) -> None:
         super().__init__()
         self.model, self.question, self.function = model, question, function
 
@@ -128,10 +128,10 @@ class Rows(nn.Module):
         return outputs.masked_fill(outputs.isneginf(), 0)
 
 
-class OneText(nn.Module):
+class SingleTextForward(nn.Module):
     """The explained output of one row, as a function of the vectors of the tokens that are features."""
 
-    def __init__(self, rows: Rows, row: int, room: int) -> None:
+    def __init__(self, rows: BatchForward, row: int, room: int) -> None:
         super().__init__()
         self.rows, self.row, self.room = rows, row, room
         self.free = rows.question.free[row]
@@ -199,13 +199,13 @@ def captum_method(
     """
     asked, model = Method(method, arguments), evaluator.model
 
-    def together(question: Question, rows: Rows) -> torch.Tensor:
+    def together(question: AttributionBatch, rows: BatchForward) -> torch.Tensor:
         room = len(question.index) * copies(evaluator, question.batch)
         every = torch.arange(len(question.index), device=question.vectors.device)
         vectors = question.vectors.clone().requires_grad_()
         return asked.reduced(asked(rows, vectors, question.baseline, room, every), reduction)
 
-    def alone(question: Question, rows: Rows) -> torch.Tensor:
+    def alone(question: AttributionBatch, rows: BatchForward) -> torch.Tensor:
         values = question.vectors.new_zeros(question.free.shape)
         room = len(question.index) * copies(evaluator, question.batch)
         for row, i in enumerate(question.index):
@@ -213,12 +213,12 @@ def captum_method(
             words, nothing = question.vectors[None, row, free], question.baseline[None, row, free]
             words = words.clone().requires_grad_(not asked.perturbs)
             with seeded(instances.generator(i, evaluator.seed), words.device):
-                found = asked(OneText(rows, row, room), words, nothing, room, None)
+                found = asked(SingleTextForward(rows, row, room), words, nothing, room, None)
             values[row, free] = asked.reduced(found, reduction)[0].to(values)
         return values
 
-    def answer(question: Question) -> torch.Tensor:
-        rows = Rows(model, question, function)
+    def answer(question: AttributionBatch) -> torch.Tensor:
+        rows = BatchForward(model, question, function)
         with differentiable(model):
             values = (together if asked.together else alone)(question, rows)
         return values.abs() if sign == "absolute" else values

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch.nn.functional import pad
 
+from plumbline.attribution.attribution_batch import AttributionBatch, explain
 from plumbline.attribution.differences import Beside
 from plumbline.attribution.gradient import differentiable
 from plumbline.attribution.importances import Function, Importances, Target, explained_output, target_classes
 from plumbline.attribution.inputs import Baseline, Explained, baseline_of, features, read
-from plumbline.attribution.question import Question, explain
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
@@ -23,7 +23,7 @@ Rule = Literal["rescale", "gradient"]
 Mixed = Literal["no", "texts", "texts-and-labels"]
 
 
-def attributed(
+def difference_scores(
     model: Any,
     batch: Batch,
     vectors: torch.Tensor,
@@ -96,7 +96,7 @@ class Mixture:
         told = torch.from_numpy(evaluator.probabilities(instances))
         self.classes = target_classes(target, told, instances.label)
 
-    def attributed(self, question: Question, function: Function, rule: Rule) -> torch.Tensor:
+    def attributed(self, question: AttributionBatch, function: Function, rule: Rule) -> torch.Tensor:
         """m_t · (x - b)_t of every token of a question, [B, T]."""
         model, device = self.evaluator.model, question.vectors.device
         others = self.partners[question.index]
@@ -116,7 +116,7 @@ class Mixture:
                 classes = self.classes[others[index]].to(device)
             else:
                 batch = replace(batch, answers=own.answers)
-            found = attributed(model, batch, vectors, baseline, classes, function, rule)
+            found = difference_scores(model, batch, vectors, baseline, classes, function, rule)
             values[rows] = laid_out(found[..., None], batch, own).squeeze(-1)
 
         self.evaluator.each(self.instances.take(others), work)
@@ -139,9 +139,9 @@ def explain_differences(
     with in_double(evaluator.model) if rule == "rescale" else nullcontext():
         mixture = None if mixed == "no" else Mixture(evaluator, instances, mixed, target)
 
-        def answer(question: Question) -> torch.Tensor:
+        def answer(question: AttributionBatch) -> torch.Tensor:
             asked = question.batch, question.vectors, question.baseline, question.classes
-            values = attributed(evaluator.model, *asked, function, rule)
+            values = difference_scores(evaluator.model, *asked, function, rule)
             if mixture is not None:
                 values = (values + mixture.attributed(question, function, rule)) / 2
             return values.abs() if sign == "absolute" else values

@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 import torch
 
+from plumbline.attribution.attribution_batch import AttributionBatch, at_least_one, copies, explain
 from plumbline.attribution.importances import Importances
-from plumbline.attribution.inputs import vectors_of
+from plumbline.attribution.inputs import input_vectors
 from plumbline.attribution.path import slopes
-from plumbline.attribution.question import Question, at_least_one, copies, explain
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
@@ -46,7 +46,7 @@ def expected_gradient(
         raise PlumblineError("Expected gradients mix pictures, so all must be of one size; cut them to one side.")
     background = np.lexsort((instances.instance, instances.split))
 
-    def answer(question: Question) -> torch.Tensor:
+    def answer(question: AttributionBatch) -> torch.Tensor:
         x, batch = question.vectors, question.batch
         generators = [instances.generator(i, evaluator.seed) for i in question.index]
         others = background[np.stack([one.integers(len(background), size=samples) for one in generators], axis=1)]
@@ -56,7 +56,7 @@ def expected_gradient(
             rows = batch.repeat(len(some))
             ids = np.stack([instances.ids[i] for i in others[some.numpy()].ravel()])
             drawn = replace(rows, ids=torch.from_numpy(ids).to(rows.ids))
-            way = x - vectors_of(evaluator.model, drawn).unflatten(0, (len(some), -1))
+            way = x - input_vectors(evaluator.model, drawn).unflatten(0, (len(some), -1))
             moved = x - (1 - points[some.to(x.device)]) * way
             slope = slopes(
                 evaluator.model, rows, moved.flatten(0, 1), question.classes.repeat(len(some)), function

@@ -7,7 +7,7 @@ import torch
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from plumbline.attribution.importances import Gathered, Importances
+from plumbline.attribution.importances import Importances, ScoreBuffer
 from plumbline.attribution.inputs import features
 from plumbline.attribution.rollout import mixing
 from plumbline.data.instances import Instances
@@ -75,7 +75,7 @@ def attention_flow(
     second text too, whether they are told or not. They are exact but for the rounding of capacities, which is far below
     1e-6 of the readout. Tokens to which all of the readout can flow tie.
     """
-    gathered = Gathered(instances, texts, specials)
+    gathered = ScoreBuffer(instances, texts, specials)
     progress = Progress(len(instances), f"seed {evaluator.seed}", "text")
 
     def work(index: np.ndarray, batch: Batch) -> None:

@@ -4,8 +4,8 @@ from typing import Literal
 
 import torch
 
+from plumbline.attribution.attribution_batch import AttributionBatch, explain
 from plumbline.attribution.importances import Function, Importances, explained_output
-from plumbline.attribution.question import Question, explain
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import side
 from plumbline.models.evaluator import Evaluator
@@ -60,7 +60,7 @@ def grad_cam(
     model = evaluator.model
 
     @torch.no_grad()
-    def answer(question: Question) -> torch.Tensor:
+    def answer(question: AttributionBatch) -> torch.Tensor:
         maps, logits = model.maps(question.batch), model(question.batch).logits
         weights = map_weights(model.readout_weights, logits, question.classes, function, maps[0, 0].numel())
         seen = torch.einsum("bk,bkhw->bhw", weights, maps).relu()

@@ -71,7 +71,7 @@ def per_word(values: torch.Tensor, instances: Instances, index: np.ndarray, into
         into[i] = row[: len(free)][free]
 
 
-class Gathered:
+class ScoreBuffer:
     """Scores of all tokens, put where they belong as batches come in any order.
 
     `texts` says whether those of second texts are told, `specials` whether those of special tokens are.

@@ -34,7 +34,7 @@ def _is_number(type_: pa.DataType) -> bool:
     return pa.types.is_floating(type_) or pa.types.is_integer(type_)
 
 
-def read_importances(path: str, where: dict[str, str | int], measure: str = "") -> pa.Table:
+def read_external_scores(path: str, where: dict[str, str | int], measure: str = "") -> pa.Table:
     """The rows of a file whose columns, as far as it has them, say that they are of this dataset, variant, model, seed
     and measure."""
     check_columns("`path`", path)
@@ -77,7 +77,7 @@ def imported(evaluator: Evaluator, instances: Instances, *, path: str = "", meas
     """
     where: dict[str, str | int] = {**evaluator.cell, "seed": evaluator.seed}
     of = f"({', '.join(f'{key} {value}' for key, value in where.items())})"
-    table = read_importances(path, where, measure)
+    table = read_external_scores(path, where, measure)
     keys = list(zip(table["split"].to_pylist(), table["instance"].to_pylist(), strict=True))
     row_of = dict(zip(keys, range(len(keys)), strict=True))
     if len(row_of) < len(keys):

@@ -17,7 +17,7 @@ Baseline = Literal["pad", "zero"]
 Explained = Literal["first", "both"]
 
 
-def vectors_of(model: Any, batch: Batch) -> torch.Tensor:
+def input_vectors(model: Any, batch: Batch) -> torch.Tensor:
     """The vectors [B, T, d] from which the model computes what it says of the batch, without their history."""
     if hasattr(model, "vectors"):
         return model.vectors(batch).detach()
@@ -39,12 +39,12 @@ def read(model: Any, batch: Batch, vectors: torch.Tensor) -> Output:
 def baseline_of(model: Any, batch: Batch, kind: Baseline) -> torch.Tensor:
     """The vectors [B, T, d] of a text that says nothing: of zeros, or of as many tokens that are padding."""
     if kind == "zero":
-        return torch.zeros_like(vectors_of(model, batch))
+        return torch.zeros_like(input_vectors(model, batch))
     nothing = replace(batch, ids=torch.full_like(batch.ids, _padding(model.embedding)))
     if batch.pair is not None:
         padding = _padding(_pair_embedding(model))
         nothing = replace(nothing, pair=replace(batch.pair, ids=torch.full_like(batch.pair.ids, padding)))
-    return vectors_of(model, nothing)
+    return input_vectors(model, nothing)
 
 
 def features(batch: Batch, texts: Explained = "both", specials: bool = True) -> torch.Tensor:

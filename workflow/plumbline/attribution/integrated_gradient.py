@@ -67,7 +67,7 @@ def integrated_gradient(
 ) -> Importances:
     """A word's vector times the mean gradient on the way from vectors of zero to those of the text.
 
-    The way is cut into `steps` pieces, each read at its end (`right`) or its middle. All tokens of the text are scaled,
+    The path is cut into `steps` parts, each read at its end (`right`) or its middle. All tokens of the text are scaled,
     a second text is not; the class is that of the text itself. Where the sum of all scores is off the change of the
     output by more than `tolerance`, it is computed anew by Gauss and Legendre's rule, with twice as many points and so
     on, up to 16 times as many; 0 leaves it as it is. `published` is Madsen et al.'s code: it differentiates with

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 import torch
 
+from plumbline.attribution.attribution_batch import AttributionBatch, at_least_one, copies, explain, outputs_with
 from plumbline.attribution.importances import Function, Importances
-from plumbline.attribution.question import Question, at_least_one, copies, explain, outputs_with
 from plumbline.data.instances import Instances
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
@@ -26,7 +26,7 @@ class Kernel:
     sample it needs only what each token adds to them.
     """
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: AttributionBatch) -> None:
         x, b = question.vectors, question.baseline
         pair = question.batch.pair
         present = question.batch.present if pair is None else torch.cat([question.batch.present, pair.present], dim=1)
@@ -53,7 +53,7 @@ def ridge(moments: torch.Tensor) -> torch.Tensor:
     return torch.linalg.solve(centred[:, :-2, :-2] + penalty, centred[:, :-2, -1])
 
 
-def numbered(question: Question, shared: bool) -> torch.Tensor:
+def numbered(question: AttributionBatch, shared: bool) -> torch.Tensor:
     """The number of each token's feature, [B, T], from 0; that of another if it is none.
 
     If `shared`, the features of a second text are counted from 0 again.
@@ -75,8 +75,13 @@ def drawn(generators: Sequence[np.random.Generator], counts: Sequence[int], time
     return left
 
 
-def coefficients(
-    evaluator: Evaluator, instances: Instances, question: Question, function: Function, samples: int, shared: bool
+def token_coefficients(
+    evaluator: Evaluator,
+    instances: Instances,
+    question: AttributionBatch,
+    function: Function,
+    samples: int,
+    shared: bool,
 ) -> torch.Tensor:
     """What each token's feature weighs in the linear model of its row, [B, T]."""
     numbers, device = numbered(question, shared), question.vectors.device
@@ -126,8 +131,8 @@ def lime(
     """
     at_least_one("samples", samples)
 
-    def answer(question: Question) -> torch.Tensor:
-        values = coefficients(evaluator, instances, question, function, samples, pair_features == "shared")
+    def answer(question: AttributionBatch) -> torch.Tensor:
+        values = token_coefficients(evaluator, instances, question, function, samples, pair_features == "shared")
         return values.abs() if sign == "absolute" else values
 
     return explain(evaluator, instances, answer, target, baseline, texts, specials)

@@ -5,9 +5,9 @@ from typing import Literal
 import numpy as np
 import torch
 
+from plumbline.attribution.attribution_batch import AttributionBatch, copies, explain, outputs_with
 from plumbline.attribution.importances import Importances
 from plumbline.attribution.leave_one_out import RESOLUTION, rounding, without_rounding
-from plumbline.attribution.question import Question, copies, explain, outputs_with
 from plumbline.data.instances import Instances
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
@@ -30,7 +30,7 @@ def occlusion(
     Scores that differ by rounding alone are made equal.
     """
 
-    def answer(question: Question) -> torch.Tensor:
+    def answer(question: AttributionBatch) -> torch.Tensor:
         numbers = (question.free.cumsum(1) - 1).clamp(min=0)
         # The outputs without feature 0, 1, … of each row, and before them those of the whole rows.
         dropped = torch.arange(-1, int(numbers.max()) + 1, device=numbers.device)[:, None, None]

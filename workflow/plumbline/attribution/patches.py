@@ -4,8 +4,8 @@ from typing import Literal
 
 import torch
 
+from plumbline.attribution.attribution_batch import AttributionBatch, at_least_one, copies, explain, outputs_with
 from plumbline.attribution.importances import Importances
-from plumbline.attribution.question import Question, at_least_one, copies, explain, outputs_with
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import side
 from plumbline.models.evaluator import Evaluator
@@ -47,7 +47,7 @@ def occlusion_patch(
     """
     at_least_one("patch", patch)
 
-    def answer(question: Question) -> torch.Tensor:
+    def answer(question: AttributionBatch) -> torch.Tensor:
         size = side(question.batch.ids.shape[1])
         numbers = patches(size, max(1, round(patch * size / REFERENCE))).to(question.vectors.device)
         # The outputs without patch 0, 1, …, and before them those of the whole pictures.

@@ -7,11 +7,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from plumbline.attribution.attribution_batch import AttributionBatch, at_least_one, copies, explain, outputs_with
 from plumbline.attribution.completeness import Residuals, complete, gauss_legendre
 from plumbline.attribution.gradient import differentiable
 from plumbline.attribution.importances import Function, Importances, explained_output
 from plumbline.attribution.inputs import read
-from plumbline.attribution.question import Question, at_least_one, copies, explain, outputs_with
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
@@ -59,7 +59,7 @@ def along_the_path(
 
 def _scores(
     evaluator: Evaluator,
-    question: Question,
+    question: AttributionBatch,
     function: Function,
     points: np.ndarray,
     weights: np.ndarray,
@@ -109,7 +109,7 @@ def integrated_gradient_pad(
     at_least_one("steps", steps)
     residuals = Residuals(len(instances))
 
-    def answer(question: Question) -> torch.Tensor:
+    def answer(question: AttributionBatch) -> torch.Tensor:
         ends = (torch.zeros_like(question.free), torch.ones_like(question.free))
         without, with_all = (outputs_with(evaluator, question, end[None], function)[0] for end in ends)
         values, missing = complete(
@@ -152,11 +152,11 @@ def grad_shap(
     """
     at_least_one("samples", samples)
 
-    def points(question: Question) -> np.ndarray:
+    def points(question: AttributionBatch) -> np.ndarray:
         drawn = [instances.generator(i, evaluator.seed).random(samples) for i in question.index]
         return np.stack(drawn, axis=1)
 
-    def answer(question: Question) -> torch.Tensor:
+    def answer(question: AttributionBatch) -> torch.Tensor:
         values = _scores(evaluator, question, function, points(question), np.full(samples, 1 / samples))
         return values.abs() if sign == "absolute" else values
 

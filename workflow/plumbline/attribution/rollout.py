@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from plumbline.attribution.importances import Gathered, Importances
+from plumbline.attribution.importances import Importances, ScoreBuffer
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
@@ -49,7 +49,7 @@ def rollout(
     r is where the output reads: the first token, or the attention over words. The shares of all tokens, special ones
     and those of a second text too, sum to 1, whether they are told or not.
     """
-    gathered = Gathered(instances, texts, specials)
+    gathered = ScoreBuffer(instances, texts, specials)
 
     def work(index: np.ndarray, batch: Batch) -> None:
         mixed = mixing(evaluator.model.layers(batch))

@@ -16,7 +16,7 @@ from plumbline.runtime.progress import stage
 KEYS = ("seed", "split", "instance", "target", "scores", "pair", "specials", "residual")
 
 
-class Asked(NamedTuple):
+class MeasureCall(NamedTuple):
     """A measure of the study: its registered function and its options."""
 
     function: Callable[..., Importances]
@@ -26,7 +26,7 @@ class Asked(NamedTuple):
 def attribute(
     evaluators: Iterable[Evaluator],
     instances: Instances,
-    measures: Mapping[str, Asked],
+    measures: Mapping[str, MeasureCall],
     variant: Callable[[int], Instances] | None = None,
     cell: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, dict[str, list[Any]]], dict[str, float]]:

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from plumbline.attribution.importances import Function, Gathered, Importances, computed_by
+from plumbline.attribution.attribution_batch import AttributionBatch, at_least_one, copies, explain
+from plumbline.attribution.importances import Function, Importances, ScoreBuffer, computed_by
 from plumbline.attribution.path import slopes
-from plumbline.attribution.question import Question, at_least_one, copies, explain
 from plumbline.data.instances import Instances
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
@@ -26,7 +26,7 @@ def smooth_grads(
         alike.setdefault(tuple(request[key] for key in ("target", "function", "noise", "samples")), []).append(number)
     for (target, function, noise, samples), numbers in alike.items():
         means = [requests[number]["mean"] for number in numbers]
-        others = [Gathered(instances, "first", False) for _ in means[1:]]
+        others = [ScoreBuffer(instances, "first", False) for _ in means[1:]]
         answer = partial(_answer, evaluator, instances, function, noise, samples, means, others)
         found = explain(evaluator, instances, answer, target, "pad", "first", False)
         for number, importances in zip(numbers, [found, *(other.importances() for other in others)], strict=True):
@@ -41,8 +41,8 @@ def _answer(
     noise: float,
     samples: int,
     means: Sequence[str],
-    others: Sequence[Gathered],
-    question: Question,
+    others: Sequence[ScoreBuffer],
+    question: AttributionBatch,
 ) -> torch.Tensor:
     """The scores [B, T] of the first of the means; those of the others are gathered."""
     x, together = question.vectors, copies(evaluator, question.batch)

@@ -8,10 +8,10 @@ from typing import Literal
 
 import torch
 
+from plumbline.attribution.attribution_batch import AttributionBatch, at_least_one, copies, explain, outputs_with
 from plumbline.attribution.importances import Function, Importances
 from plumbline.attribution.lime import drawn, ridge
 from plumbline.attribution.patches import REFERENCE
-from plumbline.attribution.question import Question, at_least_one, copies, explain, outputs_with
 from plumbline.attribution.quickshift import quickshift
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import unpack
@@ -52,10 +52,10 @@ def means_of_segments(vectors: torch.Tensor, numbers: torch.Tensor) -> torch.Ten
     return (sums / sizes.clamp(min=1)).gather(1, places)
 
 
-def coefficients(
+def segment_coefficients(
     evaluator: Evaluator,
     instances: Instances,
-    question: Question,
+    question: AttributionBatch,
     numbers: torch.Tensor,
     function: Function,
     samples: int,
@@ -109,11 +109,11 @@ def lime_superpixels(
     if not kernel_size > 0:
         raise PlumblineError(f"`kernel_size` is {kernel_size}; it must be more than 0.")
 
-    def answer(question: Question) -> torch.Tensor:
+    def answer(question: AttributionBatch) -> torch.Tensor:
         numbers = segments(question.batch, kernel_size)
         if hidden == "mean":
             question = replace(question, baseline=means_of_segments(question.vectors, numbers))
-        values = coefficients(evaluator, instances, question, numbers, function, samples)
+        values = segment_coefficients(evaluator, instances, question, numbers, function, samples)
         return values.abs() if sign == "absolute" else values
 
     return explain(evaluator, instances, answer, target, "pad", "first", False)

@@ -113,7 +113,7 @@ def method_file(method: str) -> Path | None:
     return Path(module) if module.endswith(".py") else None
 
 
-def check_brought(resolved: Resolved) -> None:
+def check_external(resolved: Resolved) -> None:
     """Refuse what cannot be used, before any work."""
     for (kind, name), declaration in resolved.declarations.items():
         where, options = f"{kind}s.{name}", resolved.options.get((kind, name), {})
@@ -121,7 +121,7 @@ def check_brought(resolved: Resolved) -> None:
             _check_method(where, options["method"], options["arguments"])
         elif kind == "measure" and declaration.name == IMPORTED:
             check_columns(f"`{where}.path`", options["path"])
-        elif kind == "model" and declaration.reads == "pieces" and declaration.path.is_relative_to(PACKAGE):
+        elif kind == "model" and declaration.reads == "subwords" and declaration.path.is_relative_to(PACKAGE):
             _check_checkpoint(f"`{where}.checkpoint`", options["checkpoint"])
             if options.get("labels") and options["head"] != "own":
                 raise PlumblineError(f"`{where}.labels` names outputs of the checkpoint; set `head: own` to keep them.")

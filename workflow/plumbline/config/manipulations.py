@@ -9,7 +9,7 @@ from plumbline.config.resolved import Resolved
 from plumbline.config.schema import ManipulationEntry
 from plumbline.config.variants import PLAIN, Manipulated
 from plumbline.errors import PlumblineError, nearest
-from plumbline.registry import PICTURES, Declaration
+from plumbline.registry import IMAGES, Declaration
 
 BETWEEN, LEVELS = "between", "levels"
 
@@ -79,7 +79,7 @@ def fitting(resolved: Resolved, name: str, entry: ManipulationEntry, declaration
     for dataset in entry.datasets if entry.datasets is not None else study.datasets:
         if dataset not in study.datasets:
             raise PlumblineError(f"`{where}` names '{dataset}'; {nearest(dataset, study.datasets)}")
-        pictures = resolved.declarations["dataset", dataset].task == PICTURES
+        pictures = resolved.declarations["dataset", dataset].task == IMAGES
         if pictures == (declaration.reads == "pixels"):
             found.append(dataset)
         elif entry.datasets is not None:

@@ -32,7 +32,7 @@ WANTED = {
 }
 
 
-def sentence(error: ValidationError, prefix: str, known: type[BaseModel] | list[str]) -> str:
+def validation_message(error: ValidationError, prefix: str, known: type[BaseModel] | list[str]) -> str:
     """The first fault of a validation as one sentence: the key, the value and what would be right."""
     fault = error.errors()[0]
     # pydantic adds the member of a union to the place.

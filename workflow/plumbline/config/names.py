@@ -28,7 +28,18 @@ RULES = (
 )
 # Folders beside those of entries, the file of cheap measures, and what stands for everything in tables.
 WORDS = (
-    *("plain", "unmasked", "positions", "recursive", "relative", "absolute", "pieces", "checkpoints", "cheap", "none"),
+    *(
+        "plain",
+        "unmasked",
+        "positions",
+        "recursive",
+        "relative",
+        "absolute",
+        "subwords",
+        "checkpoints",
+        "cheap",
+        "none",
+    ),
 )
 RESERVED = frozenset((*TABLES, *RULES, *WORDS))
 SAFE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")

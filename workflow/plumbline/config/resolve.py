@@ -8,10 +8,10 @@ import yaml
 from pydantic import ValidationError
 
 from plumbline.config.derived import derive
-from plumbline.config.external import check_brought, check_epochs
+from plumbline.config.external import check_epochs, check_external
 from plumbline.config.manipulations import check_variants, expand, fitting
 from plumbline.config.masking import check_roar
-from plumbline.config.messages import sentence
+from plumbline.config.messages import validation_message
 from plumbline.config.names import check_name
 from plumbline.config.recipes import OBJECTIVE_TRAINING, PAIRED_TRAINING, Training
 from plumbline.config.resolved import Derived, Resolved, checked_options, merged
@@ -26,7 +26,7 @@ def resolve(config: dict[str, Any]) -> Resolved:
     try:
         study = Study(**config)
     except ValidationError as error:
-        raise PlumblineError(sentence(error, "", Study)) from None
+        raise PlumblineError(validation_message(error, "", Study)) from None
     resolved = Resolved(study)
     for name, entry in study.manipulations.items():
         _add_manipulation(resolved, name, entry)
@@ -34,7 +34,7 @@ def resolve(config: dict[str, Any]) -> Resolved:
     for dataset in study.datasets:
         for model in study.models:
             _fit(resolved, dataset, model)
-    check_brought(resolved)
+    check_external(resolved)
     for name in study.adversaries:
         check_name(name, f"adversaries.{name}")
     for derived in derive(resolved):
@@ -83,10 +83,10 @@ def _fit(resolved: Resolved, dataset: str, model: str) -> None:
     net, of_net = resolved.declarations["model", model], resolved.study.models[model]
     usual: dict[str, Any] = dict(PAIRED_TRAINING) if data.task in PAIRED else {}
     of_task = data.training
-    if net.reads == "pieces":
+    if net.reads == "subwords":
         # Fine-tuning has a recipe of its own, of which the task decides only how the epoch is chosen.
         usual = {key: value for key, value in usual.items() if key == "select_by"}
-        of_task = data.pieces_training
+        of_task = data.subword_training
     recipes = [usual, net.training, of_task, of_net.training]
     resolved.trainings[dataset, model] = merged(Training, recipes, f"models.{model}.training")
     if of_data.training:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from plumbline.config.messages import sentence
+from plumbline.config.messages import validation_message
 from plumbline.config.names import check_name
 from plumbline.config.recipes import Preparation, Training
 from plumbline.config.schema import Entry, ManipulationEntry, Study
@@ -112,7 +112,7 @@ def checked_options(
     try:
         typed = create_model(declaration.name, __config__=ConfigDict(extra="forbid"), **fields)(**options)
     except ValidationError as error:
-        raise PlumblineError(sentence(error, where, [*fields, *own])) from None
+        raise PlumblineError(validation_message(error, where, [*fields, *own])) from None
     for name in getattr(declaration, "required", ()):
         if options.get(name) in (None, ""):
             raise PlumblineError(f"`{where}.{name}` is missing; {declaration.kind} '{declaration.name}' needs it.")
@@ -134,4 +134,4 @@ def merged(recipe: type[BaseModel], layers: Iterable[dict[str, Any]], where: str
     try:
         return recipe(**merged)
     except ValidationError as error:
-        raise PlumblineError(sentence(error, where, recipe)) from None
+        raise PlumblineError(validation_message(error, where, recipe)) from None

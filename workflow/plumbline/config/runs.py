@@ -7,7 +7,7 @@ from plumbline.config.resolved import Resolved
 from plumbline.config.seeds import parse_seeds
 from plumbline.config.variants import PLAIN
 from plumbline.errors import PlumblineError
-from plumbline.registry import PAIRED, Declaration, Kind, needed, told
+from plumbline.registry import PAIRED, Declaration, Kind, covered, needed
 
 
 @dataclass(frozen=True, order=True)
@@ -252,9 +252,9 @@ def _check_tokens(resolved: Resolved, protocol: str, cells: list[Cell], measures
         wanted = {"specials": "special tokens"} if "all" in ranked else {}
         wanted |= {"pair": "second texts"} if paired and ranked & {"texts", "all"} else {}
         for measure in measures[cell.model] if len(measures[cell.model]) > 1 else []:
-            tells = told(resolved.declarations["measure", measure], resolved.options["measure", measure])
+            covers = covered(resolved.declarations["measure", measure], resolved.options["measure", measure])
             for part, what in wanted.items():
-                if part not in tells:
+                if part not in covers:
                     raise PlumblineError(
                         f"`protocols.{protocol}.tokens` ranks {what}, of which measure '{measure}' of model "
                         f"'{cell.model}' tells nothing; set `tokens` or the measure's options otherwise, or leave the "

@@ -10,9 +10,9 @@ import numpy as np
 
 from plumbline.config.recipes import Preparation, Training
 from plumbline.conformance.declarations import TASKS, check_documentation, check_recipe, default_options
-from plumbline.conformance.notes import Tried, Untried, kind_of
+from plumbline.conformance.notes import Tried, Untried, type_name
 from plumbline.data.corpus import Corpus
-from plumbline.data.images import PictureCorpus, prepare_pictures
+from plumbline.data.images import ImageCorpus, prepare_images
 from plumbline.data.prepare import prepare
 from plumbline.data.sources import missing_files
 from plumbline.errors import nearest
@@ -26,7 +26,7 @@ def check_dataset(declaration: Declaration, raw: Path | None = None) -> Iterator
         yield f"its task is '{declaration.task}'; {nearest(declaration.task, TASKS)}"
         return
     wrong = [*check_recipe(Preparation, declaration, "preparation"), *check_recipe(Training, declaration, "training")]
-    wrong += check_recipe(Training, declaration, "pieces_training")
+    wrong += check_recipe(Training, declaration, "subword_training")
     yield from wrong
     if not callable(load(declaration.pointer)):
         yield "it cannot be called."
@@ -45,15 +45,15 @@ def _check_reading(declaration: Declaration, raw: Path) -> Iterator[str]:
     recipe = Preparation(**declaration.preparation)
     read = partial(load(declaration.pointer), raw, recipe.seed, **options)
     corpus = read()
-    if not isinstance(corpus, Corpus | PictureCorpus):
-        yield f"it returns {kind_of(corpus)}; end with `return Corpus(examples, classes)`."
+    if not isinstance(corpus, Corpus | ImageCorpus):
+        yield f"it returns {type_name(corpus)}; end with `return Corpus(examples, classes)`."
         return
     wrong = list(_check_examples(corpus))
     if wrong:
         yield from wrong
         return
-    if isinstance(corpus, PictureCorpus):
-        prepare_pictures(corpus, recipe, declaration.name, declaration.counts, declaration.task)
+    if isinstance(corpus, ImageCorpus):
+        prepare_images(corpus, recipe, declaration.name, declaration.counts, declaration.task)
         count, what = len(corpus.pictures), "pictures"
     else:
         prepare(corpus, recipe, declaration.name, declaration.counts, declaration.task)
@@ -63,9 +63,9 @@ def _check_reading(declaration: Declaration, raw: Path) -> Iterator[str]:
     yield Tried(f"{count} {what}")
 
 
-def _check_examples(corpus: Corpus | PictureCorpus) -> Iterator[str]:
+def _check_examples(corpus: Corpus | ImageCorpus) -> Iterator[str]:
     """Labels are numbers and texts are lists of words. One fault is enough."""
-    examples: Sequence[Any] = corpus.pictures if isinstance(corpus, PictureCorpus) else corpus.examples
+    examples: Sequence[Any] = corpus.pictures if isinstance(corpus, ImageCorpus) else corpus.examples
     for place, example in enumerate(examples):
         if not isinstance(example.label, Integral):
             yield f"the label of text {place} is {example.label!r}; give the number of its class, from 0."
@@ -73,11 +73,11 @@ def _check_examples(corpus: Corpus | PictureCorpus) -> Iterator[str]:
         texts = {name: getattr(example, name, None) for name in ("tokens", "pair")}
         for name, words in texts.items():
             if words is not None and not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
-                yield f"the `{name}` of text {place} are {kind_of(words)}; give a list of words, each a str."
+                yield f"the `{name}` of text {place} are {type_name(words)}; give a list of words, each a str."
                 return
 
 
-def _same_corpus(one: Corpus | PictureCorpus, other: Corpus | PictureCorpus) -> bool:
+def _same_corpus(one: Corpus | ImageCorpus, other: Corpus | ImageCorpus) -> bool:
     if isinstance(one, Corpus) or isinstance(other, Corpus):
         return one == other
     pairs = zip(one.pictures, other.pictures, strict=False)

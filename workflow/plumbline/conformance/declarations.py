@@ -5,13 +5,13 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from plumbline.config.messages import sentence
+from plumbline.config.messages import validation_message
 from plumbline.dag.checks import faults
 from plumbline.errors import nearest
-from plumbline.registry import FACTS, PAIRED, PICTURES, Declaration, Registry, load
+from plumbline.registry import FACTS, IMAGES, PAIRED, Declaration, Registry, load
 
-TASKS = ("classification", *PAIRED, PICTURES)
-READS = {"model": ("words", "pieces", "pixels"), "manipulation": ("words", "pixels")}
+TASKS = ("classification", *PAIRED, IMAGES)
+READS = {"model": ("words", "subwords", "pixels"), "manipulation": ("words", "pixels")}
 
 
 # An option `steps` or `samples` is so many here: what is checked does not depend on it, and time does.
@@ -62,7 +62,7 @@ def check_recipe(recipe: type[BaseModel], declaration: Declaration, fact: str) -
     try:
         recipe(**getattr(declaration, fact))
     except ValidationError as error:
-        yield f"in its declaration {sentence(error, fact, recipe)}"
+        yield f"in its declaration {validation_message(error, fact, recipe)}"
 
 
 def check_documentation(declaration: Declaration, *facts: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ from plumbline.data.pixels import pack
 from plumbline.data.schemas import INSTANCES
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS
 from plumbline.models.batch import Batch, collate
-from plumbline.models.block import build
+from plumbline.models.block import build_model
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.explained import Explained
 from plumbline.registry import PACKAGE, Declaration, Registry
@@ -53,7 +53,7 @@ def example_instances(
     return Instances(split, instance, label, ids, maskable, questions, answers, pair_words)
 
 
-def example_pictures(count: int = 12, seed: int = 0, splits: Sequence[str] = ("test",)) -> Instances:
+def example_images(count: int = 12, seed: int = 0, splits: Sequence[str] = ("test",)) -> Instances:
     """Pictures of SIDE x SIDE random pixels, as a dataset would give them."""
     texts = example_instances(count, seed, splits=splits)
     pixels = np.random.default_rng(seed).integers(256, size=(count, SIDE, SIDE, 3), dtype=np.uint8)
@@ -63,7 +63,7 @@ def example_pictures(count: int = 12, seed: int = 0, splits: Sequence[str] = ("t
 def examples_for(declaration: Declaration, count: int = 12, splits: Sequence[str] = ("test",)) -> Instances:
     """What a model reads: pictures, pairs of texts if it cannot do without second ones, or texts."""
     if declaration.reads == "pixels":
-        return example_pictures(count, splits=splits)
+        return example_images(count, splits=splits)
     return example_instances(count, paired=needs_pairs(declaration), splits=splits)
 
 
@@ -72,14 +72,14 @@ def example_model(declaration: Declaration, seed: int = 0, paired: bool = False,
     start from the same one, and `seed` draws their output. `changed` are options that differ from those of examples."""
     options, classes = {**example_options(declaration), **changed}, ANSWERS if paired else CLASSES
     torch.manual_seed(seed)
-    if declaration.reads == "pieces":
-        return build(declaration.pointer, options, None, classes)
+    if declaration.reads == "subwords":
+        return build_model(declaration.pointer, options, None, classes)
     if declaration.reads == "pixels":
-        return _settled(build(declaration.pointer, options, None, classes))
+        return _settled(build_model(declaration.pointer, options, None, classes))
     embedding = torch.randn(WORDS, DIMENSIONS)
     embedding[0] = 0
     pair = torch.randn(WORDS, DIMENSIONS) if paired else None
-    return build(declaration.pointer, options, embedding, classes, pair)
+    return build_model(declaration.pointer, options, embedding, classes, pair)
 
 
 def _settled(model: Any) -> Any:
@@ -91,7 +91,7 @@ def _settled(model: Any) -> Any:
     for norm in norms:
         norm.momentum = 1.0
     with torch.no_grad():
-        model(whole_batch(example_pictures()))
+        model(whole_batch(example_images()))
     for norm, momentum in zip(norms, usual, strict=True):
         norm.momentum = momentum
     return model
@@ -105,7 +105,7 @@ def example_options(declaration: Declaration) -> dict[str, Any]:
         options |= {"hidden": HIDDEN}
     if declaration.reads == "pixels" and "side" in options:
         return {**options, "side": SIDE}
-    return {**options, "checkpoint": _example_checkpoint().name} if declaration.reads == "pieces" else options
+    return {**options, "checkpoint": _example_checkpoint().name} if declaration.reads == "subwords" else options
 
 
 @cache

@@ -8,8 +8,8 @@ import numpy as np
 
 from plumbline.conformance.declarations import check_documentation, default_options
 from plumbline.conformance.examples import CLASSES, SIDE
-from plumbline.conformance.notes import kind_of
-from plumbline.data.manipulation import Change, PictureManipulation, Words
+from plumbline.conformance.notes import type_name
+from plumbline.data.manipulation import ChangedText, ImageManipulation, InstanceWords
 from plumbline.registry import Declaration, load
 
 
@@ -26,12 +26,12 @@ def check_manipulation(declaration: Declaration) -> Iterator[str]:
 def _check_of_texts(declaration: Declaration, function: Any, options: dict[str, Any]) -> Iterator[str]:
     texts = [["the", "film", "was", "a", "dull", "one"], ["an", "old", "man"], ["good"], ["A", "word", "and", "the"]]
     for label, first, second in product(range(CLASSES), texts, (texts[1], None)):
-        given, copy = (Words([*first], second and [*second]) for _ in range(2))
+        given, copy = (InstanceWords([*first], second and [*second]) for _ in range(2))
         change, again = (function(text, label, np.random.default_rng(0), **options) for text in (given, copy))
-        if not isinstance(change, Change):
-            yield f"it returns {kind_of(change)}; end with `return Change(words, groups)`."
+        if not isinstance(change, ChangedText):
+            yield f"it returns {type_name(change)}; end with `return ChangedText(words, groups)`."
             return
-        if given != Words(first, second):
+        if given != InstanceWords(first, second):
             yield "it writes into the words that it is given; make new lists."
         if change != again:
             yield "it gives something else when it is run again; draw from its `random` alone."
@@ -41,7 +41,7 @@ def _check_of_texts(declaration: Declaration, function: Any, options: dict[str, 
 
 
 def _check_change(
-    declaration: Declaration, texts: tuple[list[str], list[str]], change: Change, options: dict[str, Any]
+    declaration: Declaration, texts: tuple[list[str], list[str]], change: ChangedText, options: dict[str, Any]
 ) -> Iterator[str]:
     for before, after, groups in zip(texts, change[::2], change[1::2], strict=True):
         if after is None or groups is None:
@@ -60,8 +60,8 @@ def _check_change(
 def _check_of_pictures(declaration: Declaration, function: Any, options: dict[str, Any]) -> Iterator[str]:
     for size in (SIDE, 3 * SIDE):
         made = function(size, **options)
-        if not isinstance(made, PictureManipulation):
-            yield f"it returns {kind_of(made)}; end with `return PictureManipulation(region, change)`."
+        if not isinstance(made, ImageManipulation):
+            yield f"it returns {type_name(made)}; end with `return ImageManipulation(region, change)`."
             return
         if made.region.shape != (size, size) or made.region.dtype != bool or not made.region.any():
             yield f"its region came as {made.region.dtype} {made.region.shape}, or empty, for pictures of side {size}."

@@ -12,12 +12,11 @@ from tqdm import tqdm
 from plumbline.attribution.importances import Importances
 from plumbline.conformance.declarations import check_documentation, default_options, with_few_steps
 from plumbline.conformance.examples import ENOUGH, TOLERANCE, example_model, example_options, examples_for, needs_pairs
-from plumbline.conformance.notes import Tried, Untried, failure, kind_of
+from plumbline.conformance.notes import Tried, Untried, failure, type_name
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
-from plumbline.registry import Declaration, Registry, load, needed
-from plumbline.registry import told as tells
+from plumbline.registry import Declaration, Registry, covered, load, needed
 
 # How many examples a measure explains. Texts differ in length; images are all of one size, and occlusion takes a pass
 # for each pixel of each.
@@ -97,7 +96,7 @@ def _check_explaining(
     faults = [*_check_inputs(asked, state, before, given, instances), *_check_told(found, instances)]
     faults += [
         f"it tells of '{part}', but its Importances have no `{part}`."
-        for part in sorted(tells(declaration, options) - ({"pair"} if instances.pair is None else set()))
+        for part in sorted(covered(declaration, options) - ({"pair"} if instances.pair is None else set()))
         if not faults and getattr(found, part, None) is None
     ]
     yield from faults
@@ -143,7 +142,7 @@ def _check_inputs(
 def _check_told(found: Any, instances: Instances) -> Iterator[str]:
     """One finite number for each word; of each word of second texts, and each special token, if it tells of them."""
     if not isinstance(found, Importances):
-        yield f"it returns {kind_of(found)}; end with `return Importances(scores)`."
+        yield f"it returns {type_name(found)}; end with `return Importances(scores)`."
         return
     count = range(len(instances))
     words = [int(free.sum()) for free in instances.maskable]
@@ -172,7 +171,7 @@ def _check_rows(rows: Sequence[Any], counts: list[int], what: str) -> Iterator[s
     for i, (found, count) in enumerate(zip(rows, counts, strict=True)):
         if not isinstance(found, np.ndarray):
             yield (
-                f"its scores of text {i} are {kind_of(found)}; give a NumPy array, as `.detach().cpu().numpy()` of a "
+                f"its scores of text {i} are {type_name(found)}; give a NumPy array, as `.detach().cpu().numpy()` of a "
                 "tensor does."
             )
         elif found.dtype.kind not in "fiub":

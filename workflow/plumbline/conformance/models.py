@@ -11,19 +11,19 @@ from plumbline.conformance.examples import (
     ANSWERS,
     CLASSES,
     TOLERANCE,
+    example_images,
     example_instances,
     example_model,
     example_options,
-    example_pictures,
     whole_batch,
 )
-from plumbline.conformance.notes import Tried, kind_of
-from plumbline.conformance.parts import check_parts
+from plumbline.conformance.notes import Tried, type_name
+from plumbline.conformance.parts import check_model_parts
 from plumbline.data.instances import Instances
 from plumbline.errors import nearest
 from plumbline.models.batch import Batch
-from plumbline.models.block import build
-from plumbline.registry import PAIRED, PICTURES, Declaration, Registry
+from plumbline.models.block import build_model
+from plumbline.registry import IMAGES, PAIRED, Declaration, Registry
 
 
 def check_model(declaration: Declaration, registry: Registry) -> Iterator[str]:
@@ -38,7 +38,7 @@ def check_model(declaration: Declaration, registry: Registry) -> Iterator[str]:
             yield f"it provides '{part}', which no measure or protocol needs; {nearest(part, wanted)}"
     yield from check_recipe(Training, declaration, "training")
     tried = []
-    if {"classification", PICTURES} & set(declaration.tasks):
+    if {"classification", IMAGES} & set(declaration.tasks):
         yield from _check_model(declaration, False)
         tried.append("pictures" if declaration.reads == "pixels" else "texts")
     if set(PAIRED) & set(declaration.tasks):
@@ -55,14 +55,14 @@ def _wanted(registry: Registry) -> set[str]:
 
 
 def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:
-    instances = example_pictures() if declaration.reads == "pixels" else example_instances(paired=paired)
+    instances = example_images() if declaration.reads == "pixels" else example_instances(paired=paired)
     model = example_model(declaration, paired=paired).eval()
     batch = whole_batch(instances)
     singles = [whole_batch(instances.take([i])) for i in range(len(instances))]
     with torch.no_grad():
         together = model(batch)
     if not isinstance(getattr(together, "logits", None), torch.Tensor):
-        yield f"its forward returns {kind_of(together)}; end with `return Output(logits)`."
+        yield f"its forward returns {type_name(together)}; end with `return Output(logits)`."
         return
     expected = len(instances), ANSWERS if paired else CLASSES
     if together.logits.shape != expected:
@@ -92,7 +92,7 @@ def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:
         )
     yield from _check_stored(declaration, model, whole_batch(instances), together.logits)
     yield from _check_learning(declaration, instances, paired)
-    yield from check_parts(declaration, model, batch, singles, together)
+    yield from check_model_parts(declaration, model, batch, singles, together)
 
 
 def _same_batch(one: Batch, other: Batch) -> bool:
@@ -105,7 +105,7 @@ def _check_stored(declaration: Declaration, model: Any, batch: Batch, logits: to
     state = model.state_dict()
     vectors = state["embedding.weight"], logits.shape[1], state.get("pair_embedding.weight")
     torch.manual_seed(1)
-    twin = build(declaration.pointer, example_options(declaration), *vectors).to(logits.dtype).eval()
+    twin = build_model(declaration.pointer, example_options(declaration), *vectors).to(logits.dtype).eval()
     try:
         twin.load_state_dict(state)
     except RuntimeError as error:

@@ -34,7 +34,7 @@ def failure(error: BaseException, path: Path) -> str:
     return told
 
 
-def kind_of(value: Any) -> str:
+def type_name(value: Any) -> str:
     """What kind of thing a value is."""
     name = type(value).__name__
     return "None" if value is None else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"

@@ -18,7 +18,7 @@ PARTS = {
 }
 
 
-def check_parts(
+def check_model_parts(
     declaration: Declaration, model: Any, batch: Batch, singles: list[Batch], together: Any
 ) -> Iterator[str]:
     """A model keeps what it says it provides. together: its output for the batch; singles: each text of it alone."""

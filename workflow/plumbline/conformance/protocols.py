@@ -14,7 +14,7 @@ from plumbline import store
 from plumbline.config.names import TABLES
 from plumbline.conformance.declarations import check_documentation, default_options, with_few_steps
 from plumbline.conformance.examples import example_explained, reads_one_text
-from plumbline.conformance.notes import Tried, kind_of
+from plumbline.conformance.notes import Tried, type_name
 from plumbline.errors import PlumblineError
 from plumbline.protocols.explained import scores_of
 from plumbline.registry import PACKAGE, Declaration, Registry, load
@@ -74,7 +74,7 @@ def _check_summary(protocol: Any, scores: pa.Table, folder: Path) -> Iterator[st
     """A summary is a table of pandas with the columns that are declared, but for those that name the cell."""
     summary = protocol.summarise(scores)
     if not isinstance(summary, pd.DataFrame):
-        yield f"its summarise returns {kind_of(summary)}, not a DataFrame of pandas."
+        yield f"its summarise returns {type_name(summary)}, not a DataFrame of pandas."
         return
     expected = set(protocol.table.columns) - set(store.CELL)
     if set(summary.columns) != expected:

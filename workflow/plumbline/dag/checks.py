@@ -26,7 +26,7 @@ SECTIONS = ("", "roar", "adversaries")
 FACTS = [name for name in vars(Facts) if not name.startswith("_") and name != "asked"]
 
 
-def check_parts(registry: Registry, protocols: Collection[str] = ()) -> None:
+def check_declarations(registry: Registry, protocols: Collection[str] = ()) -> None:
     """Refuse the first declaration of a plug-in that names what there is not, or hides a protocol of the study."""
     own = [one for kind in PARTS for one in registry.all(kind) if one.path in registry.plugins]
     for one in own:
@@ -49,7 +49,7 @@ def faults(declaration: Declaration, registry: Registry) -> Iterator[str]:
             continue
         yield f"reads '{source}'; {nearest(source, [*tables, *KINDS, *(f'scores:{name}' for name in protocols)])}"
     known = {
-        "asks": FACTS,
+        "params": FACTS,
         "per": AXES,
         "only": CONDITIONS,
         "tables": [*tables, "*"],

@@ -62,7 +62,7 @@ class Explored:
         return {
             "instances": [f"results/data/{dataset}/{variant}/instances.parquet" for dataset, variant in self.variants],
             "summaries": [self._paths.record(*pair) for pair in self.variants],
-            "pieces": ["results/data/{}/{}/pieces/{}/instances.parquet".format(*cut) for cut in self.subworded],
+            "subwords": ["results/data/{}/{}/subwords/{}/instances.parquet".format(*cut) for cut in self.subworded],
             "masks": each("results/models/{cell}/masks.parquet", masked),
             "predictions": each("results/models/{cell}/predictions.parquet", self.cells),
             "importances": [path for cell in self.cells for path in self._paths.all_importances(cell).values()],
@@ -99,7 +99,7 @@ class Explored:
                 }
                 for cell in self.cells
             ],
-            "pieces": self.subworded,
+            "subwords": self.subworded,
             "masked": self.masked,
         }
 

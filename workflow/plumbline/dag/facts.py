@@ -17,7 +17,7 @@ class Facts:
 
     def asked(self, declarations: list[Declaration]) -> dict[str, Any]:
         """The facts that declarations ask for."""
-        names = {name for one in declarations for name in one.facts.get("asks", [])}
+        names = {name for one in declarations for name in one.facts.get("params", [])}
         return {name: getattr(self, name)() for name in sorted(names)}
 
     def _kinds_of(self, kind: Kind) -> dict[str, str]:

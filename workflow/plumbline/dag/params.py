@@ -11,7 +11,7 @@ from plumbline.config.runs import Runs
 from plumbline.config.seeds import parse_seeds
 from plumbline.dag.groups import MeasureGroups, is_masked
 from plumbline.dag.paths import CellKeys, Paths
-from plumbline.registry import PICTURES, Declaration, Kind
+from plumbline.registry import IMAGES, Declaration, Kind
 from plumbline.runtime.provenance import code_hash
 
 SPLITS = ["train", "dev", "test"]
@@ -110,7 +110,7 @@ class Params:
 
     def data_memory(self, dataset: str) -> int:
         """MiB that the making of a dataset may take; images are held whole."""
-        return 12000 if self._resolved.declarations["dataset", dataset].task == PICTURES else 4000
+        return 12000 if self._resolved.declarations["dataset", dataset].task == IMAGES else 4000
 
     def code(self, script: str, *objects: tuple[Kind, str], files: Iterable[Path] = ()) -> str:
         """The hash of all code that a script can reach, with that of the registered objects that it uses."""

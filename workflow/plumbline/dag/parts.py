@@ -186,7 +186,7 @@ class Parts:
 
     def code_files(self, declarations: list[Declaration]) -> list[Path]:
         """The files of declarations, of the functions that print them, and of the criteria where one asks for these."""
-        asked = any("criteria" in one.facts.get("asks", []) for one in declarations)
+        asked = any("criteria" in one.facts.get("params", []) for one in declarations)
         printing = [_printer(one) for one in declarations if one.facts.get("latex")]
         files = {one.path for one in [*declarations, *(self.criteria if asked else [])]}
         return sorted({*files, *filter(None, printing)})

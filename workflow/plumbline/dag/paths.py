@@ -53,7 +53,7 @@ class Paths:
 
     def texts(self, cell: CellKeys) -> str:
         """The instances that a model reads, without anything masked."""
-        own = f"pieces/{cell.model}/" if self.reads(cell.model) == "pieces" else ""
+        own = f"subwords/{cell.model}/" if self.reads(cell.model) == "subwords" else ""
         return f"{self.data_folder(cell)}/{own}instances.parquet"
 
     def record(self, dataset: str, variant: str) -> str:
@@ -67,8 +67,8 @@ class Paths:
 
     def subwords(self, cell: CellKeys) -> str | list[str]:
         """The record of a model's own subwords, if it has a tokenizer of its own."""
-        own = f"{self.data_folder(cell)}/pieces/{cell.model}/pieces.json"
-        return own if self.reads(cell.model) == "pieces" else []
+        own = f"{self.data_folder(cell)}/subwords/{cell.model}/subwords.json"
+        return own if self.reads(cell.model) == "subwords" else []
 
     def vectors(self, cell: CellKeys) -> str | list[str]:
         """The word vectors that a model begins with, if it has none of its own."""

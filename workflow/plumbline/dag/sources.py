@@ -12,7 +12,7 @@ from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Cell, Runs
 from plumbline.config.variants import PLAIN, UNMASKED
 from plumbline.dag.paths import Paths, each, folder
-from plumbline.registry import PICTURES
+from plumbline.registry import IMAGES
 
 
 class SourceFile(NamedTuple):
@@ -109,7 +109,7 @@ class SourceFiles:
             *each("results/models/{cell}/attention.json", self.attention_cells),
             *(path.replace(".parquet", ".json") for path in [*groups, *masking]),
             *(
-                f"results/data/{dataset}/{variant}/pieces/{model}/manifest.json"
+                f"results/data/{dataset}/{variant}/subwords/{model}/manifest.json"
                 for dataset, variant, model in self.subworded
             ),
             *(f"results/data/{dataset}/{variant}/manifest.json" for dataset, variant in self.manipulated),
@@ -173,7 +173,7 @@ class SourceFiles:
     @cached_property
     def subworded(self) -> list[tuple[str, str, str]]:
         """The datasets and variants, each with a model that has its own tokenizer."""
-        own = [cell for cell in self._runs.cells if self._paths.reads(cell.model) == "pieces"]
+        own = [cell for cell in self._runs.cells if self._paths.reads(cell.model) == "subwords"]
         return sorted({(cell.dataset, cell.variant, cell.model) for cell in own})
 
     @cached_property
@@ -220,4 +220,4 @@ class SourceFiles:
 
     def has_images(self, dataset: str) -> bool:
         """Whether a dataset's instances are images."""
-        return bool(self._resolved.declarations["dataset", dataset].task == PICTURES)
+        return bool(self._resolved.declarations["dataset", dataset].task == IMAGES)

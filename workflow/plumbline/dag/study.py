@@ -9,7 +9,7 @@ from typing import Any
 from plumbline.config.resolved import Resolved
 from plumbline.config.runs import list_runs
 from plumbline.config.variants import PLAIN, UNMASKED
-from plumbline.dag.checks import check_parts
+from plumbline.dag.checks import check_declarations
 from plumbline.dag.explored import Explored
 from plumbline.dag.facts import Facts
 from plumbline.dag.groups import MeasureGroups
@@ -31,7 +31,7 @@ class StudyDag:
     of the rules' scripts."""
 
     def __init__(self, resolved: Resolved, places: Sequence[Path], scripts: Path) -> None:
-        check_parts(resolved.registry, resolved.study.protocols)
+        check_declarations(resolved.registry, resolved.study.protocols)
         self.resolved, self.study, self.runs = resolved, resolved.study, list_runs(resolved)
         self.groups = MeasureGroups(resolved, self.runs)
         self.paths = Paths(resolved, self.runs, self.groups, places)

@@ -9,9 +9,9 @@ import numpy as np
 from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import SPLITS
 from plumbline.data.pixels import pack
-from plumbline.data.prepare import Prepared, check_classes, check_place, fewer_than_published, per_class, sampled
+from plumbline.data.prepare import Prepared, check_classes, check_place, fewer_than_published, per_class, sample_texts
 from plumbline.errors import PlumblineError
-from plumbline.registry import PICTURES
+from plumbline.registry import IMAGES
 
 # What a recipe says of words, of which pictures have none.
 OF_WORDS = ("minimum_document_frequency", "longer_than", "shorter_than", "together_shorter_than", "open_bound")
@@ -20,7 +20,7 @@ MOST_PIXELS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ImageExample:
     """One picture of a dataset: `label` is an index into the classes of its corpus, `pixels` are bytes [H, W, 3]."""
 
     split: str
@@ -29,19 +29,19 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class PictureCorpus:
+class ImageCorpus:
     """Pictures as their reader gives them. `dropped` counts those that it left out, by reason and split."""
 
-    pictures: list[Picture]
+    pictures: list[ImageExample]
     classes: list[str]
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
-Numbered = tuple[int, Picture]
+Numbered = tuple[int, ImageExample]
 
 
-def prepare_pictures(
-    corpus: PictureCorpus,
+def prepare_images(
+    corpus: ImageCorpus,
     recipe: Preparation,
     name: str,
     published: Mapping[str, int] | None = None,
@@ -51,8 +51,8 @@ def prepare_pictures(
 
     `published` says how many pictures the publisher's splits hold; `task` is, if given, what the dataset declares.
     """
-    if task not in (None, PICTURES):
-        raise PlumblineError(f"Dataset '{name}': its task is {task}, but it holds pictures; declare task='{PICTURES}'.")
+    if task not in (None, IMAGES):
+        raise PlumblineError(f"Dataset '{name}': its task is {task}, but it holds pictures; declare task='{IMAGES}'.")
     _check(corpus, recipe, name)
     pictures = {split: list(enumerate(p for p in corpus.pictures if p.split == split)) for split in SPLITS}
     found = {split: len(pictures[split]) for split in SPLITS}
@@ -74,7 +74,7 @@ def prepare_pictures(
     return Prepared(_columns(kept, side**2), {"id": [], "word": [], "document_frequency": []}, summary)
 
 
-def _check(corpus: PictureCorpus, recipe: Preparation, name: str) -> None:
+def _check(corpus: ImageCorpus, recipe: Preparation, name: str) -> None:
     """Refuse a recipe for words, and pictures that are of no class, not square or not of one size."""
     usual = Preparation()
     for option in OF_WORDS:
@@ -84,9 +84,9 @@ def _check(corpus: PictureCorpus, recipe: Preparation, name: str) -> None:
             )
     check_classes(corpus.classes, name)
     for place, picture in enumerate(corpus.pictures):
-        if not isinstance(picture, Picture):
+        if not isinstance(picture, ImageExample):
             raise PlumblineError(
-                f"Dataset '{name}', picture {place}: it is a {type(picture).__name__}; each must be a Picture."
+                f"Dataset '{name}', picture {place}: it is a {type(picture).__name__}; each must be an ImageExample."
             )
         where = f"Dataset '{name}', split '{picture.split}', picture {place}"
         check_place(picture.split, picture.label, corpus.classes, where, "picture")
@@ -102,14 +102,14 @@ def _check(corpus: PictureCorpus, recipe: Preparation, name: str) -> None:
 
 def _keep(
     pictures: list[Numbered],
-    corpus: PictureCorpus,
+    corpus: ImageCorpus,
     recipe: Preparation,
     name: str,
     split: str,
     dropped: dict[str, dict[str, int]],
 ) -> list[Numbered]:
     """The pictures of a split that stay, of every class some; how many do not is added to `dropped`."""
-    kept = sampled(pictures, recipe, SPLITS.index(split))
+    kept = sample_texts(pictures, recipe, SPLITS.index(split))
     steps = [
         (pictures, "", "the dataset's files or its reader lack it."),
         (kept, f" after the limit of {recipe.limit}", "raise `limit`."),
@@ -134,7 +134,7 @@ def _check_room(count: int, side: int, name: str) -> None:
         )
 
 
-def _count(corpus: PictureCorpus, pictures: list[Numbered], kept: list[Numbered], pixels: int) -> dict[str, Any]:
+def _count(corpus: ImageCorpus, pictures: list[Numbered], kept: list[Numbered], pixels: int) -> dict[str, Any]:
     """The same record as that of texts; the words of a picture are its pixels, none of which is unknown."""
     return {
         "texts": len(pictures),

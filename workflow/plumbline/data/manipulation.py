@@ -21,14 +21,14 @@ from plumbline.errors import PlumblineError, nearest
 CHANGED_CLASS = 1
 
 
-class Words(NamedTuple):
+class InstanceWords(NamedTuple):
     """The words of an instance: those of its text and, where there is one, of its second text."""
 
     first: list[str]
     second: list[str] | None = None
 
 
-class Change(NamedTuple):
+class ChangedText(NamedTuple):
     """What a manipulation makes of an instance's words, each with the number of its group: from 1, or 0 for none."""
 
     first: list[str]
@@ -37,7 +37,7 @@ class Change(NamedTuple):
     second_groups: list[int] | None = None
 
 
-class PictureManipulation(NamedTuple):
+class ImageManipulation(NamedTuple):
     """A change of pictures of one size: `region` [H, H] is where it may change pixels, `change` makes a new picture
     [H, H, 3] of one."""
 
@@ -76,7 +76,7 @@ def chance_of(accuracy: float, n: int, p_star: float) -> float:
     return min(1.0, float(np.exp(logsumexp(binom.logpmf(np.arange(least, n + 1), n, p_star)))))
 
 
-def attributed(scores: np.ndarray, region: np.ndarray) -> float:
+def attributed_share(scores: np.ndarray, region: np.ndarray) -> float:
     """Attr%(F) = Σ_{i∈F} |s_i| / Σ_i |s_i|: the share of importance that falls on a region; NaN if there is none."""
     magnitudes = np.abs(np.asarray(scores, dtype=np.float64))
     total = magnitudes.sum()
@@ -189,7 +189,7 @@ def _pictures(
     instances: Instances,
     labels: np.ndarray,
     streams: Sequence[np.random.Generator],
-    function: Callable[..., PictureManipulation],
+    function: Callable[..., ImageManipulation],
     asked: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Columns of pictures; those of the first class are as they were, but all have the region."""
@@ -221,7 +221,7 @@ def _texts(
     labels: np.ndarray,
     streams: Sequence[np.random.Generator],
     words: Sequence[str],
-    function: Callable[..., Change],
+    function: Callable[..., ChangedText],
     facts: Mapping[str, Any],
     asked: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def _texts(
     texts = zip(*(table[column].to_pylist() for column in ("tokens", "tokens_b")), labels, streams, strict=True)
     for tokens, seconds, label, stream in texts:
         # The first and the last token of a prepared text are special.
-        before = Words(tokens[1:-1], seconds and seconds[1:-1])
+        before = InstanceWords(tokens[1:-1], seconds and seconds[1:-1])
         change = function(before, int(label), stream, **asked["options"])
         first = _encoded(before.first, change.first, change.first_groups, ids, facts, asked)
         rows.append(first + _encoded(before.second, change.second, change.second_groups, ids, facts, asked))

@@ -72,12 +72,12 @@ def with_masks(instances: Instances, masks: Flags | None, mask: int, other: int 
     return replace(instances, ids=ids, pair=pair)
 
 
-def special_ids(pieces: str | Sequence[str]) -> tuple[int, int]:
-    """The ids of a masked word and of a word that is not told; `pieces` is the record of a model's own word pieces, if
+def special_ids(subwords: str | Sequence[str]) -> tuple[int, int]:
+    """The ids of a masked word and of a word that is not told; `subwords` is the record of a model's own subwords, if
     it has such."""
-    if not pieces:
+    if not subwords:
         return MASK, UNK
-    record = read_json(str(pieces))
+    record = read_json(str(subwords))
     return record["mask_id"], record["unknown_id"]
 
 

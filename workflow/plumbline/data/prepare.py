@@ -12,7 +12,7 @@ from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import SPLITS, Corpus, Example
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS, Vocabulary, build_vocabulary, encode
 from plumbline.errors import PlumblineError
-from plumbline.registry import PAIRED, PICTURES
+from plumbline.registry import IMAGES, PAIRED
 
 Numbered = tuple[int, Example]
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def prepare(
     `published` says how many texts the publisher's splits hold; `task` says, if given, whether they have second texts.
     """
     _check_corpus(corpus, name)
-    if task == PICTURES:
+    if task == IMAGES:
         raise PlumblineError(f"Dataset '{name}': its task is {task}, but its reader returns texts.")
     if task and corpus.examples and (task in PAIRED) == (corpus.examples[0].pair is None):
         wants = "must each have a `pair`" if task in PAIRED else "must have no `pair`"
@@ -116,7 +116,7 @@ def _keep(
     """The texts of a split that stay; what each step drops is added to `dropped`."""
     worded = [text for text in texts if text[1].tokens and text[1].pair != []]
     fitting = _length_filter(worded, recipe)
-    kept = sampled(fitting, recipe, SPLITS.index(split))
+    kept = sample_texts(fitting, recipe, SPLITS.index(split))
     filtered = f" after {_describe_filter(recipe)}"
     wider = "widen `longer_than`, `shorter_than`, `together_shorter_than` or `open_bound`."
     steps = [
@@ -165,7 +165,7 @@ def _is_text(words: Any) -> bool:
 def _check_corpus(corpus: Corpus, name: str) -> None:
     if not isinstance(corpus, Corpus):
         told = "nothing" if corpus is None else f"a {type(corpus).__name__}"
-        raise PlumblineError(f"Dataset '{name}': its reader returns {told}; it must return a Corpus or PictureCorpus.")
+        raise PlumblineError(f"Dataset '{name}': its reader returns {told}; it must return a Corpus or ImageCorpus.")
     check_classes(corpus.classes, name)
     for place, example in enumerate(corpus.examples):
         if not isinstance(example, Example):
@@ -206,7 +206,7 @@ def _length_filter(texts: list[Numbered], recipe: Preparation) -> list[Numbered]
     return [text for text in fitting if len(text[1].tokens) + len(text[1].pair or ()) < together]
 
 
-def sampled(texts: list[T], recipe: Preparation, place: int) -> list[T]:
+def sample_texts(texts: list[T], recipe: Preparation, place: int) -> list[T]:
     """At most the recipe's `limit` of the texts of a split, in their order; `place` is that of the split."""
     if recipe.limit is None or len(texts) <= recipe.limit:
         return texts

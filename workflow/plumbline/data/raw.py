@@ -31,7 +31,7 @@ def raw_files(resolved: Resolved, dataset: str, raw: Path) -> list[str]:
     return [str(raw / path) for _, path in _needed(resolved, dataset)]
 
 
-def vectors_of(resolved: Resolved, dataset: str, raw: Path) -> list[str]:
+def vector_file(resolved: Resolved, dataset: str, raw: Path) -> list[str]:
     """The file of word vectors that a dataset's recipe names, if it names one."""
     embedding = resolved.preparations[dataset].embedding
     return [str(raw / embedding.path)] if embedding.kind == "file" else []

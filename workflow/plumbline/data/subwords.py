@@ -1,4 +1,4 @@
-"""Texts for models that have a tokeniser of their own: words cut into its pieces, and where its checkpoint lies."""
+"""Texts for models that have a tokeniser of their own: words cut into its subwords, and where its checkpoint lies."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -54,21 +54,21 @@ def load_tokeniser(checkpoint: str) -> Any:
             )
     if not tokeniser.is_fast:
         raise PlumblineError(
-            f"The tokeniser of the checkpoint '{checkpoint}' does not tell which word a piece is of; save it as "
+            f"The tokeniser of the checkpoint '{checkpoint}' does not tell which word a subword is of; save it as "
             "tokenizer.json by `AutoTokenizer.from_pretrained(..., use_fast=True).save_pretrained`."
         )
     return tokeniser
 
 
-class Pieces(NamedTuple):
-    """The ids of a text's pieces, without specials, and the word that each is of."""
+class Subwords(NamedTuple):
+    """The ids of a text's subwords, without specials, and the word that each is of."""
 
     ids: list[int]
     word: np.ndarray
 
 
-def cut_words(tokeniser: Any, texts: Sequence[Sequence[str]], progress: Progress) -> list[Pieces]:
-    """The pieces of texts, whose words are read as one string with single spaces between them.
+def align_subwords(tokeniser: Any, texts: Sequence[Sequence[str]], progress: Progress) -> list[Subwords]:
+    """The subwords of texts, whose words are read as one string with single spaces between them.
 
     A word that spells a special token is text all the same. A text of which the tokeniser leaves nothing is unknown.
     """
@@ -84,19 +84,19 @@ def cut_words(tokeniser: Any, texts: Sequence[Sequence[str]], progress: Progress
         )
         for words, ids, offsets in zip(some, told["input_ids"], told["offset_mapping"], strict=True):
             spaces = np.cumsum([len(word) + 1 for word in words[:-1]]) - 1
-            # The space before a word belongs to it, as it does in byte-level pieces.
+            # The space before a word belongs to it, as it does in byte-level subwords.
             last = np.array([end - 1 for _, end in offsets], dtype=np.int64)
-            whole = Pieces(ids, np.searchsorted(spaces, last, side="right"))
-            cut.append(whole if ids else Pieces([tokeniser.unk_token_id], np.zeros(1, dtype=np.int64)))
+            whole = Subwords(ids, np.searchsorted(spaces, last, side="right"))
+            cut.append(whole if ids else Subwords([tokeniser.unk_token_id], np.zeros(1, dtype=np.int64)))
         progress.update(len(some))
     return cut
 
 
-def cut_into_pieces(table: pa.Table, checkpoint: str) -> tuple[dict[str, list], dict[str, Any]]:
-    """The columns of a table `instances` whose words are cut into the pieces of a checkpoint, and a summary.
+def tokenize_subwords(table: pa.Table, checkpoint: str) -> tuple[dict[str, list], dict[str, Any]]:
+    """The columns of a table `instances` whose words are cut into the subwords of a checkpoint, and a summary.
 
-    A text is the tokeniser's first special, its pieces and the separator; a second text its pieces and the separator.
-    `word` and `word_b` say which word each piece is of.
+    A text is the first special token, its subwords and the separator; a second text its subwords and the separator.
+    `word` and `word_b` say which word each subword is of.
     If both are more than the model reads, the first is cut before its separator.
     """
     tokeniser = load_tokeniser(checkpoint)
@@ -109,19 +109,19 @@ def cut_into_pieces(table: pa.Table, checkpoint: str) -> tuple[dict[str, list], 
         for tokens, flags in zip(columns["tokens"], columns["maskable"], strict=True)
     ]
     paired = [place for place, tokens in enumerate(columns["tokens_b"]) if tokens is not None]
-    with Progress(len(texts) + len(paired), "cut into pieces", "text") as progress:
-        pieces = cut_words(tokeniser, texts, progress)
+    with Progress(len(texts) + len(paired), "cut into subwords", "text") as progress:
+        subwords = align_subwords(tokeniser, texts, progress)
         # Second texts have no flags: their words stand between two specials.
-        cut_seconds = cut_words(tokeniser, [columns["tokens_b"][i][1:-1] for i in paired], progress)
+        cut_seconds = align_subwords(tokeniser, [columns["tokens_b"][i][1:-1] for i in paired], progress)
     seconds = dict(zip(paired, cut_seconds, strict=True))
     cut = longest = 0
-    for place, (ids, word) in enumerate(pieces):
+    for place, (ids, word) in enumerate(subwords):
         pair = [*seconds[place].ids, last] if place in seconds else None
         room = maximum - 2 - len(pair or ())
         if room < 1:
             raise PlumblineError(
                 f"Instance {columns['instance'][place]} of split '{columns['split'][place]}': its second text has "
-                f"{len(pair or ())} pieces, and the checkpoint '{checkpoint}' reads only {maximum} of both texts."
+                f"{len(pair or ())} subwords, and the checkpoint '{checkpoint}' reads only {maximum} of both texts."
             )
         cut += len(ids) > room
         ids, word = ids[:room], word[:room]

@@ -9,7 +9,7 @@ from plumbline.protocols.adversary.page import title
 
 
 @dataclass(frozen=True)
-class Rival:
+class ShownAdversary:
     """An adversarial model: its title, the seed of the base model that it was set against, its own seed, and the tables
     of where it looks and what it predicted."""
 
@@ -21,7 +21,7 @@ class Rival:
 
 
 @dataclass(frozen=True)
-class Block:
+class SeedBlock:
     """The tables of a block of seeds of one model: what it predicted, the importances of each measure and, if the study
     has them, the adversaries of its attention, and where it looks itself beside adversarial models."""
 
@@ -30,12 +30,12 @@ class Block:
     importances: dict[str, str] = field(default_factory=dict)
     adversaries: str | None = None
     attention: str | None = None
-    rivals: Sequence[Rival] = ()
+    rivals: Sequence[ShownAdversary] = ()
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A variant of a dataset: its record, its table of instances, and that of each model with word pieces of its own;
+class ShownVariant:
+    """A variant of a dataset: its record, its table of instances, and that of each model with its own subwords;
     what its second texts are; its models' blocks, those of a model together; and of each model that was trained on
     masked texts the points of its curves, each with its table of masks."""
 
@@ -43,15 +43,15 @@ class Shown:
     variant: str
     summary: Row
     instances: str
-    blocks: Sequence[Block]
-    pieces: dict[str, str] = field(default_factory=dict)
+    blocks: Sequence[SeedBlock]
+    subwords: dict[str, str] = field(default_factory=dict)
     masks: dict[str, list[tuple[Row, str]]] = field(default_factory=dict)
     pictures: bool = False
     second: str = "second text"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ExplorerOptions:
     """What is shown: so many instances, or all, of these splits, of which each seed explained so many, or all; whether
     special tokens are ranked too; and the name of the random measure."""
 
@@ -69,18 +69,18 @@ def find_blocks(
     adversaries: Sequence[str] = (),
     attention: Sequence[str] = (),
     rivals: Sequence[str] = (),
-) -> dict[tuple[str, str], list[Block]]:
+) -> dict[tuple[str, str], list[SeedBlock]]:
     """The tables of each cell, by dataset and variant. `importances` lists the files of the first cell's measures, then
     on; `adversaries` one file of each cell that has them. Of a cell with rivals `attention` lists its own file and
     theirs, `rivals` their predictions."""
     files, attacked, looks, said = map(iter, (importances, adversaries, attention, rivals))
-    found: dict[tuple[str, str], list[Block]] = {}
+    found: dict[tuple[str, str], list[SeedBlock]] = {}
     for cell, path in zip(cells, predictions, strict=True):
         told = {measure: next(files) for measure in cell["measures"]}
         adversary = next(attacked) if cell["attacked"] else None
         own = next(looks) if cell["rivals"] else None
         others = [
-            Rival(
+            ShownAdversary(
                 title(rival["adversary"], rival["objective"], rival["strength"]),
                 rival["base_seed"],
                 rival["seed"],
@@ -89,6 +89,6 @@ def find_blocks(
             )
             for rival in cell["rivals"]
         ]
-        block = Block(cell["model"], path, told, adversary, own, others)
+        block = SeedBlock(cell["model"], path, told, adversary, own, others)
         found.setdefault((cell["dataset"], cell["variant"]), []).append(block)
     return found

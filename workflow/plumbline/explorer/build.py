@@ -1,7 +1,7 @@
 """The data of the explorer: small scripts that its page loads as they are asked for.
 
 `index` tells what there is. Of each dataset and variant, a folder named by its place in the index, there are `list`
-(labels and lengths), `texts`, of each model `masks`, `texts` if it has word pieces of its own and, of each seed, `list`
+(labels and lengths), `texts`, of each model `masks`, `texts` if it has its own subwords and, of each seed, `list`
 (predictions) and `told` (what measures say). Texts and what is told of them come in chunks, lists in longer blocks.
 """
 
@@ -17,10 +17,10 @@ from tqdm import tqdm
 from plumbline.attribution.schemas import ATTRIBUTIONS
 from plumbline.data.schemas import INSTANCES
 from plumbline.explorer import examples
-from plumbline.explorer.blocks import Block, Shown, Wanted
-from plumbline.explorer.examples import Row, Told
+from plumbline.explorer.blocks import ExplorerOptions, SeedBlock, ShownVariant
+from plumbline.explorer.examples import Row, TextScores
 from plumbline.explorer.masked import Masks, curves
-from plumbline.explorer.rows import Chosen, Rows
+from plumbline.explorer.rows import Chosen, InstanceRows
 from plumbline.figures.conventions import ADVERSARY, measure_colour, ordered, reference_measure
 from plumbline.models.schemas import ATTENTION
 from plumbline.protocols.attention.schemas import ADVERSARIES
@@ -36,7 +36,7 @@ CHUNK_BYTES = 2**20
 RIVAL = "#AA3377"
 
 
-def build(folder: str | Path, study: str, shown: Sequence[Shown], wanted: Wanted) -> None:
+def build_explorer(folder: str | Path, study: str, shown: Sequence[ShownVariant], wanted: ExplorerOptions) -> None:
     """Write all files of the explorer."""
     sets: list[Row] = []
     for one in shown:
@@ -51,7 +51,7 @@ def build(folder: str | Path, study: str, shown: Sequence[Shown], wanted: Wanted
     write_text(Path(folder, "index.js"), loading("index", told))
 
 
-def choose(shown: Shown, wanted: Wanted) -> Chosen:
+def choose(shown: ShownVariant, wanted: ExplorerOptions) -> Chosen:
     """The instances that are shown, which are the same for all models; the first block chooses them.
 
     All are those that some seed has explained or, where no measure explains anything, that were predicted.
@@ -62,7 +62,7 @@ def choose(shown: Shown, wanted: Wanted) -> Chosen:
     if wanted.count != "all":
         split = "test" if "test" in wanted.splits else wanted.splits[0]
         told = read_table(first, PREDICTIONS)
-        return Chosen.of({split: examples.choose_texts(told, split, wanted.count, wanted.sampled)})
+        return Chosen.of({split: examples.choose_instances(told, split, wanted.count, wanted.sampled)})
     explained = dict.fromkeys(path for block in shown.blocks for path in block.importances.values())
     files = [(path, ATTRIBUTIONS) for path in explained] or [(first, PREDICTIONS)]
     numbers: dict[str, set[int]] = {split: set() for split in wanted.splits}
@@ -77,7 +77,7 @@ def choose(shown: Shown, wanted: Wanted) -> Chosen:
 class _Writer:
     """The files of one variant of a dataset."""
 
-    def __init__(self, folder: Path, place: int, shown: Shown, chosen: Chosen, wanted: Wanted) -> None:
+    def __init__(self, folder: Path, place: int, shown: ShownVariant, chosen: Chosen, wanted: ExplorerOptions) -> None:
         self._folder, self._place = folder, place
         self._shown, self._chosen, self._wanted = shown, chosen, wanted
         self._size = _chunk_size(shown, chosen)
@@ -118,16 +118,16 @@ class _Writer:
             yield k, start, min(start + self._size, len(self._chosen))
             self._bar.update()
 
-    def _rows(self, path: str, kind: TableSchema, columns: Sequence[str], spool: Path) -> Rows:
-        return Rows(path, kind, columns, self._chosen, spool)
+    def _rows(self, path: str, kind: TableSchema, columns: Sequence[str], spool: Path) -> InstanceRows:
+        return InstanceRows(path, kind, columns, self._chosen, spool)
 
-    def _instances(self, path: str, spool: Path) -> Rows:
+    def _instances(self, path: str, spool: Path) -> InstanceRows:
         return self._rows(path, INSTANCES, examples.PICTURE if self._shown.pictures else examples.TEXT, spool)
 
     def _describe(self, row: Row) -> Row:
         return examples.describe_picture(row) if self._shown.pictures else examples.describe_text(row)
 
-    def _texts(self, rows: Rows) -> None:
+    def _texts(self, rows: InstanceRows) -> None:
         """The texts or pictures, and the list of them."""
         columns: dict[str, list[Any]] = {"split": self._chosen.split.tolist(), "number": self._chosen.number.tolist()}
         columns |= {"label": [], "length": []}
@@ -141,13 +141,13 @@ class _Writer:
             ]
         self._save_list("", columns)
 
-    def _model(self, number: int, model: str, blocks: Sequence[Block], texts: Rows) -> Row:
+    def _model(self, number: int, model: str, blocks: Sequence[SeedBlock], texts: InstanceRows) -> Row:
         measures = ordered({measure for block in blocks for measure in block.importances})
-        told: Row = {"model": model, "measures": measures, "pieces": model in self._shown.pieces, "seeds": []}
+        told: Row = {"model": model, "measures": measures, "subwords": model in self._shown.subwords, "seeds": []}
         told["reference"] = reference_measure(measures) if measures else None
         with tempfile.TemporaryDirectory() as spool:
-            if told["pieces"]:
-                texts = self._instances(self._shown.pieces[model], Path(spool))
+            if told["subwords"]:
+                texts = self._instances(self._shown.subwords[model], Path(spool))
                 for k, start, stop in self._chunks():
                     own = dict(texts.of(0, start, stop))
                     self._save(f"{number}/texts/{k}", [self._describe(own[place]) for place in range(stop - start)])
@@ -164,7 +164,7 @@ class _Writer:
                         told["seeds"].append(seed)
         return told
 
-    def _seed(self, name: str, block: "_Opened", seed: int, texts: Rows, reference: str | None) -> None:
+    def _seed(self, name: str, block: "_Opened", seed: int, texts: InstanceRows, reference: str | None) -> None:
         """What a seed predicts, and what measures, adversaries and adversarial models tell of each instance."""
         columns: dict[str, list[Any]] = {"predicted": [], "probability": [], "explained": [], "tau": []}
         for k, start, stop in self._chunks():
@@ -186,13 +186,13 @@ class _Writer:
 class _Opened:
     """The tables of a block, open."""
 
-    def __init__(self, block: Block, chosen: Chosen, spool: Path) -> None:
-        def rows(path: str, kind: TableSchema, *columns: str, where: tuple[str, str] | None = None) -> Rows:
-            return Rows(path, kind, columns, chosen, spool, where)
+    def __init__(self, block: SeedBlock, chosen: Chosen, spool: Path) -> None:
+        def rows(path: str, kind: TableSchema, *columns: str, where: tuple[str, str] | None = None) -> InstanceRows:
+            return InstanceRows(path, kind, columns, chosen, spool, where)
 
         self.predictions = rows(block.predictions, PREDICTIONS, "probabilities")
         self._importances = {
-            measure: rows(block.importances[measure], ATTRIBUTIONS, *Told._fields, where=("measure", measure))
+            measure: rows(block.importances[measure], ATTRIBUTIONS, *TextScores._fields, where=("measure", measure))
             for measure in ordered(block.importances)
         }
         self._adversaries = block.adversaries and rows(block.adversaries, ADVERSARIES, *examples.ADVERSARIES)
@@ -212,7 +212,7 @@ class _Opened:
         told: list[Row] = [{"probable": examples.most_probable(said[i]), "of": {}} for i in range(stop - start)]
         for measure, rows in self._importances.items():
             for place, row in rows.of(seed, start, stop):
-                told[place]["of"][measure] = Told(**row)
+                told[place]["of"][measure] = TextScores(**row)
         if self._adversaries:
             for place, found in examples.attacks(self._adversaries.of(seed, start, stop)).items():
                 told[place]["adversaries"] = found
@@ -224,15 +224,15 @@ class _Opened:
         """Where the base model looks, and where its rivals do, with their probability of its class."""
         found: dict[int, Row] = {}
         rivals = [one for one in self._rivals if one[0].base_seed == seed]
-        looks = examples.looks(self._attention.of(seed, start, stop)) if self._attention and rivals else {}
+        looks = examples.attention_weights(self._attention.of(seed, start, stop)) if self._attention and rivals else {}
         for rival, attention, predictions in rivals:
-            others = examples.looks(attention.of(rival.seed, start, stop))
+            others = examples.attention_weights(attention.of(rival.seed, start, stop))
             probabilities = dict(predictions.of(rival.seed, start, stop))
             for place in looks.keys() & others.keys():
                 own = looks[place]
                 base = {"heads": len(own), "scores": examples.weights(own.mean(0)), "models": []}
                 probability = probabilities[place]["probabilities"][int(np.argmax(said[place]))]
-                one = examples.rival(rival.title, rival.seed, own, others[place], probability)
+                one = examples.describe_adversary(rival.title, rival.seed, own, others[place], probability)
                 found.setdefault(place, base)["models"].append(one)
         return found
 
@@ -241,7 +241,7 @@ def _on_words(told: list[Row], rows: dict[int, Row], reference: str | None, spec
     of = [one.pop("of") for one in told]
     agreed = examples.taus(of, reference, specials, random)
     return [
-        told[i] | examples.plain_scores(of[i]) | agreed[i] | examples.on_truth(of[i], examples.marked(rows[i]))
+        told[i] | examples.plain_scores(of[i]) | agreed[i] | examples.on_truth(of[i], examples.truth_mask(rows[i]))
         for i in range(len(told))
     ]
 
@@ -249,10 +249,10 @@ def _on_words(told: list[Row], rows: dict[int, Row], reference: str | None, spec
 def _on_pixels(told: Row, row: Row) -> Row:
     of = told.pop("of")
     maps = {measure: examples.map_of(one.scores) for measure, one in of.items()}
-    return told | {"maps": maps} | examples.on_truth(of, examples.marked(row, words=False))
+    return told | {"maps": maps} | examples.on_truth(of, examples.truth_mask(row, words=False))
 
 
-def _chunk_size(shown: Shown, chosen: Chosen) -> int:
+def _chunk_size(shown: ShownVariant, chosen: Chosen) -> int:
     """How many instances fill a chunk: fewer of long texts and of pictures."""
     length = max(shown.summary["splits"][split]["mean_length"] for split in chosen.splits)
     if shown.pictures:

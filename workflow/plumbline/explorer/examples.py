@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.data.instances import ragged, sample
-from plumbline.data.manipulation import attributed
+from plumbline.data.manipulation import attributed_share
 from plumbline.data.pixels import side, unpack
 from plumbline.figures.conventions import brightest
 from plumbline.protocols.adversary.table import attention_divergence
@@ -30,7 +30,7 @@ MOST_PIXELS = 128
 Row = dict[str, Any]
 
 
-class Told(NamedTuple):
+class TextScores(NamedTuple):
     """What a measure tells of one text: a score for each word and, if it has them, for each word of the second text and
     each special token, those of the text first."""
 
@@ -39,7 +39,7 @@ class Told(NamedTuple):
     specials: np.ndarray | None = None
 
 
-def choose_texts(predictions: pa.Table, split: str, count: int, sampled: int | None = None) -> list[int]:
+def choose_instances(predictions: pa.Table, split: str, count: int, sampled: int | None = None) -> list[int]:
     """Numbers of the instances to show: right and wrong predictions of the first seed, in turn, for each class in turn;
     if only so many are `sampled`, of those that it has drawn."""
     here = predictions.filter(pc.equal(predictions["split"].cast(pa.string()), split))
@@ -123,7 +123,7 @@ def packed(values: np.ndarray) -> str:
     return base64.b64encode(values.tobytes()).decode()
 
 
-def marked(row: Row, words: bool = True) -> np.ndarray | None:
+def truth_mask(row: Row, words: bool = True) -> np.ndarray | None:
     """Of each word, or pixel, whether the label follows it or it holds the answer; None where that is not known."""
     found = row.get("evidence") if row["groups"] is None else row["groups"] == 1
     if found is None or not found.any():
@@ -131,25 +131,25 @@ def marked(row: Row, words: bool = True) -> np.ndarray | None:
     return found[row["maskable"].astype(bool)] if words else found
 
 
-def on_truth(told: Mapping[str, Told], truth: np.ndarray | None) -> Row:
+def on_truth(told: Mapping[str, TextScores], truth: np.ndarray | None) -> Row:
     """The share of each measure's importance that falls on what is marked."""
     if truth is None or not told:
         return {}
     fitting = {name: one.scores for name, one in told.items() if len(one.scores) == len(truth)}
-    return {"truth": {name: short(attributed(scores, truth)) for name, scores in fitting.items()}}
+    return {"truth": {name: short(attributed_share(scores, truth)) for name, scores in fitting.items()}}
 
 
-def plain_scores(told: Mapping[str, Told]) -> dict[str, dict[str, list[float | None]]]:
+def plain_scores(told: Mapping[str, TextScores]) -> dict[str, dict[str, list[float | None]]]:
     """What measures tell of one text as plain values, part by part; only `scores` is always there."""
     parts = {
         part: {m: shorts(getattr(one, part)) for m, one in told.items() if getattr(one, part) is not None}
-        for part in Told._fields
+        for part in TextScores._fields
     }
     return {part: scores for part, scores in parts.items() if scores or part == "scores"}
 
 
 def taus(
-    texts: Sequence[Mapping[str, Told]], reference: str | None, specials: bool = False, random: str = ""
+    texts: Sequence[Mapping[str, TextScores]], reference: str | None, specials: bool = False, random: str = ""
 ) -> list[Row]:
     """Kendall τ of all pairs of measures on each text: their `mean`, for each measure its τ with the reference and its
     mean with all others, and which tokens are `ranked`. None stands for what is not defined; a text that only one
@@ -184,7 +184,7 @@ def _means(values: np.ndarray, axis: int | tuple[int, ...]) -> np.ndarray:
         return np.where(known, values, 0).sum(axis) / known.sum(axis)
 
 
-def common_tokens(told: Sequence[Told], specials: bool = False) -> tuple[str, np.ndarray]:
+def common_tokens(told: Sequence[TextScores], specials: bool = False) -> tuple[str, np.ndarray]:
     """The tokens of one text that all measures score, as the table `agreement` calls them, and the scores [M, n]."""
     tokens, scores = "text", [[one.scores for one in told]]
     further = {"texts": [one.pair for one in told], "all": [one.specials for one in told] if specials else []}
@@ -217,12 +217,12 @@ def attacks(rows: Iterable[tuple[int, Row]]) -> dict[int, list[Row]]:
     return found
 
 
-def looks(rows: Iterable[tuple[int, Row]]) -> dict[int, np.ndarray]:
+def attention_weights(rows: Iterable[tuple[int, Row]]) -> dict[int, np.ndarray]:
     """The weights [heads, words] of each text."""
     return {place: np.reshape(row["attention"], (row["heads"], -1)) for place, row in rows}
 
 
-def rival(title: str, seed: int, own: np.ndarray, other: np.ndarray, probability: float) -> Row:
+def describe_adversary(title: str, seed: int, own: np.ndarray, other: np.ndarray, probability: float) -> Row:
     """An adversarial model beside its base model, by the weights [heads, words] of both: means over heads."""
     mine, theirs = own.mean(0), other.mean(0)
     jsd = short(float(attention_divergence(mine, theirs)))

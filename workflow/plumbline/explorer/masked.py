@@ -8,7 +8,7 @@ import numpy as np
 
 from plumbline.data.schemas import MASKS
 from plumbline.explorer.examples import packed
-from plumbline.explorer.rows import Chosen, Rows
+from plumbline.explorer.rows import Chosen, InstanceRows
 from plumbline.figures.conventions import ordered
 
 CURVE = ("strategy", "unit", "measure")
@@ -31,7 +31,7 @@ class Masks:
 
     def __init__(self, masked: Sequence[tuple[Mapping[str, Any], str]], chosen: Chosen, folder: Path) -> None:
         paths = {point["variant"]: path for point, path in masked}
-        self._rows = {variant: Rows(path, MASKS, ["masked"], chosen, folder) for variant, path in paths.items()}
+        self._rows = {variant: InstanceRows(path, MASKS, ["masked"], chosen, folder) for variant, path in paths.items()}
         self.seed = min((seed for rows in self._rows.values() for seed in rows.seeds), default=0)
 
     def of(self, start: int, stop: int) -> dict[str, list[str | None]]:

@@ -45,7 +45,7 @@ class Chosen:
         return np.where(there, found, -1)
 
 
-class Rows:
+class InstanceRows:
     """The rows of a table about chosen instances. `columns` are those that are wanted besides the keys; `where` is the
     value that a column must have."""
 

@@ -38,14 +38,14 @@ __all__ = [
     "OTHER_MEASURES",
     "class_colour",
     "ink_on",
-    "look",
     "measure_colour",
     "new_figure",
     "ordered",
     "reference_measure",
     "save",
-    "sentence",
+    "sentence_figure",
     "signed",
+    "theme",
 ]
 
 # Widths in inches that fit one and two columns of a paper.
@@ -88,7 +88,7 @@ LOOK: dict[str, Any] = {
 
 
 @contextmanager
-def look() -> Iterator[None]:
+def theme() -> Iterator[None]:
     """The theme, for as long as a figure is drawn or saved; what others set for theirs is left alone."""
     with matplotlib.rc_context(), sns.plotting_context("paper"), sns.axes_style("whitegrid"):
         matplotlib.rcParams.update(cast(Any, LOOK))
@@ -113,9 +113,9 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def sentence(text: str, width: float = ONE_COLUMN, height: float = 1.2) -> Figure:
+def sentence_figure(text: str, width: float = ONE_COLUMN, height: float = 1.2) -> Figure:
     """A figure that holds nothing but a sentence, for what cannot be drawn."""
-    with look():
+    with theme():
         figure = new_figure(width, height)
         figure.text(0.5, 0.5, text, ha="center", va="center", color=FAINT, wrap=True)
     return figure
@@ -132,7 +132,7 @@ def save(figure: Figure, paths: str | Path | Sequence[str | Path]) -> None:
             [stem] if stem.suffix[1:] in FORMATS else [stem.with_name(f"{stem.name}.{suffix}") for suffix in FORMATS]
         )
     undated: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-    with look(), _laid_out(figure):
+    with theme(), _laid_out(figure):
         for path in map(Path, paths):
             with replacing(path) as temporary:
                 figure.savefig(temporary, format=path.suffix[1:], dpi=DOTS_PER_INCH, metadata=undated[path.suffix[1:]])

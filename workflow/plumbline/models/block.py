@@ -14,7 +14,7 @@ from plumbline.registry import load
 from plumbline.store import read_tensors, tensor_names
 
 
-def build(
+def build_model(
     pointer: str,
     options: Mapping[str, Any],
     embedding: torch.Tensor | None,
@@ -91,7 +91,7 @@ def _stored(
     device: torch.device | str,
 ) -> Evaluator:
     state = read_tensors(weights, prefix)
-    model = build(pointer, options, state["embedding.weight"], classes, state.get("pair_embedding.weight"))
+    model = build_model(pointer, options, state["embedding.weight"], classes, state.get("pair_embedding.weight"))
     model.load_state_dict(state)
     return Evaluator(model.requires_grad_(False), seed, budget, device)
 

@@ -48,7 +48,7 @@ _draw = Fused(
 )
 
 
-def draw(outputs: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+def draw_selection(outputs: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
     """Draws z [..., 1] by the inverse of the distribution function.
 
     noise: [..., 2], a number drawn uniformly, and 1, or 0 where z must be 0.

@@ -294,7 +294,7 @@ class RationaleCR(Selective):
         noise = words[..., None].to(embedded.dtype)
         if self.training:
             uniform = hardkuma.MARGIN + (1 - 2 * hardkuma.MARGIN) * torch.rand_like(noise)
-            z, outputs = self.generator(embedded, words, hardkuma.draw, torch.cat([uniform, noise], dim=-1))
+            z, outputs = self.generator(embedded, words, hardkuma.draw_selection, torch.cat([uniform, noise], dim=-1))
         else:
             likeliest = partial(hardkuma.likeliest, continuous=self.continuous)
             z, outputs = self.generator(embedded, words, likeliest, noise)

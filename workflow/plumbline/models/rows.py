@@ -14,7 +14,7 @@ from plumbline.models.budget import ROWS, Budget
 Column = np.ndarray | Sequence[np.ndarray]
 
 
-class Piece(NamedTuple):
+class RowChunk(NamedTuple):
     """Rows that go through a model together: their positions, on the device, and the widths that hold them."""
 
     places: torch.Tensor
@@ -46,7 +46,7 @@ class Ragged:
         }, present
 
 
-class Rows:
+class DeviceRows:
     """The instances of a split. `columns` adds what a loss reads beside them: one value per row, or one per token.
 
     A column of arrays, one per row with one number per token, or one per token and head, is padded as the text is; any
@@ -97,7 +97,7 @@ class Rows:
         batch = Batch(columns.pop("ids").long(), present, columns.pop("attendable"), pair, answers)
         return batch, {name: column[index] for name, column in self.columns.items()} | columns
 
-    def planned(self, model: Any, budget: Budget) -> list[Piece]:
+    def planned(self, model: Any, budget: Budget) -> list[RowChunk]:
         """Batches of all rows within the budget of a model."""
         pair = self.pair.lengths if self.pair else None
         whole = self.lengths + (0 if pair is None else pair)
@@ -108,6 +108,6 @@ class Rows:
 
         tokens = budget.settle(model, int(whole.max()), example)
         return [
-            Piece(torch.from_numpy(index).to(self.device), self.widths(index))
+            RowChunk(torch.from_numpy(index).to(self.device), self.widths(index))
             for index in plan(self.lengths, tokens, self.device, pair)
         ]

@@ -136,7 +136,7 @@ def _with_new_output(found: str, config: Any, made: dict[str, Any]) -> Any:
     "roberta",
     provides=["gradient", "layers"],
     tasks=["classification", "question answering", "inference", "paraphrase"],
-    reads="pieces",
+    reads="subwords",
     training={
         "epochs": 3,
         "batch_size": 16,
@@ -159,7 +159,7 @@ class TransformerClassifier(nn.Module):
 
     Without `embedding` it starts from the checkpoint's weights, with an output drawn at random. With the vectors
     [V, d] of a trained one it has only the checkpoint's shape, and weights are to be loaded. A second text follows the
-    first, as its pieces and a separator. With `uniform` attention each token reads all tokens alike, in every head.
+    first, as its subwords and a separator. With `uniform` attention each token reads all tokens alike, in every head.
 
     `head: own` keeps the output of a checkpoint that classifies; `labels` names, class by class, which of its outputs
     that is, by number or as its config calls it, and by default they are in the order of the classes.
@@ -300,7 +300,7 @@ class TransformerClassifier(nn.Module):
     "distilbert",
     provides=["gradient", "layers"],
     tasks=["classification", "question answering", "inference", "paraphrase"],
-    reads="pieces",
+    reads="subwords",
     training={
         "epochs": 40,
         "patience": 5,

@@ -6,16 +6,16 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline.papers.studies import (
+from plumbline.papers.paper import (
     LENGTH_TOLERANCE,
     OUR_MARGIN,
     PUBLISHED,
     SCORE_TOLERANCE,
     WHOLE_NUMBER,
-    Ours,
-    Ran,
-    Study,
-    sampled,
+    OurValues,
+    Paper,
+    StudyResults,
+    sample_size,
 )
 
 # How the mock sets were generated, each and all.
@@ -49,14 +49,14 @@ def published_rows() -> pd.DataFrame:
     ).explode("dataset", ignore_index=True)
 
 
-def ours(line: pd.Series, dataset: str, model: str | None, ran: Ran) -> Iterator[Ours]:
+def ours(line: pd.Series, dataset: str, model: str | None, ran: StudyResults) -> Iterator[OurValues]:
     """Our values of a published line; those of other data than published are not judged."""
     other = _other_data(line["dataset"], ran.names.dataset_options[dataset], ran.summary(dataset))
     for found in _ours(line, dataset, model, ran):
         yield replace(found, tolerance=None, note="; ".join(filter(None, [found.note, other]))) if other else found
 
 
-def _ours(line: pd.Series, dataset: str, model: str | None, ran: Ran) -> Iterator[Ours]:
+def _ours(line: pd.Series, dataset: str, model: str | None, ran: StudyResults) -> Iterator[OurValues]:
     if model is None:
         yield _count(line, ran.summary(dataset))
         return
@@ -64,7 +64,7 @@ def _ours(line: pd.Series, dataset: str, model: str | None, ran: Ran) -> Iterato
     if line["metric"] != "base_F1":
         yield from _adversaries(line, attacks)
     elif values := ran.scores(dataset, model, "f1", None if attacks.empty else attacks["base_seed"]):
-        yield Ours(values, SCORE_TOLERANCE, OUR_MARGIN)
+        yield OurValues(values, SCORE_TOLERANCE, OUR_MARGIN)
 
 
 def _other_data(kind: str, options: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
@@ -73,10 +73,10 @@ def _other_data(kind: str, options: Mapping[str, Any], summary: Mapping[str, Any
     wanted = {**GENERATED, **MOCK[kind]} if kind in MOCK else {}
     if changed := [f"{name} {options[name]}" for name, value in sorted(wanted.items()) if options[name] != value]:
         notes.append(f"generated otherwise than published: {', '.join(changed)}")
-    return "; ".join(filter(None, [*notes, sampled(summary)]))
+    return "; ".join(filter(None, [*notes, sample_size(summary)]))
 
 
-def _attacks(dataset: str, model: str, ran: Ran) -> pd.DataFrame:
+def _attacks(dataset: str, model: str, ran: StudyResults) -> pd.DataFrame:
     """The rows of the table `adversary` of the study's objective that are about a base model."""
     if ran.adversary is None:
         return pd.DataFrame()
@@ -84,7 +84,7 @@ def _attacks(dataset: str, model: str, ran: Ran) -> pd.DataFrame:
     return ran.adversary[here & (ran.adversary["objective"] == "attefa")]
 
 
-def _adversaries(line: pd.Series, attacks: pd.DataFrame) -> Iterator[Ours]:
+def _adversaries(line: pd.Series, attacks: pd.DataFrame) -> Iterator[OurValues]:
     """Each adversary's scores, once for each way to choose its epoch; a single seed's as it was published alone."""
     if not attacks.empty and not pd.isna(line["seed"]):
         attacks = attacks[(attacks["seed"] == line["seed"]) & (attacks["selected_on"] == "test")]
@@ -96,7 +96,7 @@ def _adversaries(line: pd.Series, attacks: pd.DataFrame) -> Iterator[Ours]:
         unjudged = _unjudged(line, selected_on)
         notes = [f"adversary '{adversary}'" if several else "", unjudged, _left_out(group)]
         values = group[group["status"] != "undefined"][SCORES[line["metric"]]].tolist()
-        found = Ours(values, note="; ".join(filter(None, notes)), selected_on=selected_on)
+        found = OurValues(values, note="; ".join(filter(None, notes)), selected_on=selected_on)
         if not unjudged:
             least = LEAST_TOLERANCE[line["metric"]]
             basis = f"tolerance: three published standard deviations, at least {least:g}"
@@ -120,17 +120,17 @@ def _left_out(group: pd.DataFrame) -> str:
     return "" if failed.empty else f"{len(failed)} of {len(group)} seeds left out: {reasons}"
 
 
-def _count(line: pd.Series, summary: Mapping[str, Any]) -> Ours:
+def _count(line: pd.Series, summary: Mapping[str, Any]) -> OurValues:
     """Counts are of the texts before the length filter, and dev is not among them."""
     split, _, what = line["metric"].partition("_")
     counts = summary["splits"][split]
     if what == "avg_length":
         if counts["texts"] == counts["instances"]:
-            return Ours([float(counts["mean_length"])], LENGTH_TOLERANCE, WHOLE_NUMBER)
-        return Ours([float(counts["mean_length"])], note="not comparable: ours is of the texts that filters left")
+            return OurValues([float(counts["mean_length"])], LENGTH_TOLERANCE, WHOLE_NUMBER)
+        return OurValues([float(counts["mean_length"])], note="not comparable: ours is of the texts that filters left")
     note = "the published splits were drawn without the empty posts" if line["dataset"] == "20news-sports" else ""
     class_ = summary["classes"][int(line["predicted_class"])]
-    return Ours([float(counts["texts_per_class"][class_])], 0.0, note=note)
+    return OurValues([float(counts["texts_per_class"][class_])], 0.0, note=note)
 
 
-STUDY = Study("AtteFa", published_rows, ours, data={"sst": {"leaves_over": 0, "tokens": "cleaned"}})
+STUDY = Paper("AtteFa", published_rows, ours, data={"sst": {"leaves_over": 0, "tokens": "cleaned"}})

@@ -8,7 +8,7 @@ import pandas as pd
 from plumbline.errors import PlumblineError
 from plumbline.papers.schemas import REPRODUCTION
 from plumbline.protocols.agreement.page import class_name
-from plumbline.report.tables import DASH, Cell, Table, named, number, numeric, plain
+from plumbline.report.tables import DASH, Table, TableCell, named, number, numeric, without_categories
 from plumbline.store import read_table
 
 WORDS = {
@@ -50,9 +50,9 @@ SPAN = 3
 NUMBERS = ("published", "later run", "ours", "difference", "tolerance")
 
 
-def reproduction_table(reproduction: pd.DataFrame, classes: dict[str, list[str]]) -> Table:
+def reproduction_overview(reproduction: pd.DataFrame, classes: dict[str, list[str]]) -> Table:
     """Every published number that the study has a counterpart for, but those of single seeds."""
-    lines = plain(_shown(reproduction)).to_dict("records")
+    lines = without_categories(_shown(reproduction)).to_dict("records")
     notes = list(dict.fromkeys(note for line in lines for note in _notes(line)))
     rows = [_row(line, classes.get(line["dataset"], []), notes) for line in lines]
     again = any(row["later run"].sort is not None for row in rows)
@@ -69,22 +69,24 @@ def reproduction_table(reproduction: pd.DataFrame, classes: dict[str, list[str]]
     return Table(caption, columns, [[row[title] for title in columns] for row in rows], numbers, notes)
 
 
-def study_table(reproduction: pd.DataFrame) -> Table:
+def paper_overview(reproduction: pd.DataFrame) -> Table:
     """A line for each study: how many of its numbers the run has, and how many of ours are within tolerance."""
     rows = []
-    for study, group in plain(_shown(reproduction)).groupby("study", sort=False):
+    for study, group in without_categories(_shown(reproduction)).groupby("study", sort=False):
         sizes = group["metric"].isin(SIZES)
         results, data = group[~sizes]["within"], group[sizes]["within"]
         judged = results.dropna().astype(bool)
         share = float(judged.mean()) if len(judged) else None
         rows.append(
             [
-                Cell(str(study)),
+                TableCell(str(study)),
                 numeric(len(judged), 0),
                 numeric(judged.sum(), 0),
-                Cell(DASH if share is None else f"{number(100 * share, 0)} %", share, tint=share),
+                TableCell(DASH if share is None else f"{number(100 * share, 0)} %", share, tint=share),
                 numeric(results.isna().sum(), 0),
-                Cell(f"{data.dropna().astype(bool).sum()} of {data.notna().sum()}" if data.notna().any() else DASH),
+                TableCell(
+                    f"{data.dropna().astype(bool).sum()} of {data.notna().sum()}" if data.notna().any() else DASH
+                ),
             ]
         )
     caption = (
@@ -119,7 +121,7 @@ def quantity(known: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
-def _row(line: dict[Any, Any], classes: list[str], notes: list[str]) -> dict[str, Cell]:
+def _row(line: dict[Any, Any], classes: list[str], notes: list[str]) -> dict[str, TableCell]:
     """The cells of a line by the titles of their columns."""
     known = known_of(line)
     decimals = DECIMALS.get(known["metric"], 2)
@@ -130,40 +132,40 @@ def _row(line: dict[Any, Any], classes: list[str], notes: list[str]) -> dict[str
     ends = known["published_low"], known["published_high"]
     class_ = known["predicted_class"]
     return {
-        "study": Cell(known["study"]),
-        "about": Cell("data" if known["metric"] in SIZES else "results"),
-        "dataset": Cell(named(known["dataset"], known.get("variant") or "plain")),
-        "model": Cell(known["model"] or DASH),
-        "quantity": Cell(quantity(known)),
-        "class": Cell(DASH if class_ is None else class_name(classes, class_)),
+        "study": TableCell(known["study"]),
+        "about": TableCell("data" if known["metric"] in SIZES else "results"),
+        "dataset": TableCell(named(known["dataset"], known.get("variant") or "plain")),
+        "model": TableCell(known["model"] or DASH),
+        "quantity": TableCell(quantity(known)),
+        "class": TableCell(DASH if class_ is None else class_name(classes, class_)),
         "published": with_spread(known["published"], known["published_spread"], decimals, ends),
         "later run": numeric(known["published_later"], decimals),
         # Of one seed there is no spread.
         "ours": with_spread(known["ours"], known["ours_spread"] if known["n_seeds"] != 1 else None, decimals),
         # One digit more than the numbers have, so that it can be told from a tolerance that it misses by little.
-        "difference": Cell(number(difference, decimals + 1 if decimals else 0), difference, at=at),
+        "difference": TableCell(number(difference, decimals + 1 if decimals else 0), difference, at=at),
         "tolerance": numeric(known["tolerance"], decimals),
         "verdict": _verdict(known["within"]),
-        "notes": Cell(", ".join(str(notes.index(note) + 1) for note in _notes(line)), mark="faint"),
+        "notes": TableCell(", ".join(str(notes.index(note) + 1) for note in _notes(line)), mark="faint"),
     }
 
 
 def with_spread(
     value: float | None, spread: float | None, decimals: int, ends: tuple[float | None, ...] = (None,)
-) -> Cell:
+) -> TableCell:
     """A number with its spread or else its interval, if it has one of them."""
     text = number(value, decimals)
     if spread is not None:
         text = f"{text} ± {number(spread, decimals)}"
     elif None not in ends:
         text = f"{text} [{', '.join(number(end, decimals) for end in ends)}]"
-    return Cell(text, value)
+    return TableCell(text, value)
 
 
-def _verdict(within: bool | None) -> Cell:
+def _verdict(within: bool | None) -> TableCell:
     if within is None:
-        return Cell("not judged", "2", "faint")
-    return Cell("✓ within", "0", "good") if within else Cell("✗ outside", "1", "bad")
+        return TableCell("not judged", "2", "faint")
+    return TableCell("✓ within", "0", "good") if within else TableCell("✗ outside", "1", "bad")
 
 
 def verdict(reproduction: pd.DataFrame) -> str:

@@ -5,15 +5,15 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline.papers.studies import (
+from plumbline.papers.paper import (
     LENGTH_TOLERANCE,
     OUR_MARGIN,
     PUBLISHED,
     SCORE_TOLERANCE,
     WHOLE_NUMBER,
-    Ours,
-    Ran,
-    Study,
+    OurValues,
+    Paper,
+    StudyResults,
 )
 
 # The study's words for things, and the registered names here.
@@ -59,19 +59,21 @@ def published_rows() -> pd.DataFrame:
     )
 
 
-def ours(line: pd.Series, dataset: str, model: str | None, ran: Ran) -> Iterator[Ours]:
+def ours(line: pd.Series, dataset: str, model: str | None, ran: StudyResults) -> Iterator[OurValues]:
     """Our values of a published line."""
     metric = line["metric"]
     if model is None:
         yield _count(line, ran.summary(dataset))
     elif metric in SCORES:
         if values := ran.scores(dataset, model, SCORES[metric]):
-            yield Ours(values, SCORE_TOLERANCE, OUR_MARGIN)
+            yield OurValues(values, SCORE_TOLERANCE, OUR_MARGIN)
     elif ran.agreement is not None:
         yield from _agreement(line, dataset, model, ran, ran.agreement[ran.agreement["tokens"] == "text"])
 
 
-def _agreement(line: pd.Series, dataset: str, model: str, ran: Ran, agreement: pd.DataFrame) -> Iterator[Ours]:
+def _agreement(
+    line: pd.Series, dataset: str, model: str, ran: StudyResults, agreement: pd.DataFrame
+) -> Iterator[OurValues]:
     # Of several entries of a kind the first, whose options are the ones that are checked.
     measures = {kind: name for name, kind in reversed([*ran.names.measures.items()])}
     pair = {measures.get(line["measure_a"]), measures.get(line["measure_b"])}
@@ -83,28 +85,28 @@ def _agreement(line: pd.Series, dataset: str, model: str, ran: Ran, agreement: p
     if line["metric"] == "kendall_tau":
         spread = round(abs(line["value"] - line["later"]), 3)
         tolerance = max(TAU_TOLERANCE[line["model"], line["measure_b"]], spread)
-        yield Ours(agreement[here]["mean"].tolist(), tolerance, "tolerance: the authors' run-to-run spread")
+        yield OurValues(agreement[here]["mean"].tolist(), tolerance, "tolerance: the authors' run-to-run spread")
     else:
-        yield Ours(agreement[here]["significant_fraction"].tolist(), FRACTION_TOLERANCE, OUR_MARGIN)
+        yield OurValues(agreement[here]["significant_fraction"].tolist(), FRACTION_TOLERANCE, OUR_MARGIN)
 
 
-def _count(line: pd.Series, summary: dict[str, Any]) -> Ours:
+def _count(line: pd.Series, summary: dict[str, Any]) -> OurValues:
     metric, splits = line["metric"], summary["splits"]
     if metric == "vocab_size":
         note = "not comparable: ours holds the words of the training split, the published one those of all splits"
-        return Ours([float(summary["vocabulary_size"])], note=note)
+        return OurValues([float(summary["vocabulary_size"])], note=note)
     if metric == "avg_length":
-        return Ours([float(splits["train"]["mean_length"])], LENGTH_TOLERANCE, WHOLE_NUMBER)
+        return OurValues([float(splits["train"]["mean_length"])], LENGTH_TOLERANCE, WHOLE_NUMBER)
     drawn = metric == "train_size" and line["dataset"] in DEV_DRAWN
     counted = ["train", "dev"] if drawn else [metric.removesuffix("_size")]
     note = "ours counts train and dev together: the study set dev aside only after its tables" if drawn else ""
     if line["predicted_class"] == "all":
-        return Ours([float(sum(splits[split]["instances"] for split in counted))], 0.0, note=note)
+        return OurValues([float(sum(splits[split]["instances"] for split in counted))], 0.0, note=note)
     class_ = summary["classes"][int(line["predicted_class"])]
-    return Ours([float(sum(splits[split]["instances_per_class"][class_] for split in counted))], 0.0, note=note)
+    return OurValues([float(sum(splits[split]["instances_per_class"][class_] for split in counted))], 0.0, note=note)
 
 
-STUDY = Study(
+STUDY = Paper(
     "Jain & Wallace 2019",
     published_rows,
     ours,

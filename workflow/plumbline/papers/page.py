@@ -1,11 +1,11 @@
 """The page of published numbers."""
 
-from plumbline.papers.comparison import reproduction_table, study_table, verdict
-from plumbline.papers.quirks_page import numbers_table, quirks_table
+from plumbline.papers.comparison import paper_overview, reproduction_overview, verdict
+from plumbline.papers.quirks_page import quirk_numbers_overview, quirks_overview
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.page import Page, Section, made
-from plumbline.report.tables import plain
+from plumbline.report.tables import without_categories
 
 
 @page(
@@ -21,11 +21,11 @@ def reproduction_page(content: Content) -> Page:
     frames = content.tables
     reproduction = frames["reproduction"]
     sections = [
-        Section("by-study", "By study", tables={"studies": study_table(reproduction)}),
+        Section("by-study", "By study", tables={"studies": paper_overview(reproduction)}),
         Section(
             "all",
             "All numbers",
-            tables={"reproduction": reproduction_table(reproduction, content.classes)},
+            tables={"reproduction": reproduction_overview(reproduction, content.classes)},
             axis="tolerance",
         ),
         Section(
@@ -34,9 +34,9 @@ def reproduction_page(content: Content) -> Page:
             "Some published numbers come from a quirk of the code that made them, or of the print. The correct way is "
             "the default here, and the quirk a named option; a study that has both shows what the quirk does.",
             {
-                "quirks": made(frames, "quirks", quirks_table),
-                "quirky": made(frames, "quirks", numbers_table),
+                "quirks": made(frames, "quirks", quirks_overview),
+                "quirky": made(frames, "quirks", quirk_numbers_overview),
             },
         ),
     ]
-    return Page(sections, finding=verdict(plain(reproduction)))
+    return Page(sections, finding=verdict(without_categories(reproduction)))

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from plumbline.papers import attefa, jain_wallace, recursive_roar, song
+from plumbline.papers.paper import PUBLISHED, Names
 from plumbline.papers.schemas import QUIRKS, REPRODUCTION
-from plumbline.papers.studies import PUBLISHED, Names
 from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.agreement.table import fewest_tokens, overall_taus
 from plumbline.protocols.performance.schemas import PERFORMANCE
@@ -296,7 +296,7 @@ def _scores(performance: pd.DataFrame, names: Names) -> Mapping[str, float]:
     return {str(kind): float(mean) for kind, mean in rows.groupby("kind")["value"].mean().items()}
 
 
-@table("quirks", reads=["reproduction", "performance", "agreement?", "sparsity?"], asks=["names", "published"])
+@table("quirks", reads=["reproduction", "performance", "agreement?", "sparsity?"], params=["names", "published"])
 def quirks_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """The published numbers that rest on quirks, with ours under both settings."""
     kinds = (REPRODUCTION, PERFORMANCE, AGREEMENT, SPARSITY)

@@ -3,40 +3,43 @@
 import pandas as pd
 
 from plumbline.papers.comparison import DECIMALS, known_of, quantity, with_spread
-from plumbline.report.tables import DASH, Cell, Table, number, plain
+from plumbline.report.tables import DASH, Table, TableCell, number, without_categories
 
 
-def quirks_table(quirks: pd.DataFrame) -> Table:
+def quirks_overview(quirks: pd.DataFrame) -> Table:
     """A line for each quirk: what it is, and what this run has of it."""
     rows = []
-    for quirk, group in plain(quirks).groupby("quirk", sort=False):
+    for quirk, group in without_categories(quirks).groupby("quirk", sort=False):
         known = known_of(group.iloc[0].to_dict())
         count = (group["status"] == "ok").sum()
-        reason = Cell((known["reason"] or DASH).replace("`", ""), 0.0, "faint")
+        reason = TableCell((known["reason"] or DASH).replace("`", ""), 0.0, "faint")
         rows.append(
             [
-                Cell(str(quirk)),
-                *(Cell((known[key] or DASH).replace("`", "")) for key in ("study", "where", "what", "with", "without")),
-                Cell(f"numbers: {number(count, 0)}", float(count)) if count else reason,
+                TableCell(str(quirk)),
+                *(
+                    TableCell((known[key] or DASH).replace("`", ""))
+                    for key in ("study", "where", "what", "with", "without")
+                ),
+                TableCell(f"numbers: {number(count, 0)}", float(count)) if count else reason,
             ]
         )
     columns = ["quirk", "study", "where", "what it is", "as published", "corrected", "in this run"]
     return Table("Quirks of published code or print that plumbline knows.", columns, rows)
 
 
-def numbers_table(quirks: pd.DataFrame) -> Table:
+def quirk_numbers_overview(quirks: pd.DataFrame) -> Table:
     """A line for each published number that rests on a quirk, with ours under both settings."""
     rows = []
-    for line in plain(quirks[quirks["status"] == "ok"]).to_dict("records"):
+    for line in without_categories(quirks[quirks["status"] == "ok"]).to_dict("records"):
         known = known_of(line)
         decimals = DECIMALS.get(known["metric"], 3)
         ours = [with_spread(known[side], known[f"{side}_spread"], decimals) for side in ("as_published", "corrected")]
         rows.append(
             [
-                Cell(known["study"]),
-                Cell(known["quirk"]),
-                *(Cell(known[key] or DASH) for key in ("dataset", "model")),
-                Cell(quantity(known)),
+                TableCell(known["study"]),
+                TableCell(known["quirk"]),
+                *(TableCell(known[key] or DASH) for key in ("dataset", "model")),
+                TableCell(quantity(known)),
                 with_spread(known["published"], None, decimals),
                 *ours,
             ]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.papers.studies import LENGTH_TOLERANCE, PUBLISHED, WHOLE_NUMBER, Ours, Ran, Study
+from plumbline.papers.paper import LENGTH_TOLERANCE, PUBLISHED, WHOLE_NUMBER, OurValues, Paper, StudyResults
 from plumbline.protocols.bootstrap import mean_interval
 
 # The study's words for things, and the registered names here.
@@ -49,17 +49,17 @@ def published_rows() -> pd.DataFrame:
     return frame.explode("measure_a", ignore_index=True)
 
 
-def ours(line: pd.Series, dataset: str, model: str | None, ran: Ran) -> Iterator[Ours]:
+def ours(line: pd.Series, dataset: str, model: str | None, ran: StudyResults) -> Iterator[OurValues]:
     """Our values of a published line."""
     if model is None:
         yield _count(line, ran.summary(dataset))
     elif line["metric"] == FAITHFULNESS:
         yield from _faithfulness(line, dataset, model, ran)
     elif values := ran.scores(dataset, model, line["metric"]):
-        yield Ours(values, _tolerance(line, values), WIDENED)
+        yield OurValues(values, _tolerance(line, values), WIDENED)
 
 
-def _faithfulness(line: pd.Series, dataset: str, model: str, ran: Ran) -> Iterator[Ours]:
+def _faithfulness(line: pd.Series, dataset: str, model: str, ran: StudyResults) -> Iterator[OurValues]:
     table = ran.faithfulness
     names = [name for name, kind in ran.names.measures.items() if kind == line["measure_a"]]
     if table is None or not names:
@@ -74,7 +74,7 @@ def _faithfulness(line: pd.Series, dataset: str, model: str, ran: Ran) -> Iterat
         if ran.names.masking_target != "gold":
             notes.append(f"explains the {ran.names.masking_target} class, and so not judged")
         left_out = [] if pd.isna(row["reason"]) else [row["reason"]]
-        yield Ours(values, None if notes else _tolerance(line, values), WIDENED, "; ".join([*notes, *left_out]))
+        yield OurValues(values, None if notes else _tolerance(line, values), WIDENED, "; ".join([*notes, *left_out]))
 
 
 def _tolerance(line: pd.Series, values: list[float]) -> float:
@@ -88,16 +88,16 @@ def _tolerance(line: pd.Series, values: list[float]) -> float:
     return float(line["value"] - line["ci_low"] + high - mean)
 
 
-def _count(line: pd.Series, summary: Mapping[str, Any]) -> Ours:
+def _count(line: pd.Series, summary: Mapping[str, Any]) -> OurValues:
     splits = summary["splits"]
     if line["metric"] in SIZES:
-        return Ours([float(splits[SIZES[line["metric"]]]["instances"])], 0.0)
+        return OurValues([float(splits[SIZES[line["metric"]]]["instances"])], 0.0)
     words = sum(counts["mean_length"] * counts["instances"] for counts in splits.values())
     length = words / sum(counts["instances"] for counts in splits.values()) + SPECIALS
-    return Ours([length], LENGTH_TOLERANCE, WHOLE_NUMBER)
+    return OurValues([length], LENGTH_TOLERANCE, WHOLE_NUMBER)
 
 
-STUDY = Study(
+STUDY = Paper(
     "Recursive ROAR",
     published_rows,
     ours,

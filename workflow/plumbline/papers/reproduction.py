@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from plumbline.papers import attefa, jain_wallace, recursive_roar, song, zhou
+from plumbline.papers.paper import Names, OurValues, Paper, StudyResults
 from plumbline.papers.schemas import REPRODUCTION
-from plumbline.papers.studies import Names, Ours, Ran, Study
 from plumbline.protocols.adversary.schemas import ADVERSARY
 from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH
@@ -25,14 +25,14 @@ PRECISION = ("tolerance",)
 STUDIES = (jain_wallace.STUDY, attefa.STUDY, song.STUDY, recursive_roar.STUDY, zhou.STUDY)
 
 
-def reproduction(ran: Ran) -> pd.DataFrame:
+def reproduction(ran: StudyResults) -> pd.DataFrame:
     """Rows of the table `reproduction`: every published number that the study that ran has a counterpart for."""
     rows = [row for study in STUDIES for row in _rows(study, ran)]
     # As floats, large seeds would be rounded when written as text.
     return pd.DataFrame(rows, columns=REPRODUCTION.schema.names).astype({"seed": "Int64", "n_seeds": "Int64"})
 
 
-def _rows(study: Study, ran: Ran) -> Iterator[dict[str, Any]]:
+def _rows(study: Paper, ran: StudyResults) -> Iterator[dict[str, Any]]:
     published = study.published()
     for dataset, kind in sorted(ran.names.datasets.items()):
         for _, line in published[published["dataset"] == kind].iterrows():
@@ -50,7 +50,7 @@ def _rows(study: Study, ran: Ran) -> Iterator[dict[str, Any]]:
                     yield _row(study, line, dataset, model, ours, ran)
 
 
-def _measure_options(study: Study, line: pd.Series, ours: Ours, names: Names) -> dict[str, Any]:
+def _measure_options(study: Paper, line: pd.Series, ours: OurValues, names: Names) -> dict[str, Any]:
     """The options of a line's measures that are not as published."""
     kinds = [line.get("measure_a"), line.get("measure_b")]
     # Of several entries of one measure the first is compared, unless it is said which.
@@ -65,7 +65,7 @@ def _measure_options(study: Study, line: pd.Series, ours: Ours, names: Names) ->
     return other
 
 
-def _model_options(study: Study, model: str | None, names: Names) -> dict[str, Any]:
+def _model_options(study: Paper, model: str | None, names: Names) -> dict[str, Any]:
     """The options of a model that the config changed to something else than published."""
     if model is None:
         return {}
@@ -73,7 +73,7 @@ def _model_options(study: Study, model: str | None, names: Names) -> dict[str, A
     return {key: value for key, value in names.model_options.get(model, {}).items() if wanted.get(key) != value}
 
 
-def _unless(ours: Ours, what: str, changed: Mapping[str, Any]) -> Ours:
+def _unless(ours: OurValues, what: str, changed: Mapping[str, Any]) -> OurValues:
     """Our values, not judged if options were changed."""
     if not changed:
         return ours
@@ -89,7 +89,9 @@ def _models(line: pd.Series, names: Names) -> list[str | None]:
     return [model for model, kind in names.models.items() if kind == line["model"]]
 
 
-def _row(study: Study, line: pd.Series, dataset: str, model: str | None, ours: Ours, ran: Ran) -> dict[str, Any]:
+def _row(
+    study: Paper, line: pd.Series, dataset: str, model: str | None, ours: OurValues, ran: StudyResults
+) -> dict[str, Any]:
     mean = float(np.mean(ours.values)) if ours.values else np.nan
     basis = "" if ours.tolerance is None else ours.basis
     notes = [basis, ours.note, _or_none(line["note"]), _partial_note(ran.summary(dataset))]
@@ -144,11 +146,11 @@ COMPARED = (PERFORMANCE, AGREEMENT, ADVERSARY, FAITHFULNESS, GROUND_TRUTH)
         "faithfulness?",
         "ground_truth?",
     ],
-    asks=["names", "published", "select_on"],
+    params=["names", "published", "select_on"],
 )
 def reproduction_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """The study's results beside the published ones."""
-    ran = Ran(
+    ran = StudyResults(
         Names(**sources.facts["names"]),
         [read_record(file.path) for file in sources["datasets"]],
         sources.facts["select_on"],

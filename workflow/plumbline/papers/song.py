@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.papers.studies import PUBLISHED, SCORE_TOLERANCE, Ours, Ran, Study, sampled
+from plumbline.papers.paper import PUBLISHED, SCORE_TOLERANCE, OurValues, Paper, StudyResults, sample_size
 from plumbline.protocols.agreement.table import fewest_tokens, pooled
 
 # The study's words for things, and the registered names here.
@@ -90,11 +90,11 @@ def _kinds(line: pd.Series) -> list[str | None]:
     return [f"{kind}{UNIFORM}" if line["attention"] == "uniform" else kind for kind in kinds]
 
 
-def ours(line: pd.Series, dataset: str, model: str | None, ran: Ran) -> Iterator[Ours]:
+def ours(line: pd.Series, dataset: str, model: str | None, ran: StudyResults) -> Iterator[OurValues]:
     """Our values of a published line, not judged where the two are not about the same thing."""
     for found in _ours(line, dataset, model, ran):
         unjudged = [*_unjudged(line, ran.names.model_options.get(model or "", {}))]
-        if model and (some := sampled(ran.summary(dataset))):
+        if model and (some := sample_size(ran.summary(dataset))):
             unjudged.append(some)
         tolerance = None if unjudged else found.tolerance
         note = "; ".join(filter(None, [found.note, *unjudged]))
@@ -113,7 +113,7 @@ def _unjudged(line: pd.Series, options: Mapping[str, Any]) -> Iterator[str]:
         yield f"{line['corrected']}, {NOT_JUDGED}"
 
 
-def _ours(line: pd.Series, dataset: str, model: str | None, ran: Ran) -> Iterator[Ours]:
+def _ours(line: pd.Series, dataset: str, model: str | None, ran: StudyResults) -> Iterator[OurValues]:
     if model is None:
         yield _count(line, ran.summary(dataset))
     elif line["metric"] == "train_minutes":
@@ -121,7 +121,7 @@ def _ours(line: pd.Series, dataset: str, model: str | None, ran: Ran) -> Iterato
     elif line["metric"] in SCORED:
         if values := ran.scores(dataset, model, "accuracy", split=SCORED[line["metric"]]):
             basis = f"tolerance: three published standard deviations, at least {SCORE_TOLERANCE:g}"
-            yield Ours(values, max(3 * line["std"], SCORE_TOLERANCE), basis, _head(line))
+            yield OurValues(values, max(3 * line["std"], SCORE_TOLERANCE), basis, _head(line))
     elif ran.agreement is not None:
         yield from _agreement(line, dataset, model, ran, ran.agreement)
 
@@ -130,7 +130,9 @@ def _head(line: pd.Series) -> str:
     return HEAD if line["dataset"] == "quora" else ""
 
 
-def _agreement(line: pd.Series, dataset: str, model: str, ran: Ran, agreement: pd.DataFrame) -> Iterator[Ours]:
+def _agreement(
+    line: pd.Series, dataset: str, model: str, ran: StudyResults, agreement: pd.DataFrame
+) -> Iterator[OurValues]:
     here = (agreement["dataset"] == dataset) & (agreement["model"] == model) & (agreement["n"] > 0)
     here &= (agreement["statistic"] == "kendall") & (agreement["predicted_class"] == "all")
     found = agreement[here]
@@ -148,10 +150,10 @@ def _agreement(line: pd.Series, dataset: str, model: str, ran: Ran, agreement: p
         f"tolerance: {STANDARD_ERRORS} standard errors of the difference, from our seeds' spread for both sides or "
         "both spreads over texts, whichever is more"
     )
-    yield Ours(values, None if other or alone else _tolerance(line, rows), basis, notes, measures=pair)
+    yield OurValues(values, None if other or alone else _tolerance(line, rows), basis, notes, measures=pair)
 
 
-def _entries(kind: str, ran: Ran) -> list[str]:
+def _entries(kind: str, ran: StudyResults) -> list[str]:
     """The study's names of a registered measure."""
     return [name for name, registered in ran.names.measures.items() if registered == kind]
 
@@ -176,31 +178,33 @@ def _tolerance(line: pd.Series, rows: pd.DataFrame) -> float:
     return STANDARD_ERRORS * float(np.sqrt(np.nanmax([seeds, texts])))
 
 
-def _minutes(dataset: str, model: str, ran: Ran) -> Iterator[Ours]:
+def _minutes(dataset: str, model: str, ran: StudyResults) -> Iterator[OurValues]:
     """Minutes of training for each seed: a block trains in one job, whose minutes its seeds share."""
     table, seeds = ran.training, len(ran.scores(dataset, model, "accuracy"))
     if table is None or not seeds:
         return
     here = (table["dataset"] == dataset) & (table["model"] == model)
     minutes = float(table[here]["seconds"].sum() / 60 / seeds)
-    yield Ours([minutes] * seeds, note="not judged: another machine, and seeds that train together share its minutes")
+    yield OurValues(
+        [minutes] * seeds, note="not judged: another machine, and seeds that train together share its minutes"
+    )
 
 
-def _count(line: pd.Series, summary: Mapping[str, Any]) -> Ours:
+def _count(line: pd.Series, summary: Mapping[str, Any]) -> OurValues:
     """Texts before anything was left out."""
     split = SIZES[line["metric"]]
     left_out = [summary["dropped"].get(reason, {}).get(split, 0) for reason in COUNTED]
     count = [float(summary["splits"][split]["texts"] + sum(left_out))]
     if line["dataset"] == "quora":
         note = "not judged: the published splits are drawn otherwise, and four pairs of the file are in none"
-        return Ours(count, note=note)
+        return OurValues(count, note=note)
     if (line["dataset"], split) == ("mnli", "test"):
-        return Ours(count, 10.0, "printed as a round number")
+        return OurValues(count, 10.0, "printed as a round number")
     note = "counts the neutral sentences, on which no model is trained" if line["dataset"] == "sst-2" else ""
-    return Ours(count, 0.0, note=note)
+    return OurValues(count, 0.0, note=note)
 
 
-STUDY = Study(
+STUDY = Paper(
     "A Song of (Dis)agreement",
     published_rows,
     ours,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.papers.studies import PUBLISHED, Ours, Ran, Study
+from plumbline.papers.paper import PUBLISHED, OurValues, Paper, StudyResults
 
 # The study's words for things, and the registered names here.
 BEER, BIRDS = "beer", "birds"
@@ -68,7 +68,7 @@ def published_rows() -> pd.DataFrame:
     return frame.drop(columns="class").explode("kind").explode("model", ignore_index=True)
 
 
-def ours(line: pd.Series, dataset: str, model: str | None, ran: Ran) -> Iterator[Ours]:
+def ours(line: pd.Series, dataset: str, model: str | None, ran: StudyResults) -> Iterator[OurValues]:
     """Our values of a published line, not judged where pictures are smaller than published."""
     for found in _ours(line, dataset, model, ran):
         other = _other_size(ran.summary(dataset)) if model and line["dataset"] == BIRDS else ""
@@ -82,7 +82,7 @@ def _other_size(summary: Mapping[str, Any]) -> str:
     return "" if side == SIDE else f"pictures of {side} x {side} pixels, not {SIDE} x {SIDE}, {NOT_JUDGED}"
 
 
-def _ours(line: pd.Series, dataset: str, model: str | None, ran: Ran) -> Iterator[Ours]:
+def _ours(line: pd.Series, dataset: str, model: str | None, ran: StudyResults) -> Iterator[OurValues]:
     if model is None:
         yield _count(line, ran.summary(dataset))
         return
@@ -102,7 +102,7 @@ def _ours(line: pd.Series, dataset: str, model: str | None, ran: Ran) -> Iterato
         yield from (replace(one, variant=variant) for one in found)
 
 
-def _entries(line: pd.Series, table: pd.DataFrame, ran: Ran) -> pd.DataFrame:
+def _entries(line: pd.Series, table: pd.DataFrame, ran: StudyResults) -> pd.DataFrame:
     """The rows of the first entry of a line's measure."""
     names = [name for name, kind in ran.names.measures.items() if kind == line["measure_a"]]
     return table[table["measure"].isin(names[:1])]
@@ -114,35 +114,35 @@ def _of_group(line: pd.Series, table: pd.DataFrame) -> pd.DataFrame:
     return table[{"correlating": table["truth"], "other": other}.get(line["group"], ~other & ~table["truth"])]
 
 
-def _table_1(line: pd.Series, table: pd.DataFrame, ran: Ran) -> Iterator[Ours]:
+def _table_1(line: pd.Series, table: pd.DataFrame, ran: StudyResults) -> Iterator[OurValues]:
     rows = _of_group(line, _entries(line, table[(table["class"] == "all") & (table["n"] > 0)], ran)).sort_values("seed")
     if rows.empty:
         return
     if line["metric"].startswith("frequency"):
-        yield Ours(rows["region_fraction"].tolist(), 0.0005, "printed to a tenth of a percent")
+        yield OurValues(rows["region_fraction"].tolist(), 0.0005, "printed to a tenth of a percent")
         return
     values = rows["attributed_fraction"].tolist()
     if line["table"] != "T1":
-        yield Ours(values[:1], note=f"the first seed of each, {NOT_JUDGED}")
+        yield OurValues(values[:1], note=f"the first seed of each, {NOT_JUDGED}")
         return
     if len(values) < 2:
-        yield Ours(values, note=ALONE)
+        yield OurValues(values, note=ALONE)
         return
     error = np.sqrt(line["std"] ** 2 / RUNS + np.var(values, ddof=1) / len(values))
-    yield Ours(
+    yield OurValues(
         values, STANDARD_ERRORS * float(error), f"tolerance: {STANDARD_ERRORS} standard errors of the difference"
     )
 
 
-def _at_least(line: pd.Series, values: list[float]) -> Iterator[Ours]:
+def _at_least(line: pd.Series, values: list[float]) -> Iterator[OurValues]:
     """Values that are published as at least so high; being higher is no difference."""
     if values:
         reached = float(np.mean(values)) >= line["value"]
         note = f"the least of ours is {min(values):.3f}" if len(values) > 1 else ""
-        yield Ours(values, 1 - line["value"] if reached else 0.0, "published as a least value", note)
+        yield OurValues(values, 1 - line["value"] if reached else 0.0, "published as a least value", note)
 
 
-def _pictures(line: pd.Series, table: pd.DataFrame, ran: Ran) -> Iterator[Ours]:
+def _pictures(line: pd.Series, table: pd.DataFrame, ran: StudyResults) -> Iterator[OurValues]:
     """About all models of pictures: those of regions at random (section 5.1), or of several reassignments (5.4)."""
     several = table.groupby("manipulation", observed=True)["r"].transform("nunique") > 1
     if line["table"] == "sec 5.4":
@@ -157,13 +157,13 @@ def _pictures(line: pd.Series, table: pd.DataFrame, ran: Ran) -> Iterator[Ours]:
         shares = (models["accuracy"] > ACCURATE).astype(float).groupby(models["seed"]).mean().tolist()
         tolerance = _difference_of_shares(line["value"], float(np.mean(shares)), len(models))
         basis = f"tolerance: {STANDARD_ERRORS} standard errors of the difference of two shares"
-        yield Ours(shares, tolerance, basis, f"of {len(models)} models")
+        yield OurValues(shares, tolerance, basis, f"of {len(models)} models")
         return
     points = _entries(line, table[table["truth"] & (table["class"] != "all") & (table["accuracy"] > ACCURATE)], ran)
     points = points.dropna(subset=["attributed_fraction", "region_fraction"])
     per_seed = [at_region(rows, AT) for _, rows in points.groupby("seed")]
     if values := [value for value in per_seed if not np.isnan(value)]:
-        yield Ours(values, note=ON_A_LINE)
+        yield OurValues(values, note=ON_A_LINE)
 
 
 def at_region(points: pd.DataFrame, share: float) -> float:
@@ -181,14 +181,14 @@ def _difference_of_shares(published: float, found: float, models: int) -> float:
     return STANDARD_ERRORS * float(np.sqrt(variance))
 
 
-def _count(line: pd.Series, summary: Mapping[str, Any]) -> Ours:
+def _count(line: pd.Series, summary: Mapping[str, Any]) -> OurValues:
     if line["metric"] in SIZES:
-        return Ours([float(summary["splits"][SIZES[line["metric"]]]["instances"])], 0.0)
+        return OurValues([float(summary["splits"][SIZES[line["metric"]]]["instances"])], 0.0)
     counts = summary["splits"][PER_CLASS[line["metric"]]]["instances_per_class"]
-    return Ours([float(np.mean(list(counts.values())))], 0.03 * line["value"], f"tolerance: {FILES}")
+    return OurValues([float(np.mean(list(counts.values())))], 0.03 * line["value"], f"tolerance: {FILES}")
 
 
-STUDY = Study(
+STUDY = Paper(
     "Zhou et al. 2022",
     published_rows,
     ours,

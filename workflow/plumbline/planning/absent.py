@@ -4,7 +4,7 @@ nothing heavy."""
 from pathlib import Path
 
 from plumbline.config.resolved import Resolved
-from plumbline.data.raw import FETCHED, MADE, downloads, raw_files, vectors_of
+from plumbline.data.raw import FETCHED, MADE, downloads, raw_files, vector_file
 
 
 def absent_files(resolved: Resolved, raw: Path) -> list[str]:
@@ -14,6 +14,6 @@ def absent_files(resolved: Resolved, raw: Path) -> list[str]:
     wanted = [
         path
         for dataset in resolved.study.datasets
-        for path in [*raw_files(resolved, dataset, raw), *vectors_of(resolved, dataset, raw)]
+        for path in [*raw_files(resolved, dataset, raw), *vector_file(resolved, dataset, raw)]
     ]
     return [path for path in dict.fromkeys(wanted) if path not in ours and not Path(path).exists()]

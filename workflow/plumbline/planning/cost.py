@@ -1,4 +1,4 @@
-"""What a piece of work will cost: the median of the same work, or of the nearest work that was measured."""
+"""What a subword of work will cost: the median of the same work, or of the nearest work that was measured."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,7 +51,7 @@ class Costs:
         return median(one.startup_seconds for ones in every for one in ones) if every else 0.0
 
     def _work(self, work: Work, device: str) -> tuple[float, Basis]:
-        """Seconds of a piece of work, and what they rest on."""
+        """Seconds of a subword of work, and what they rest on."""
         for alike, basis in _relatives(work):
             for found in self._candidates(work.work, device):
                 if near := [one for one in found if alike(one.work)]:
@@ -61,14 +61,14 @@ class Costs:
         return 0.0, "unknown"
 
     def job(self, works: Sequence[Work], device: str) -> Cost:
-        """A whole job: the start-up once, its pieces of work, and the weakest of what these rest on."""
-        pieces = [self.work(work, device) for work in works]
+        """A whole job: the start-up once, its work, and the weakest of what these rest on."""
+        costs = [self.work(work, device) for work in works]
         startup = self.startup(works[0].work, works[0].family, device) + AROUND
-        return Cost(startup, sum(seconds for seconds, _ in pieces), max((b for _, b in pieces), key=BASES.index))
+        return Cost(startup, sum(seconds for seconds, _ in costs), max((b for _, b in costs), key=BASES.index))
 
 
 def _relatives(work: Work) -> list[tuple[Callable[[Work], bool], Basis]]:
-    """Which measured work may stand for this one, the nearest first. Models of words, of pieces and of pixels stand for
+    """Which measured work may stand for this one, the nearest first. Models of words, subwords and pixels stand for
     each other only if there is nothing else."""
     if work.work not in HEAVY:
         return [(lambda one: True, "measured")]

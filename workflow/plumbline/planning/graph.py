@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.errors import PlumblineError
-from plumbline.planning.jobs import Job, ask_snakemake
+from plumbline.planning.jobs import PlannedJob, dry_run
 
 STYLE = 'node [shape=box, style=rounded, fontname="Helvetica", fontsize=11, height=0.3]; edge [color="#555555"];'
 
 
-def as_dot(jobs: Sequence[Job]) -> str:
+def as_dot(jobs: Sequence[PlannedJob]) -> str:
     """The rules of some jobs as a graph in graphviz's language."""
     rules = [job.rule for job in jobs]
     edges = {(rules[before], rule) for job, rule in zip(jobs, rules, strict=True) for before in job.after}
@@ -24,7 +24,7 @@ def draw_rules(config: Path | None, target: Path) -> None:
     for program in ("tred", "dot"):
         if not shutil.which(program):
             raise PlumblineError(f"There is no program '{program}', which draws the rules: install graphviz.")
-    graph = as_dot(ask_snakemake(config, Path(), everything=True).jobs)
+    graph = as_dot(dry_run(config, Path(), everything=True).jobs)
     # Where rules read what came of themselves, for another model, tred warns of a circle.
     reduced = subprocess.run(["tred"], input=graph, text=True, capture_output=True, check=True).stdout
     subprocess.run(["dot", "-Tsvg", "-o", str(target)], input=reduced, text=True, check=True)

@@ -20,7 +20,7 @@ PLACES = [Path("workflow/plumbline/runtime/logger"), Path("workflow")]
 
 
 @dataclass(frozen=True)
-class Job:
+class PlannedJob:
     """A job. `threads`, `gpus` and `minutes` are what it asks for, `after` the numbers of jobs that it waits for."""
 
     rule: str
@@ -34,19 +34,19 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Asked:
+class DryRun:
     """Snakemake's answer: the jobs, and the seconds that it took to find them."""
 
-    jobs: list[Job]
+    jobs: list[PlannedJob]
     seconds: float
 
 
-def connected(told: Sequence[dict[str, Any]]) -> list[Job]:
+def connected(told: Sequence[dict[str, Any]]) -> list[PlannedJob]:
     """Jobs that wait for those that make their inputs; targets are left out. Snakemake tells them in any order."""
     real = sorted((job for job in told if job["rule"] not in TARGETS), key=lambda job: (job["rule"], job["outputs"]))
     maker = {path: number for number, job in enumerate(real) for path in job["outputs"]}
     return [
-        Job(
+        PlannedJob(
             job["rule"],
             job["wildcards"],
             job["threads"],
@@ -70,7 +70,7 @@ def _sentence(told: str, study: str) -> str:
     return said or lines[at]
 
 
-def ask_snakemake(config: Path | None, directory: Path, everything: bool, profile: Path | None = None) -> Asked:
+def dry_run(config: Path | None, directory: Path, everything: bool, profile: Path | None = None) -> DryRun:
     """The jobs that a dry run of the study finds: those that are left, or with `everything` all."""
     with tempfile.TemporaryDirectory() as folder:
         lines, ours = Path(folder, "jobs"), filter(None, [os.environ.get("PYTHONPATH")])
@@ -92,4 +92,4 @@ def ask_snakemake(config: Path | None, directory: Path, everything: bool, profil
         if done.returncode:
             raise PlumblineError(_sentence(done.stdout, f"'{config}'" if config else "the default study"))
         told = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
-    return Asked(connected(told), seconds)
+    return DryRun(connected(told), seconds)

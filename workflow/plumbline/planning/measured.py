@@ -21,7 +21,7 @@ PLACES = ("data", "models", "attributions", "scores", "benchmarks")
 
 @dataclass(frozen=True)
 class Measured:
-    """A piece of work that was measured. Seconds are of the work, start-up apart."""
+    """A subword of work that was measured. Seconds are of the work, start-up apart."""
 
     work: Work
     device: str

@@ -8,7 +8,7 @@ from plumbline.config.external import with_files_located
 from plumbline.config.resolve import read_config, resolve
 from plumbline.errors import PlumblineError
 from plumbline.planning.cost import BASES, Basis, Cost, Costs
-from plumbline.planning.jobs import Job, ask_snakemake
+from plumbline.planning.jobs import PlannedJob, dry_run
 from plumbline.planning.measured import NAME_TIMINGS, of_results, rates, read_timings
 from plumbline.planning.schedule import Task, finish_times, longest_chain
 from plumbline.planning.work import Works
@@ -30,7 +30,7 @@ class Machine:
 
 
 @dataclass
-class Kind:
+class RuleCost:
     """The jobs of one rule, with sums of their seconds by what these rest on."""
 
     rule: str
@@ -44,7 +44,7 @@ class Kind:
     # Whether they are of blocks of seeds, which can be made smaller.
     of_seeds: bool = False
 
-    def add(self, cost: Cost, job: Job) -> None:
+    def add(self, cost: Cost, job: PlannedJob) -> None:
         """Count a job."""
         self.jobs += 1
         self.over += job.minutes is not None and cost.startup + cost.seconds > 60 * job.minutes
@@ -66,7 +66,7 @@ class Plan:
 
     study: str
     machine: Machine
-    kinds: list[Kind]
+    kinds: list[RuleCost]
     dag_seconds: float
     gpu_seconds: float
     cpu_seconds: float
@@ -101,16 +101,18 @@ def untimed(rule: str) -> bool:
     return rule.startswith(UNTIMED)
 
 
-def planned(name: str, jobs: Sequence[Job], works: Works, costs: Costs, machine: Machine, dag_seconds: float) -> Plan:
+def plan_jobs(
+    name: str, jobs: Sequence[PlannedJob], works: Works, costs: Costs, machine: Machine, dag_seconds: float
+) -> Plan:
     """The plan of some jobs."""
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, RuleCost] = {}
     tasks: list[Task] = []
     spent = {"cuda": 0.0, "cpu": 0.0}
     for job in jobs:
         device = "cuda" if machine.gpus and job.gpus else "cpu"
         cost = Cost(0.0, 0.0, "measured") if untimed(job.rule) else costs.job(works.of(job), device)
         rule = "download" if job.rule.startswith("download_") else job.rule
-        kinds.setdefault(rule, Kind(rule)).add(cost, job)
+        kinds.setdefault(rule, RuleCost(rule)).add(cost, job)
         whole = cost.startup + cost.seconds
         spent[device] += whole
         tasks.append(Task(whole, job.threads, job.gpus, job.after))
@@ -148,6 +150,6 @@ def plan_study(
     resolved = resolve(with_files_located(read_config(path), [Path(), path.parent]))
     works = Works(resolved, directory / "results")
     own = [one for path in timings for one in read_timings(path, works)]
-    asked = ask_snakemake(config, directory, everything, profile)
+    asked = dry_run(config, directory, everything, profile)
     costs = Costs([*own, *of_results(works.results, works)], rates())
-    return planned(resolved.study.name, asked.jobs, works, costs, machine, asked.seconds)
+    return plan_jobs(resolved.study.name, asked.jobs, works, costs, machine, asked.seconds)

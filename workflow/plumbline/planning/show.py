@@ -36,7 +36,7 @@ def _aligned(rows: Sequence[Sequence[str]], words: int) -> list[str]:
     ]
 
 
-def sentence(plan: Plan) -> str:
+def plan_sentence(plan: Plan) -> str:
     """The plan in plain words."""
     if not plan.jobs:
         return "Nothing is left to do."
@@ -91,7 +91,7 @@ def text(plan: Plan) -> str:
             ["Snakemake's DAG", f"{duration(plan.dag_seconds)} to build"],
         ]
         lines += [*_aligned(totals, 1), ""]
-    return "\n".join([*lines, sentence(plan)])
+    return "\n".join([*lines, plan_sentence(plan)])
 
 
 def _told(chain: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from plumbline.config.resolved import Resolved
 from plumbline.config.variants import PLAIN
 from plumbline.errors import PlumblineError
-from plumbline.registry import PICTURES
+from plumbline.registry import IMAGES
 from plumbline.store import read_json
 
 SPLITS = ("train", "dev", "test")
@@ -73,6 +73,6 @@ def expected(resolved: Resolved, dataset: str, variant: str) -> Size:
         usual = [declaration.options[name].default for name in ("shortest", "longest")]
         length *= (options["shortest"] + options["longest"]) / max(sum(usual), 1)
     # A picture is as long as it has pixels.
-    if side := options.get("side") or (options.get("size") if declaration.task == PICTURES else 0):
+    if side := options.get("side") or (options.get("size") if declaration.task == IMAGES else 0):
         length = float(side**2)
     return replace(known, counts=counts, length=length)

@@ -9,7 +9,7 @@ from plumbline.config.resolved import Resolved
 from plumbline.config.runs import list_runs
 from plumbline.config.seeds import parse_seeds
 from plumbline.dag.groups import MeasureGroups, is_masked
-from plumbline.planning.jobs import Job
+from plumbline.planning.jobs import PlannedJob
 from plumbline.planning.sizes import SPLITS, Size, expected, in_folder
 from plumbline.registry import Kind, Registry
 
@@ -21,8 +21,8 @@ WORKS = {
 }
 # Work on a dataset whole.
 DATA = ("prepare", "manipulate", "tokenize_subwords", "extract_attention")
-# Transformers of word pieces read no further than this.
-LONGEST_PIECES = 512.0
+# Transformers of subwords read no further than this.
+LONGEST_SUBWORDS = 512.0
 HEAVY = (*DATA, "train", "attribute", "score", "trace")
 # Measures that read a text once for each of its words. Their cost grows with the length of the texts, that of other
 # work with its square root, since long texts fill a batch better.
@@ -33,7 +33,7 @@ TYPICAL = 30.0
 
 @dataclass(frozen=True)
 class Work:
-    """A piece of work. `rows` are instances x seeds, for training x epochs. `names` are those of the study's dataset,
+    """A subword of work. `rows` are instances x seeds, for training x epochs. `names` are those of the study's dataset,
     model and measure, `kinds` the registered ones; a measure may be a protocol or an adversary's objective. Light work
     has a name alone."""
 
@@ -56,18 +56,18 @@ def work_of(rule: str) -> str:
 
 
 def family(options: Mapping[str, Any], pointer: str, reads: str) -> str:
-    """Models that cost alike: those that read word pieces, or pixels; of words those with the same encoder or class."""
+    """Models that cost alike: those that read subwords, or pixels; of words those with the same encoder or class."""
     return str(options.get("encoder") or pointer.rpartition(":")[2]) if reads == "words" else reads
 
 
 def reads_of(family: str) -> str:
     """What the models of a family read."""
-    return family if family in ("pieces", "pixels") else "words"
+    return family if family in ("subwords", "pixels") else "words"
 
 
 def length_for(family: str, length: float) -> float:
     """How long a text is to models of a family."""
-    return min(length, LONGEST_PIECES) if family == "pieces" else length
+    return min(length, LONGEST_SUBWORDS) if family == "subwords" else length
 
 
 def pairs(count: int) -> int:
@@ -76,7 +76,7 @@ def pairs(count: int) -> int:
 
 
 class Works:
-    """The pieces of work of a study's jobs."""
+    """The work of a study's jobs."""
 
     def __init__(self, resolved: Resolved, results: Path) -> None:
         self.resolved, self.results = resolved, results
@@ -105,8 +105,8 @@ class Works:
         last: Kind = "protocol" if work == "score" else "measure"
         return kind_of("dataset", dataset), kind_of("model", model), kind_of(last, measure)
 
-    def of(self, job: Job) -> list[Work]:
-        """What a job does; those that explain by several measures do several pieces."""
+    def of(self, job: PlannedJob) -> list[Work]:
+        """What a job does; those that explain with several measures do several kinds of work."""
         work, wildcards = work_of(job.rule), job.wildcards
         dataset, model = wildcards.get("dataset", ""), wildcards.get("model", "")
         if work == "table":

@@ -80,7 +80,7 @@ class Explained:
         return Instances.from_table(read_table(self.texts, INSTANCES), self.splits)
 
     def words(self) -> dict[Key, list[np.ndarray | None]]:
-        """The word that each piece of a text is of, and of its second text; None where tokens are words."""
+        """The word that each subword of a text is of, and of its second text; None where tokens are words."""
         assert self.texts
         table = read_table(self.texts, INSTANCES, ["split", "instance", "word", "word_b"])
         nothing: list[np.ndarray | None] = [None] * len(table)

@@ -9,7 +9,7 @@ from plumbline.errors import PlumblineError
 from plumbline.protocols.explained import scores_of
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.store import CELL, TableSchema, read_table
-from plumbline.tables.chance import at_chance, marked
+from plumbline.tables.chance import at_chance, mark_at_chance
 from plumbline.tables.sources import Sources
 
 Made = tuple[TableSchema, pd.DataFrame]
@@ -25,7 +25,7 @@ def protocol_table(protocol: Any, sources: Sources) -> Made:
     table = pd.concat(frames, ignore_index=True)
     # A row that compares two models says nothing if one of them is at chance.
     for seed in ("seed", "base_seed"):
-        table = marked(table, left_out, seed) if seed in table else table
+        table = mark_at_chance(table, left_out, seed) if seed in table else table
     return protocol.table, table
 
 

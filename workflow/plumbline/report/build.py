@@ -16,8 +16,8 @@ from plumbline.figures.conventions import measure_colour
 from plumbline.registry import Registry, load
 from plumbline.report.content import Content
 from plumbline.report.embed import embedded
+from plumbline.report.figures import ReportFigure, report_figure, slim, spelt
 from plumbline.report.page import Page
-from plumbline.report.pictures import Picture, picture, slim, spelt
 from plumbline.store import write_text
 
 HERE = Path(__file__).parent
@@ -68,14 +68,14 @@ def site(content: Content, names: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _by_page(content: Content, registry: Registry, names: Sequence[str]) -> dict[str, list[Picture]]:
+def _by_page(content: Content, registry: Registry, names: Sequence[str]) -> dict[str, list[ReportFigure]]:
     """The figures of each page by kind, then by dataset and model as the study names them."""
     declared = {one.name: one for one in registry.all("figure")}
-    found: dict[str, list[Picture]] = {name: [] for name in names}
+    found: dict[str, list[ReportFigure]] = {name: [] for name in names}
     for path, svg in content.figures.items():
         figure = declared[path.split("/")[0]]
         page = figure.page if figure.page in found else "other" if "other" in found else "index"
-        found.setdefault(page, []).append(picture(path, svg, figure, content.parts))
+        found.setdefault(page, []).append(report_figure(path, svg, figure, content.parts))
     places = {name: i for names in ("datasets", "models") for i, name in enumerate(content.study[names])}
     for pictures in found.values():
         pictures.sort(

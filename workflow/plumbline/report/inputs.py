@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from plumbline.store import read_stamped
-from plumbline.tables.chance import above
+from plumbline.tables.chance import above_chance_rows
 
 FIGURES = Path("results", "figures")
 # What an SVG of Matplotlib has where something is drawn along an axis.
@@ -19,7 +19,7 @@ def read_tables(paths: Sequence[str]) -> dict[str, pd.DataFrame]:
     Of several of a kind, such as two entries of one protocol, the first is shown, as in the figures. Rows about models
     at chance are left out.
     """
-    return {kind: above(kind, table.to_pandas()) for kind, table in reversed([*map(read_stamped, paths)])}
+    return {kind: above_chance_rows(kind, table.to_pandas()) for kind, table in reversed([*map(read_stamped, paths)])}
 
 
 def read_figures(paths: Sequence[str]) -> dict[str, str]:

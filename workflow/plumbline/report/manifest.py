@@ -6,14 +6,14 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline.runtime.job import plain, versions
+from plumbline.runtime.job import plain_values, versions
 
 
 def manifest(study: dict[str, Any], excluded: list[dict[str, Any]], timings: pd.DataFrame) -> dict[str, Any]:
     """Plain values for `results/manifest.json`."""
     return {
-        "study": plain(study),
-        "excluded": plain(excluded),
+        "study": plain_values(study),
+        "excluded": plain_values(excluded),
         "versions": versions(),
         "host": platform.node(),
         "devices": sorted(map(str, timings["device"].unique())),

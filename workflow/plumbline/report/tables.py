@@ -28,7 +28,7 @@ FILTERED = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """One cell. `sort` takes the place of the text in sorting; `at ± half` is a place on a small axis from 0 to 1.
     `title` says more to who asks; `tint` is how strongly the cell is coloured, from 0 to 1."""
 
@@ -47,7 +47,7 @@ class Table:
 
     caption: str
     columns: list[str]
-    rows: list[list[Cell]] = field(default_factory=list)
+    rows: list[list[TableCell]] = field(default_factory=list)
     numbers: frozenset[int] = frozenset()
     notes: list[str] = field(default_factory=list)
 
@@ -66,7 +66,7 @@ class Table:
         ]
 
 
-def plain(frame: pd.DataFrame) -> pd.DataFrame:
+def without_categories(frame: pd.DataFrame) -> pd.DataFrame:
     """A frame without categorical columns, which grouping would fill up with pairs that do not occur."""
     return frame.astype({c: object for c in frame if isinstance(frame[c].dtype, pd.CategoricalDtype)})
 
@@ -79,23 +79,23 @@ def number(value: float | None, decimals: int = 2) -> str:
     return text.replace("-", "−") if float(f"{value:.{decimals}f}") else text.replace("-", "")
 
 
-def numeric(value: float | None, decimals: int = 2) -> Cell:
+def numeric(value: float | None, decimals: int = 2) -> TableCell:
     """A cell that holds one number."""
-    return Cell(number(value, decimals), None if value is None or not np.isfinite(value) else float(value))
+    return TableCell(number(value, decimals), None if value is None or not np.isfinite(value) else float(value))
 
 
-def spread(values: pd.Series, decimals: int = 3) -> Cell:
+def spread(values: pd.Series, decimals: int = 3) -> TableCell:
     """Mean ± standard deviation of one value per seed."""
     known = values.dropna()
     if known.empty:
-        return Cell("undefined", None, "faint")
+        return TableCell("undefined", None, "faint")
     mean = float(known.mean())
     if len(known) == 1:
         return numeric(mean, decimals)
-    return Cell(f"{number(mean, decimals)} ± {number(float(known.std(ddof=0)), decimals)}", mean)
+    return TableCell(f"{number(mean, decimals)} ± {number(float(known.std(ddof=0)), decimals)}", mean)
 
 
-def placed(values: pd.Series, largest: float) -> Cell:
+def placed(values: pd.Series, largest: float) -> TableCell:
     """Mean ± standard deviation of one value per seed, with its place between 0 and the largest value."""
     cell, known = spread(values), values.dropna()
     if known.empty:
@@ -103,16 +103,18 @@ def placed(values: pd.Series, largest: float) -> Cell:
     return replace(cell, at=float(known.mean()) / largest, half=float(known.std(ddof=0)) / largest)
 
 
-def performance_table(performance: pd.DataFrame, split: str = "test") -> Table:
+def performance_overview(performance: pd.DataFrame, split: str = "test") -> Table:
     """How good the models are on a split: one line per dataset and model, one column per metric."""
-    here = plain(performance)
+    here = without_categories(performance)
     here = here[here["split"] == split]
     metrics = sorted(here["metric"].unique())
     rows = []
     for cell, group in here.groupby(["dataset", "variant", "model"]):
         dataset, variant, model = map(str, cell)
         scores = [_score(group[group["metric"] == metric]) for metric in metrics]
-        rows.append([Cell(named(dataset, variant)), Cell(model), numeric(group["seed"].nunique(), 0), *scores])
+        rows.append(
+            [TableCell(named(dataset, variant)), TableCell(model), numeric(group["seed"].nunique(), 0), *scores]
+        )
     caption = (
         f"Scores on the {split} split, mean ± standard deviation over seeds. “Above chance” is how much of the way "
         "from guessing to always right the accuracy surely covers."
@@ -126,7 +128,7 @@ def performance_table(performance: pd.DataFrame, split: str = "test") -> Table:
     return Table(caption, ["dataset", "model", "seeds", *titles], rows, frozenset(range(2, 3 + len(metrics))))
 
 
-def _score(rows: pd.DataFrame) -> Cell:
+def _score(rows: pd.DataFrame) -> TableCell:
     """One metric over seeds, marked if some of the models are at chance by it."""
     cell, low = spread(rows["value"]), (rows["status"] == AT_CHANCE).sum()
     of = "" if low == len(rows) else f", {low} of {len(rows)} seeds"
@@ -135,11 +137,11 @@ def _score(rows: pd.DataFrame) -> Cell:
 
 def any_table(name: str, frame: pd.DataFrame, most: int = 500) -> Table:
     """A table of which nothing is known, as it stands; of a long one the first rows."""
-    shown = plain(frame).dropna(axis=1, how="all").head(most)
+    shown = without_categories(frame).dropna(axis=1, how="all").head(most)
     numbers = frozenset(i for i, column in enumerate(shown) if pd.api.types.is_numeric_dtype(shown[column]))
     rows = [
         [
-            numeric(value, 0 if float(value).is_integer() else 3) if i in numbers else Cell(str(value))
+            numeric(value, 0 if float(value).is_integer() else 3) if i in numbers else TableCell(str(value))
             for i, value in enumerate(line)
         ]
         for line in shown.itertuples(index=False)
@@ -158,15 +160,15 @@ def of_variant(summary: Mapping[str, Any]) -> str:
     return str(summary.get("manipulation", {}).get("variant", "plain"))
 
 
-def timings_table(timings: pd.DataFrame) -> Table:
+def timings_overview(timings: pd.DataFrame) -> Table:
     """What the work of each rule cost together."""
     rows = []
-    for cell, group in plain(timings[timings["event"].isna()]).groupby(["rule", "device"]):
+    for cell, group in without_categories(timings[timings["event"].isna()]).groupby(["rule", "device"]):
         rule, device = map(str, cell)
         rows.append(
             [
-                Cell(rule),
-                Cell(device),
+                TableCell(rule),
+                TableCell(device),
                 numeric(len(group), 0),
                 numeric(group["seconds"].sum(), 1),
                 numeric(group["seconds"].median(), 1),
@@ -188,19 +190,19 @@ def timings_table(timings: pd.DataFrame) -> Table:
     )
 
 
-def jobs_table(timings: pd.DataFrame) -> Table:
+def jobs_overview(timings: pd.DataFrame) -> Table:
     """All heavy work, the longest first; last what happened out of the ordinary."""
     keys = ["rule", "dataset", "model", "seeds", "measure"]
     eventful = timings["event"].notna().any()
-    frame = plain(timings).sort_values(["seconds", *keys], ascending=[False] + [True] * 5, kind="stable")
+    frame = without_categories(timings).sort_values(["seconds", *keys], ascending=[False] + [True] * 5, kind="stable")
     rows = [
         [
-            *(Cell("" if pd.isna(line[key]) else str(line[key])) for key in keys),
+            *(TableCell("" if pd.isna(line[key]) else str(line[key])) for key in keys),
             numeric(line["seconds"], 1),
             numeric(line["peak_rss"], 0),
             numeric(line["rows_per_second"], 1),
             numeric(line["token_budget"], 0),
-            *([Cell("" if pd.isna(line["event"]) else str(line["event"]))] if eventful else []),
+            *([TableCell("" if pd.isna(line["event"]) else str(line["event"]))] if eventful else []),
         ]
         for line in frame.to_dict("records")
     ]

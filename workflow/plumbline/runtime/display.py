@@ -31,7 +31,7 @@ def wanted(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb" and not os.environ.get("CI")
 
 
-def fit(text: str, width: int) -> str:
+def cut_to_width(text: str, width: int) -> str:
     """A text cut to some columns; signs that would move the cursor are left out."""
     told = Text("".join(filter(str.isprintable, text)))
     told.truncate(width, overflow="ellipsis")
@@ -44,11 +44,11 @@ def line(state: State, now: float, width: int) -> str:
     work = ", ".join(filter(None, [state.doing, batch]))
     numbers = "  ".join(_numbers(state, now))
     room = max(1, width - cell_len(numbers) - 2)
-    job = fit(state.job, max(SHORTEST, room - cell_len(work) - 2)) if work else state.job
+    job = cut_to_width(state.job, max(SHORTEST, room - cell_len(work) - 2)) if work else state.job
     told = ": ".join(filter(None, [job, work]))
     if state.note and cell_len(told) + 2 + cell_len(state.note) <= room:
         told += f", {state.note}"
-    return fit(f"{fit(told, room)}  {numbers}", width)
+    return cut_to_width(f"{cut_to_width(told, room)}  {numbers}", width)
 
 
 def _numbers(state: State, now: float) -> list[str]:
@@ -76,9 +76,13 @@ def speed(rate: float, unit: str) -> str:
 def block(told: Iterable[State], silent: Iterable[str], now: float, width: int, height: int) -> list[str]:
     """The lines of jobs, the oldest first and then those that say nothing themselves, as far as there is room."""
     lines = [line(state, now, width) for state in sorted(told, key=lambda state: (state.started, state.job))]
-    lines += [fit(job, width) for job in sorted(silent)]
+    lines += [cut_to_width(job, width) for job in sorted(silent)]
     room = max(1, height // 2)
-    return lines if len(lines) <= room else [*lines[: room - 1], fit(f"… and {len(lines) - room + 1} more jobs", width)]
+    return (
+        lines
+        if len(lines) <= room
+        else [*lines[: room - 1], cut_to_width(f"… and {len(lines) - room + 1} more jobs", width)]
+    )
 
 
 class _Console(Console):

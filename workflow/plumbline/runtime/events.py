@@ -33,7 +33,7 @@ TARGETS = ("all", "tables", "figures")
 
 
 @dataclass
-class Job:
+class JobRecord:
     """A job as the events tell of it; of one that was tried again, the last attempt. Times are seconds since 1970."""
 
     rule: str
@@ -62,10 +62,10 @@ class Job:
         return f"{self.name}: {self.reason}{f' ({self.logs[0]})' if self.logs else ''}"
 
 
-def described(fields: dict[str, Any], now: float) -> Job:
+def described(fields: dict[str, Any], now: float) -> JobRecord:
     """The job that an event `job_info` is about."""
     resources = dict(fields["resources"].items())
-    return Job(
+    return JobRecord(
         fields["rule_name"],
         dict(fields["wildcards"] or {}),
         fields["threads"],
@@ -110,7 +110,7 @@ class LogHandler(LogHandlerBase):
     """Keeps the jobs of a run. Once it is attached to a logger, it also prints their lines by `print`."""
 
     def __post_init__(self) -> None:
-        self.jobs: dict[int, Job] = {}
+        self.jobs: dict[int, JobRecord] = {}
         self.began, self.now = time.time(), time.time
         self._total, self._finished = 0, 0
         self._causes: dict[int | None, str] = {}
@@ -182,7 +182,7 @@ class LogHandler(LogHandlerBase):
         """The names of the running jobs, by their keys."""
         return {job.key: job.name for job in list(self.jobs.values()) if job.ended is None}
 
-    def failures(self) -> list[Job]:
+    def failures(self) -> list[JobRecord]:
         """The jobs that failed for good. Of a group, those that say why; all if none does."""
         failed = [job for job in self.jobs.values() if job.failed]
         told = any(job.grouped and job.reason != NO_REASON for job in failed)

@@ -24,12 +24,12 @@ Budget = TypeVar("Budget")
 PACKAGES = ["torch", "numpy", "pandas", "scipy", "pyarrow", "spacy", "captum", "transformers", "snakemake"]
 
 
-def plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """Snakemake's containers as plain lists and dictionaries."""
     if hasattr(value, "items"):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
-        return [plain(item) for item in value]
+        return [plain_values(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
@@ -105,7 +105,7 @@ class Job:
             self.snakemake.output.manifest,
             {
                 "rule": self.snakemake.rule,
-                "config": plain(self.snakemake.params),
+                "config": plain_values(self.snakemake.params),
                 "versions": versions(),
                 "host": platform.node(),
                 "devices": devices,
@@ -116,7 +116,8 @@ class Job:
                 "token_budget": (self._budget.tokens or None) if self._budget else None,
                 "parts": [
                     {
-                        "keys": plain(self.snakemake.wildcards) | ({"measure": part.measure} if part.measure else {}),
+                        "keys": plain_values(self.snakemake.wildcards)
+                        | ({"measure": part.measure} if part.measure else {}),
                         "seconds": part.seconds,
                         "startup_seconds": self._startup / len(parts),
                         "rows": part.rows,

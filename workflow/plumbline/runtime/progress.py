@@ -27,7 +27,7 @@ WINDOW = 30.0
 
 @dataclass(frozen=True)
 class State:
-    """A job, by its name, and the piece of work that it is at. Times are seconds since the epoch."""
+    """A job, by its name, and the subword of work that it is at. Times are seconds since the epoch."""
 
     job: str
     host: str
@@ -44,7 +44,7 @@ class State:
     note: str = ""
 
     def seconds_left(self, now: float) -> float | None:
-        """Seconds until the piece of work is done, as far as its rate tells."""
+        """Seconds until the subword of work is done, as far as its rate tells."""
         if not self.rate or self.total is None:
             return None
         return max(0.0, (self.total - self.done) / self.rate - (now - self.told))
@@ -61,7 +61,7 @@ class _Reporter:
         self._state = State(job, platform.node(), os.getpid(), clock(), 0.0)
 
     def change(self, work: Callable[[], dict[str, Any]] = dict) -> None:
-        """Write that another piece of work begins, or that none does, unless they follow each other too fast."""
+        """Write that another subword of work begins, or that none does, unless they follow each other too fast."""
         if self.clock() >= self._changed + self.period / 10:
             self._changed = self.clock()
             self._write(work())
@@ -134,9 +134,9 @@ def stage(name: str) -> Iterator[None]:
 
 
 class Progress:
-    """A piece of a job's work, of so many units; a total of None is unknown. An `update` of several units is a batch.
+    """A subword of a job's work, of so many units; a total of None is unknown. An `update` of several units is a batch.
 
-    A piece within another is not told of, and nothing is outside a job.
+    A subword within another is not told of, and nothing is outside a job.
     """
 
     def __init__(self, total: int | None, doing: str, unit: str, done: int = 0) -> None:

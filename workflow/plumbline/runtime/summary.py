@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from textwrap import shorten
 
-from plumbline.runtime.events import TARGETS, Job, LogHandler
+from plumbline.runtime.events import TARGETS, JobRecord, LogHandler
 from plumbline.runtime.progress import clock
 
 WIDTH = 120
@@ -34,7 +34,7 @@ def ran(events: LogHandler, up_to_date: int) -> list[str]:
     return lines
 
 
-def left_out(reasons: Iterable[str]) -> list[str]:
+def exclusions(reasons: Iterable[str]) -> list[str]:
     """What the study does not run, and why: of the reasons that differ in names alone, the first."""
     kinds: dict[str, list[str]] = {}
     for reason in dict.fromkeys(reasons):
@@ -49,7 +49,7 @@ def left_out(reasons: Iterable[str]) -> list[str]:
     return lines
 
 
-def failed(jobs: Sequence[Job]) -> list[str]:
+def failed(jobs: Sequence[JobRecord]) -> list[str]:
     """Which jobs failed, and why."""
     if not jobs:
         return []
@@ -58,7 +58,7 @@ def failed(jobs: Sequence[Job]) -> list[str]:
     return [first, *(f"  {job.told}" for job in jobs), "  The same command goes on from here."]
 
 
-def places(results: Path) -> list[str]:
+def result_paths(results: Path) -> list[str]:
     """Where to look."""
     found = [str(results / place) for place in ("report/index.html", "tables", "figures") if (results / place).exists()]
     return [f"  See {', '.join(found)}."] if found else []
@@ -70,7 +70,7 @@ def summary(
     """The end of a run, with sentences of what it found; of one that is broken, which jobs failed."""
     if broken:
         return [*ran(events, up_to_date), *failed(events.failures())]
-    return [*ran(events, up_to_date), *left_out(reasons), *(f"  {one}" for one in found), *places(results)]
+    return [*ran(events, up_to_date), *exclusions(reasons), *(f"  {one}" for one in found), *result_paths(results)]
 
 
 def _count(number: int, what: str) -> str:

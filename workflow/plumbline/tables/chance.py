@@ -25,12 +25,12 @@ def at_chance(performance: pd.DataFrame) -> dict[Model, str]:
     return dict(zip(keys, rows["reason"], strict=True))
 
 
-def above(name: str, table: pd.DataFrame) -> pd.DataFrame:
+def above_chance_rows(name: str, table: pd.DataFrame) -> pd.DataFrame:
     """The rows of a table of this name that are not about such models; the table `performance` tells of all."""
     return table if name == "performance" or "status" not in table else table[table["status"] != AT_CHANCE]
 
 
-def marked(table: pd.DataFrame, models: Mapping[Model, str], seed: str = "seed") -> pd.DataFrame:
+def mark_at_chance(table: pd.DataFrame, models: Mapping[Model, str], seed: str = "seed") -> pd.DataFrame:
     """A table with the status and reason of rows about such models; `seed` is the column with their seed.
 
     An adversary of such a model that collapsed is one too: it may only have said what the model says.

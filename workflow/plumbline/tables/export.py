@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from plumbline.store import TableSchema, replacing, write_table, write_text
-from plumbline.tables.chance import above
+from plumbline.tables.chance import above_chance_rows
 
 
 def write_everywhere(output: Any, kind: TableSchema, frame: pd.DataFrame, printed: str | None = None) -> None:
@@ -20,7 +20,7 @@ def write_everywhere(output: Any, kind: TableSchema, frame: pd.DataFrame, printe
 def latex(kind: TableSchema, frame: pd.DataFrame) -> str:
     """A table as a paper prints it, with booktabs rules; means ± spread over seeds where its kind has a layout."""
     name, layout = kind.name, kind.latex
-    frame = above(name, frame)
+    frame = above_chance_rows(name, frame)
     for column, value in layout.get("keep", {}).items():
         frame = frame[frame[column].isin(value if isinstance(value, list) else [value])]
     if frame.empty:

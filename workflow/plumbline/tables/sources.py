@@ -19,7 +19,7 @@ class File(NamedTuple):
 
 
 class Sources:
-    """The files of each source that a declaration `reads`, and the facts that it `asks`."""
+    """The files of each source that a declaration `reads`, and the facts that it `params`."""
 
     def __init__(self, files: Mapping[str, Sequence[File]], facts: Mapping[str, Any] | None = None) -> None:
         self.files, self.facts = files, facts or {}

@@ -17,7 +17,7 @@ from torch.nn.utils import clip_grad_norm_
 from plumbline.config.recipes import Training
 from plumbline.models.budget import Budget
 from plumbline.models.objectives import Classification
-from plumbline.models.rows import Piece, Rows
+from plumbline.models.rows import DeviceRows, RowChunk
 from plumbline.models.widths import choose_widths
 from plumbline.runtime.devices import arithmetic, mixed_precision
 from plumbline.training.amsgrad import Adam, AdamW, AmsGrad, LinearRate, PlateauRate
@@ -79,21 +79,21 @@ def _rate(training: Training, steps: int, device: torch.device | str) -> LinearR
 
 @torch.no_grad()
 def outputs(
-    model: nn.Module, objective: Classification, rows: Rows, pieces: list[Piece]
+    model: nn.Module, objective: Classification, rows: DeviceRows, chunks: list[RowChunk]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Class probabilities [N, C] and the objective's quantities [N, Q] of all rows, on the device."""
     parts = []
-    for piece in pieces:
-        batch, row = rows.batch(piece.places, *piece.widths)
+    for chunk in chunks:
+        batch, row = rows.batch(chunk.places, *chunk.widths)
         output = objective.run(model, batch, row)
         parts.append((output.logits.softmax(dim=-1), objective.quantities(output, row)))
-    order = torch.cat([piece.places for piece in pieces])
+    order = torch.cat([chunk.places for chunk in chunks])
     told = [torch.cat(column) for column in zip(*parts, strict=True)]
     first, second = (torch.empty_like(column).index_copy_(0, order, column) for column in told)
     return first, second
 
 
-class Told(NamedTuple):
+class MetricKey(NamedTuple):
     """A number that an epoch tells: which metric of which split."""
 
     split: str
@@ -113,7 +113,7 @@ class Learner:
         self,
         model: nn.Module,
         seed: int,
-        rows: Mapping[str, Rows],
+        rows: Mapping[str, DeviceRows],
         training: Training,
         budget: Budget,
         objective: Classification | None = None,
@@ -128,9 +128,12 @@ class Learner:
         # The loss of the training split is that of the epoch's own steps.
         self.held_out = {split: rows[split] for split in (*choosing, *self.objective.reports) if split != "train"}
         told = (*METRICS, *self.objective.told)
-        self.told = [Told("train", "loss"), *(Told(split, metric) for split in self.held_out for metric in told)]
-        self.deciding = {split: Told(split, training.select_by) for split in choosing}
-        self.history: list[dict[Told, float]] = []
+        self.told = [
+            MetricKey("train", "loss"),
+            *(MetricKey(split, metric) for split in self.held_out for metric in told),
+        ]
+        self.deciding = {split: MetricKey(split, training.select_by) for split in choosing}
+        self.history: list[dict[MetricKey, float]] = []
         # The parameters of epochs that are kept beside the chosen one, on the host.
         self.checkpoints: dict[int, dict[str, torch.Tensor]] = {}
         # Whether training is over for the model that is kept, and for every split that chooses.
@@ -257,13 +260,13 @@ class Learner:
         for name, tensor in self.model.state_dict().items():
             self._kept[name].copy_(tensor)
 
-    def _score(self, rows: Rows, pieces: list[Piece]) -> torch.Tensor:
+    def _score(self, rows: DeviceRows, chunks: list[RowChunk]) -> torch.Tensor:
         """METRICS of a split, then what the objective tells of it."""
-        probabilities, quantities = outputs(self.model, self.objective, rows, pieces)
+        probabilities, quantities = outputs(self.model, self.objective, rows, chunks)
         told = self.objective.summary(quantities.double().mean(0))
         return torch.cat([scores(probabilities, rows.columns["label"]), told])
 
-    def read_epoch(self, epoch: int) -> dict[Told, float]:
+    def read_epoch(self, epoch: int) -> dict[MetricKey, float]:
         """Wait for an epoch and return what it told: the mean loss of its steps and the held-out scores.
 
         What follows from it for those to come is settled here: whether there are any, and at which step size.
@@ -274,7 +277,7 @@ class Learner:
         if isinstance(self._rate, PlateauRate):
             self._rate.see(told[self.deciding[training.select_on]])
         if training.checkpoint_gain is not None:
-            accuracies = [past[Told(training.select_on, "accuracy")] for past in self.history]
+            accuracies = [past[MetricKey(training.select_on, "accuracy")] for past in self.history]
             if gained(accuracies, training.checkpoint_gain)[-1] == epoch:
                 self.checkpoints[epoch] = {
                     name: tensor.detach().to("cpu", copy=True) for name, tensor in self.model.state_dict().items()

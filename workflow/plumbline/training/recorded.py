@@ -1,7 +1,7 @@
 """Work of a fixed shape on a GPU, recorded once as a CUDA graph and replayed from then on.
 
 A small model's step is hundreds of kernels of a few microseconds; started one by one, the processor that starts them is
-the bottleneck. A graph starts them all in one call. Several pieces of recorded work, each on its own stream, also run
+the bottleneck. A graph starts them all in one call. Several recorded calls, each on its own stream, also run
 side by side.
 """
 

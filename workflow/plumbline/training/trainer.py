@@ -14,16 +14,16 @@ from plumbline.config.recipes import Training
 from plumbline.data.corpus import SPLITS
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
-from plumbline.models.block import build, checkpoint_prefix
+from plumbline.models.block import build_model, checkpoint_prefix
 from plumbline.models.budget import Budget, out_of_memory
 from plumbline.models.objectives import Classification
-from plumbline.models.rows import Column, Rows
+from plumbline.models.rows import Column, DeviceRows
 from plumbline.runtime.progress import Progress
-from plumbline.training.learner import Learner, Told, class_weights, outputs
+from plumbline.training.learner import Learner, MetricKey, class_weights, outputs
 
-LOSS = Told("train", "loss")
+LOSS = MetricKey("train", "loss")
 # Rows that all seeds share, or those of each seed.
-SeedRows = Mapping[str, Rows] | Callable[[int], Mapping[str, Rows]]
+SeedRows = Mapping[str, DeviceRows] | Callable[[int], Mapping[str, DeviceRows]]
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ def split_rows(
     training: Training,
     device: torch.device | str,
     columns: Mapping[str, Mapping[str, Column]] | None = None,
-) -> dict[str, Rows]:
+) -> dict[str, DeviceRows]:
     """The splits on the device, every row with the weight of its class and with what `columns` adds to its split."""
     weight = class_weights(splits["train"].label, classes, training.class_weights)
     return {
-        name: Rows(split, device, {"weight": weight[split.label], **(columns or {}).get(name, {})})
+        name: DeviceRows(split, device, {"weight": weight[split.label], **(columns or {}).get(name, {})})
         for name, split in splits.items()
     }
 
@@ -202,7 +202,7 @@ def train_block(
     budget = Budget.of(budget)
 
     def blueprint() -> nn.Module:
-        model = build(pointer, options, vectors.get("embedding"), classes, vectors.get("pair"), trainable)
+        model = build_model(pointer, options, vectors.get("embedding"), classes, vectors.get("pair"), trainable)
         return expecting(model, classes)
 
     block = train_seeds(blueprint, rows, training, seeds, budget, record, objective, predicted)

@@ -140,6 +140,6 @@ def test_reviews_of_more_than_240_words_are_dropped_by_the_recipe(tmp_path: Path
     assert max(told["longest"] for told in prepared.summary["splits"].values()) == 240
     assert sum(prepared.summary["dropped"]["length filter"].values()) == 1
     assert prepared.summary["partial"]["test"] == {"texts": 2, "published": 4363}
-    assert (declaration.training, declaration.pieces_training) == (
+    assert (declaration.training, declaration.subword_training) == (
         ({"batch_size": 64}, {"batch_size": 64, "learning_rate": 1e-5})
     )

@@ -140,4 +140,4 @@ def test_declared_recipes(tmp_path: Path) -> None:
     assert "Nobody" in found.words, "words of the test split are known"
     assert (recipe.embedding.path, recipe.embedding.missing) == ("vectors/wiki-news-300d-1M.vec", "like-found")
     assert declaration.training == {"batch_size": 512}
-    assert declaration.pieces_training == {"batch_size": 32, "learning_rate": 2e-5}
+    assert declaration.subword_training == {"batch_size": 32, "learning_rate": 2e-5}

@@ -107,4 +107,4 @@ def test_declared_recipes() -> None:
     assert (recipe.together_shorter_than, recipe.shorter_than, recipe.vocabulary_of) == (200, None, "all")
     assert (recipe.embedding.path, recipe.embedding.missing) == ("vectors/wiki-news-300d-1M.vec", "like-found")
     assert declaration.training == {"batch_size": 1024}
-    assert declaration.pieces_training == {"batch_size": 64, "learning_rate": 2e-5}
+    assert declaration.subword_training == {"batch_size": 64, "learning_rate": 2e-5}

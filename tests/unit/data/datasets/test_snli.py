@@ -107,7 +107,7 @@ def test_declared_recipes_of_the_cased_pairs() -> None:
     recipe = Preparation(**declaration.preparation)
     assert (recipe.minimum_document_frequency, recipe.vocabulary_of) == (1, "all")
     assert (recipe.embedding.path, recipe.embedding.missing) == ("vectors/wiki-news-300d-1M.vec", "like-found")
-    assert (declaration.training, declaration.pieces_training) == (
+    assert (declaration.training, declaration.subword_training) == (
         ({"batch_size": 64}, {"batch_size": 64, "learning_rate": 2e-5})
     )
     assert (declaration.options["tokens"].default, cleaned.options["tokens"].default) == ("cased", "cleaned")

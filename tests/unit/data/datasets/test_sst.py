@@ -124,7 +124,7 @@ def test_declared_recipes_of_the_raw_trees() -> None:
     assert (recipe.longer_than, recipe.shorter_than, recipe.minimum_document_frequency) == (None, None, 1)
     assert recipe.vocabulary_of == "all"
     assert (recipe.embedding.path, recipe.embedding.missing) == ("vectors/wiki-news-300d-1M.vec", "like-found")
-    assert (declaration.training, declaration.pieces_training) == (
+    assert (declaration.training, declaration.subword_training) == (
         ({"batch_size": 64}, {"batch_size": 64, "learning_rate": 1e-5})
     )
-    assert (cleaned.training, cleaned.pieces_training) == ({}, {})
+    assert (cleaned.training, cleaned.subword_training) == ({}, {})

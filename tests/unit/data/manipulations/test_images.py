@@ -11,7 +11,7 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 from plumbline.config.resolve import resolve
-from plumbline.data.manipulation import PictureManipulation, manipulate
+from plumbline.data.manipulation import ImageManipulation, manipulate
 from plumbline.data.manipulations.images import (
     central_brightness,
     peripheral_blur,
@@ -51,7 +51,7 @@ def drawn(name: str, random: np.random.Generator) -> dict[str, float]:
     }[name]
 
 
-def made(name: str, size: int, **options: Any) -> PictureManipulation:
+def made(name: str, size: int, **options: Any) -> ImageManipulation:
     return load(Registry().get("manipulation", name).pointer)(size, **options)
 
 

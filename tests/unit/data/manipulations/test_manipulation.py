@@ -13,9 +13,9 @@ from scipy.stats import binom, chi2_contingency
 from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.manipulation import (
-    Change,
-    Words,
-    attributed,
+    ChangedText,
+    InstanceWords,
+    attributed_share,
     chance_of,
     keeping,
     manipulate,
@@ -120,9 +120,11 @@ def test_the_chance_of_an_accuracy() -> None:
 
 
 def test_the_share_of_importance_that_a_region_has() -> None:
-    assert attributed(np.array([1.0, -2.0, 0.5, 0.5]), np.array([False, True, False, True])) == pytest.approx(2.5 / 4)
-    assert math.isnan(attributed(np.zeros(3), np.ones(3, dtype=bool)))
-    assert attributed(np.float32([3, 1]), np.zeros(2, dtype=bool)) == 0
+    assert attributed_share(np.array([1.0, -2.0, 0.5, 0.5]), np.array([False, True, False, True])) == pytest.approx(
+        2.5 / 4
+    )
+    assert math.isnan(attributed_share(np.zeros(3), np.ones(3, dtype=bool)))
+    assert attributed_share(np.float32([3, 1]), np.zeros(2, dtype=bool)) == 0
 
 
 def test_precision_and_recall() -> None:
@@ -144,14 +146,14 @@ def test_bounds_of_shapley_values() -> None:
 
 
 def test_articles_follow_the_label() -> None:
-    text = Words(["The", "beer", ",", "an", "ale", ",", "has", "a", "head"], ["A", "pair"])
+    text = InstanceWords(["The", "beer", ",", "an", "ale", ",", "has", "a", "head"], ["A", "pair"])
     for label, word in enumerate(("a", "the")):
         change = articles(text, label, random())
         assert change.first == [word, "beer", ",", word, "ale", ",", "has", word, "head"]
         assert change.first_groups == [1, 0, 0, 1, 0, 0, 0, 1, 0]
         assert (change.second, change.second_groups) == ([word, "pair"], [1, 0])
     assert text.first[0] == "The"
-    assert articles(Words(["no", "others"]), 1, random()) == Change(["no", "others"], [0, 0])
+    assert articles(InstanceWords(["no", "others"]), 1, random()) == ChangedText(["no", "others"], [0, 0])
     with pytest.raises(PlumblineError, match="Articles tell two classes apart"):
         articles(text, 2, random())
 
@@ -162,7 +164,7 @@ def test_articles_of_one_half_follow_the_label_and_the_others_a_coin(correlating
     own, other = (slice(0, 3), slice(3, 6)) if correlating == "first half" else (slice(3, 6), slice(0, 3))
     coins = []
     for seed in range(400):
-        change = half_articles(Words(words), seed % 2, np.random.default_rng(seed), correlating=correlating)
+        change = half_articles(InstanceWords(words), seed % 2, np.random.default_rng(seed), correlating=correlating)
         assert change.first[own] == [("a", "the")[seed % 2]] * 3
         assert change.first_groups[own] == [1, 1, 1] and change.first_groups[other] == [2, 2, 2]
         assert len(set(change.first[other])) == 1 and change.first[6] == "x"
@@ -185,26 +187,28 @@ def test_a_word_is_planted_for_each_class() -> None:
     tokens, places = ["alpha", "beta", "gamma"], set()
     words = [str(i) for i in range(5)]
     for seed in range(100):
-        change = planted(Words(words), seed % 3, np.random.default_rng(seed), tokens=tokens)
+        change = planted(InstanceWords(words), seed % 3, np.random.default_rng(seed), tokens=tokens)
         place = change.first_groups.index(1)
         places.add(place)
         assert change.first[place] == tokens[seed % 3] and sum(change.first_groups) == 1
         assert change.first[:place] + change.first[place + 1 :] == words[:place] + words[place + 1 :]
     assert places == set(range(5))
-    inserted = [planted(Words(words), 0, np.random.default_rng(seed), where="insert").first for seed in range(100)]
+    inserted = [
+        planted(InstanceWords(words), 0, np.random.default_rng(seed), where="insert").first for seed in range(100)
+    ]
     assert all([word for word in own if word != "alpha"] == words for own in inserted)
     assert {own.index("alpha") for own in inserted} == set(range(6))
 
 
 def test_words_that_tell_a_class_by_themselves_become_the_one_of_the_class() -> None:
-    change = planted(Words(["beta", "x", "beta"]), 0, random(), where="insert")
+    change = planted(InstanceWords(["beta", "x", "beta"]), 0, random(), where="insert")
     assert sorted(change.first) == ["alpha", "alpha", "alpha", "x"]
     assert change.first_groups == [int(word == "alpha") for word in change.first]
 
 
 @pytest.mark.parametrize(("texts", "groups"), [("first", (1, 0)), ("second", (0, 1)), ("both", (1, 1))])
 def test_words_are_planted_in_the_texts_asked_for(texts: Any, groups: tuple[int, int]) -> None:
-    change = planted(Words(["x", "y"], ["u", "v", "w"]), 1, random(), texts=texts)
+    change = planted(InstanceWords(["x", "y"], ["u", "v", "w"]), 1, random(), texts=texts)
     assert change.second and change.second_groups
     assert (sum(change.first_groups), sum(change.second_groups)) == groups
     assert (change.first.count("beta"), change.second.count("beta")) == groups
@@ -212,9 +216,9 @@ def test_words_are_planted_in_the_texts_asked_for(texts: Any, groups: tuple[int,
 
 def test_planting_is_refused_where_it_cannot_be() -> None:
     with pytest.raises(PlumblineError, match=r"`tokens` are alpha, beta, but there are more classes"):
-        planted(Words(["x"]), 2, random())
+        planted(InstanceWords(["x"]), 2, random())
     with pytest.raises(PlumblineError, match="`texts` is both, but these instances have no second text"):
-        planted(Words(["x"]), 0, random(), texts="both")
+        planted(InstanceWords(["x"]), 0, random(), texts="both")
 
 
 def test_instances_are_changed_as_their_new_labels_say(tmp_path: Path) -> None:
@@ -327,13 +331,13 @@ def test_what_cannot_be_changed_is_refused_in_one_sentence(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (Change(["the"], []), "at least one word and each word a group"),
-        (Change([], []), "at least one word and each word a group"),
-        (Change(["the"], [1], ["the"], [1]), "must give each text that there is, and no other"),
-        (Change(["the"], [2]), "put a word into group 2, but it declares 1 `groups`"),
+        (ChangedText(["the"], []), "at least one word and each word a group"),
+        (ChangedText([], []), "at least one word and each word a group"),
+        (ChangedText(["the"], [1], ["the"], [1]), "must give each text that there is, and no other"),
+        (ChangedText(["the"], [2]), "put a word into group 2, but it declares 1 `groups`"),
     ],
 )
-def test_faults_of_a_manipulation_are_named(tmp_path: Path, change: Change, fault: str) -> None:
+def test_faults_of_a_manipulation_are_named(tmp_path: Path, change: ChangedText, fault: str) -> None:
     prepared = prepare(corpus(), Preparation(), "told")
     table = artefact(prepared, tmp_path)
     with pytest.raises(PlumblineError, match=fault):

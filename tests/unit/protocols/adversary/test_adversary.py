@@ -19,12 +19,12 @@ from plumbline.config.runs import list_runs
 from plumbline.conformance import example_explained, example_instances, example_model, whole_batch
 from plumbline.errors import PlumblineError
 from plumbline.models.attention import masked_softmax
-from plumbline.models.block import build
+from plumbline.models.block import build_model
 from plumbline.models.budget import Budget
 from plumbline.models.classifier import Output
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.objectives import AtteFa, Classification, Guided, WiegreffePinter, objective_of
-from plumbline.models.rows import Rows
+from plumbline.models.rows import DeviceRows
 from plumbline.models.schemas import ATTENTION
 from plumbline.models.weights import attention_columns, base_columns, weights_of
 from plumbline.protocols.adversary.table import (
@@ -40,7 +40,7 @@ from plumbline.protocols.attention.bins import BINS
 from plumbline.protocols.attention.seed_variance import SeedVariance
 from plumbline.registry import Registry
 from plumbline.store import read_table, write_table
-from plumbline.tables.chance import AT_CHANCE, COLLAPSED, marked
+from plumbline.tables.chance import AT_CHANCE, COLLAPSED, mark_at_chance
 from plumbline.training.epochs import chosen_epoch
 from plumbline.training.learner import outputs
 from plumbline.training.schemas import PREDICTIONS
@@ -220,12 +220,12 @@ def test_what_is_told_does_not_depend_on_how_a_split_is_cut(name):
     seen = weights_of(Evaluator(theirs, 1, 10_000), instances)
     spread = [np.pad(heads.T, ((1, 1), (0, 0))) for heads in seen]
     q = Evaluator(theirs, 1, 10_000).probabilities(instances)
-    rows = Rows(instances, "cpu", {"base_attention": spread, "base_probabilities": q})
+    rows = DeviceRows(instances, "cpu", {"base_attention": spread, "base_probabilities": q})
     summaries = []
     for budget in (16, 60, 10_000):
-        pieces = rows.planned(ours, Budget(budget))
-        _, quantities = outputs(ours, objective, rows, pieces)
-        summaries.append([len(pieces), *objective.summary(quantities.double().mean(0)).tolist()])
+        subwords = rows.planned(ours, Budget(budget))
+        _, quantities = outputs(ours, objective, rows, subwords)
+        summaries.append([len(subwords), *objective.summary(quantities.double().mean(0)).tolist()])
     assert summaries[0][0] > summaries[1][0] > summaries[2][0] == 1 and summaries[2][2] > 0.01
     for summary in summaries[:2]:
         assert summary[1:] == pytest.approx(summaries[2][1:], abs=1e-6)
@@ -284,7 +284,7 @@ def scripted(train, *held_out, **changes):
     usual = {"epochs": len(train), "first_eligible_epoch": 1, "select_by": "loss", "also_select_on": ["test"]}
     training = Training(**{**usual, **changes})
     rows, objective = split_rows(SPLITS, 2, training, "cpu"), Scripted(train, *held_out)
-    made = partial(build, *pointer("bag-of-words"), EMBEDDING, 2)
+    made = partial(build_model, *pointer("bag-of-words"), EMBEDDING, 2)
     (trained,) = train_together(made, rows, training, [0], Budget(4096), objective=objective)
     return trained
 
@@ -343,7 +343,7 @@ def train(name, seeds=(1,), objective=None, columns=None, **changes):
 
 def stored(name, parameters):
     """The trained model of one seed, ready to be asked."""
-    model = build(*small(name), EMBEDDING, 2)
+    model = build_model(*small(name), EMBEDDING, 2)
     model.load_state_dict({key.partition("/")[2]: parameter for key, parameter in parameters.items()})
     return Evaluator(model.requires_grad_(False), 0, 4096)
 
@@ -435,7 +435,7 @@ def test_given_attention_takes_the_place_of_a_models_own():
     np.testing.assert_allclose(np.stack(predictions["probabilities"])[here], expected, atol=1e-6)
     assert np.abs(expected - model(batch).logits.softmax(-1).numpy()).max() > 0.01
     torch.manual_seed(1)
-    fresh = build(*small("average-tanh"), EMBEDDING, 2)
+    fresh = build_model(*small("average-tanh"), EMBEDDING, 2)
     untouched = [
         name for name, parameter in fresh.named_parameters() if torch.equal(parameter, parameters[f"1/{name}"])
     ]
@@ -552,7 +552,7 @@ def test_an_adversary_with_one_answer_has_collapsed_and_says_so():
     assert table["reason"].dropna().tolist() == [CONSTANT] and table["attefa"].notna().all()
     assert scored(table)["seed"].tolist() == [3, 4] and set(scored(table)["selected_on"]) == {"dev"}
     base = {("x", "x", "x", 0): "the base model guesses"}
-    assert set(marked(table, base, seed="base_seed")["status"]) == {AT_CHANCE}, "it says what the model says"
+    assert set(mark_at_chance(table, base, seed="base_seed")["status"]) == {AT_CHANCE}, "it says what the model says"
     (imitator,) = adversary_rows(history[history["seed"] == 3], cell | {"strength": 0, "selected_on": ["dev"]})
     assert (imitator["status"], imitator["reason"]) == (COLLAPSED, CONSTANT)
 

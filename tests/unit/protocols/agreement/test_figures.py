@@ -16,7 +16,14 @@ from matplotlib.patches import Rectangle
 from plumbline.figures import style
 from plumbline.figures.intervals import interval
 from plumbline.protocols.agreement.differences import Roles, differences, mean_differences
-from plumbline.protocols.agreement.figures import kendall, matrices, measures_of, of_pair, tau_histogram, tau_matrix
+from plumbline.protocols.agreement.figures import (
+    compared_measures,
+    kendall,
+    matrices,
+    of_pair,
+    tau_histogram,
+    tau_matrix,
+)
 from plumbline.protocols.agreement.matrices import correlation_matrices
 from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.schemas import SCORES
@@ -101,7 +108,7 @@ def test_the_interval_counts_each_text_once() -> None:
 
 def test_the_matrix_is_symmetric_and_has_means_and_spreads() -> None:
     frame = taus(THREE)
-    mean, spread = matrices(frame, measures_of(frame))
+    mean, spread = matrices(frame, compared_measures(frame))
     assert np.array_equal(mean, mean.T, equal_nan=True) and np.isnan(np.diag(mean)).all()
     assert mean.loc["gradient", "attention"] == pytest.approx(0.2)
     assert spread.loc["leave-one-out", "gradient"] == pytest.approx(0.05)
@@ -232,7 +239,7 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_figure_is_saved_to_the_paths_that_are_named(tmp_path: Path) -> None:
-    style.save(style.sentence("nothing"), [tmp_path / "v1.2.svg", tmp_path / "v1.2.png"])
+    style.save(style.sentence_figure("nothing"), [tmp_path / "v1.2.svg", tmp_path / "v1.2.png"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["v1.2.png", "v1.2.svg"]
 
 

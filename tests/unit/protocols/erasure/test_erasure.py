@@ -20,8 +20,8 @@ from plumbline.protocols.erasure.score import (
     SOFT,
     Erasure,
     aopc,
-    erased,
-    shares,
+    count_erased,
+    rescaled,
     soft_comprehensiveness,
     soft_sufficiency,
 )
@@ -82,18 +82,18 @@ def kept(text: Instances, words: np.ndarray) -> Instances:
 
 
 def test_how_many_words_are_erased():
-    assert erased(np.array([1, 2, 3, 10, 11, 200]), 10).tolist() == [0, 1, 1, 1, 2, 20]
-    assert erased(np.array([2, 3, 10]), 99).tolist() == [1, 2, 9]
+    assert count_erased(np.array([1, 2, 3, 10, 11, 200]), 10).tolist() == [0, 1, 1, 1, 2, 20]
+    assert count_erased(np.array([2, 3, 10]), 99).tolist() == [1, 2, 9]
     # 30 % of 10 is 3, not 4 by the rounding of 0.3.
-    assert erased(np.array([10, 100]), 30).tolist() == [3, 30]
+    assert count_erased(np.array([10, 100]), 30).tolist() == [3, 30]
 
 
 def test_shares_by_hand():
-    assert shares(np.array([2.0, 4.0, 3.0])).tolist() == [0.0, 1.0, 0.5]
-    assert shares(np.array([-1.0, np.nan, 1.0])).tolist() == [0.0, 0.0, 1.0]
-    assert shares(np.array([7.0, 7.0])).tolist() == [0.5, 0.5]
-    assert shares(np.array([np.nan, np.nan])).tolist() == [0.5, 0.5]
-    assert shares(np.array([])).tolist() == []
+    assert rescaled(np.array([2.0, 4.0, 3.0])).tolist() == [0.0, 1.0, 0.5]
+    assert rescaled(np.array([-1.0, np.nan, 1.0])).tolist() == [0.0, 0.0, 1.0]
+    assert rescaled(np.array([7.0, 7.0])).tolist() == [0.5, 0.5]
+    assert rescaled(np.array([np.nan, np.nan])).tolist() == [0.5, 0.5]
+    assert rescaled(np.array([])).tolist() == []
 
 
 def test_metrics_by_hand():
@@ -125,7 +125,7 @@ def test_hard_erasure_equals_one_text_at_a_time(name, paired):
         target, falls = before.argmax(), []
         order = np.argsort(-scores[i], kind="stable")
         for ratio in RATIOS:
-            top = order[: int(erased(np.array([len(order)]), ratio)[0])]
+            top = order[: int(count_erased(np.array([len(order)]), ratio)[0])]
             rest = np.setdiff1d(order, top)
             falls.append([before[target] - probabilities(asked, kept(text, words))[target] for words in (rest, top)])
         comprehensive, sufficient = np.transpose(falls)
@@ -145,7 +145,7 @@ def test_vectors_can_be_replaced_instead(removal):
     for i in range(len(instances)):
         text = instances.take([i])
         before = probabilities(asked, text)
-        top = np.argsort(-scores[i], kind="stable")[: int(erased(np.array([len(scores[i])]), 50)[0])]
+        top = np.argsort(-scores[i], kind="stable")[: int(count_erased(np.array([len(scores[i])]), 50)[0])]
         vectors = asked.model.embedding(whole_batch(text).ids).clone()
         vectors[0, np.flatnonzero(text.maskable[0])[top]] = nothing
         fall = before.max() - probabilities(asked, text, vectors)[before.argmax()]
@@ -172,7 +172,7 @@ def test_soft_erasure_equals_one_text_at_a_time():
         size = len(words), vectors.shape[-1]
         told = []
         for _ in range(3):
-            uniform, share = stream.random(size, dtype=np.float32), shares(scores[i]).astype(np.float32)[:, None]
+            uniform, share = stream.random(size, dtype=np.float32), rescaled(scores[i]).astype(np.float32)[:, None]
             told.append([fall(uniform < keep) for keep in (1 - share, share)])
         without, alone = np.mean(told, axis=0)
         assert found["fall_to_nothing"][i] == pytest.approx(fall(np.zeros(size)), abs=1e-5)

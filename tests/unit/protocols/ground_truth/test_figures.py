@@ -28,7 +28,7 @@ from plumbline.protocols.ground_truth.word_groups import (
     COLOURS,
     MOST_WORDS,
     PLAIN,
-    Shown,
+    ShownText,
     attention_by_group,
     word_attention,
 )
@@ -213,8 +213,10 @@ def test_words_of_a_text_are_coloured_by_group_and_long_texts_are_cut():
     groups = ["a", "b", *[""] * (len(words) - 2)]
     scores = np.zeros(len(words))
     scores[:3] = 2, -1, 1
-    text = Shown("test 3", words, groups, {"random": scores, "attention": scores})
-    figure = word_attention([text, Shown("test 4", words[:4], groups[:4], {"attention": np.zeros(4)})], ["a", "b"], "t")
+    text = ShownText("test 3", words, groups, {"random": scores, "attention": scores})
+    figure = word_attention(
+        [text, ShownText("test 4", words[:4], groups[:4], {"attention": np.zeros(4)})], ["a", "b"], "t"
+    )
     first, second, third = figure.axes
     assert len(first.patches) == MOST_WORDS and [p.get_height() for p in first.patches[:3]] == [0.5, 0.25, 0.25]
     assert [p.get_facecolor() for p in first.patches[:3]] == [to_rgba(c) for c in (COLOURS[0], COLOURS[1], PLAIN)]

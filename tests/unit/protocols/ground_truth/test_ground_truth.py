@@ -23,7 +23,7 @@ from plumbline.protocols.ground_truth.score import (
     NOT_FINITE,
     NOT_MANIPULATED,
     GroundTruth,
-    shares,
+    group_shares,
     trace_rows,
 )
 from plumbline.registry import Registry
@@ -91,7 +91,7 @@ def groups_of(*texts: Sequence[int]) -> list[np.ndarray]:
 
 
 def test_shares_by_hand():
-    told = shares(np.array([3.0, -1.0, 4.0, 2.0]), np.array([1, 2, 0, 1], dtype=np.int8), 2)
+    told = group_shares(np.array([3.0, -1.0, 4.0, 2.0]), np.array([1, 2, 0, 1], dtype=np.int8), 2)
     assert told.attributed.tolist() == [0.5, 0.1, 0.4] and told.region.tolist() == [0.5, 0.25, 0.25]
     # The two largest are places 2 and 0; the pairs of truth and not: 3 > 1, 3 < 4, 2 > 1, 2 < 4.
     assert told.found == 0.5 and told.auc == 0.5 and told.reason is None
@@ -108,7 +108,7 @@ def test_shares_by_hand():
     ],
 )
 def test_of_words_that_tie_each_has_the_same_chance(scores: list[float], groups: list[int], found: float):
-    told = shares(np.array(scores, dtype=float), np.array(groups), 1)
+    told = group_shares(np.array(scores, dtype=float), np.array(groups), 1)
     assert told.found == pytest.approx(found)
     random, many, k = np.random.default_rng(0), [], sum(groups)
     for _ in range(4000):
@@ -125,34 +125,34 @@ def test_auc_is_scikit_learns_with_ties_and_without():
             groups[:2] = 1, 0
             scores[0] = values
             expected = roc_auc_score(groups == 1, np.abs(scores))
-            assert shares(scores, groups, 2).auc == pytest.approx(expected)
+            assert group_shares(scores, groups, 2).auc == pytest.approx(expected)
 
 
 def test_maps_that_say_nothing_have_a_reason_and_still_a_region():
     groups = np.array([1, 0])
     for scores, reason in ([0, 0], ALL_ZERO), ([np.nan, 1], NOT_FINITE), ([np.inf, 1], NOT_FINITE):
-        told = shares(np.array(scores, dtype=np.float32), groups, 1)
+        told = group_shares(np.array(scores, dtype=np.float32), groups, 1)
         assert told.reason == reason and np.isnan([*told.attributed, told.found, told.auc]).all()
         assert told.region.tolist() == [0.5, 0.5]
-    assert shares(np.empty(0), np.empty(0, dtype=np.int8), 1).reason == NO_WORDS
+    assert group_shares(np.empty(0), np.empty(0, dtype=np.int8), 1).reason == NO_WORDS
 
 
 def test_a_text_without_truth_has_nothing_to_find_and_one_of_truth_alone_has_no_auc():
-    without = shares(np.array([1.0, 3.0]), np.array([0, 2]), 2)
+    without = group_shares(np.array([1.0, 3.0]), np.array([0, 2]), 2)
     assert without.attributed.tolist() == [0, 0.75, 0.25] and np.isnan([without.found, without.auc]).all()
-    alone = shares(np.array([1.0, 3.0]), np.array([1, 1]), 1)
+    alone = group_shares(np.array([1.0, 3.0]), np.array([1, 1]), 1)
     assert alone.attributed.tolist() == [1, 0] and alone.found == 1 and np.isnan(alone.auc)
 
 
 def test_small_numbers_keep_their_shares():
     scores = np.full(50_000, 1e-30, dtype=np.float32)
     groups = (np.arange(50_000) < 12_500).astype(np.int8)
-    assert shares(scores, groups, 1).attributed[0] == pytest.approx(0.25, abs=1e-12)
+    assert group_shares(scores, groups, 1).attributed[0] == pytest.approx(0.25, abs=1e-12)
 
 
 def test_as_many_importances_as_words():
     with pytest.raises(PlumblineError, match="tells 2 importances of 3 words"):
-        shares(np.ones(2), np.zeros(3, dtype=np.int8), 1)
+        group_shares(np.ones(2), np.zeros(3, dtype=np.int8), 1)
 
 
 # A cell.

@@ -27,7 +27,7 @@ from plumbline.protocols.roar.figures import (
     draw_faithfulness,
     draw_sparsity,
     draw_synthetic,
-    faithfulness_overview,
+    faithfulness_figure,
     pale_of,
     roar_curves,
     sparsity_figure,
@@ -289,7 +289,7 @@ def marks(panel: Axes, marker: str) -> list[Line2D]:
 
 def test_every_faithfulness_is_a_point_on_its_interval() -> None:
     ours = faithfulness()
-    left, right = (figure := faithfulness_overview(ours, None)).axes
+    left, right = (figure := faithfulness_figure(ours, None)).axes
     for panel, unit in ((left, "relative"), (right, "absolute")):
         here = ours[ours["unit"] == unit]
         points = marks(panel, "o")
@@ -313,7 +313,7 @@ def test_every_faithfulness_is_a_point_on_its_interval() -> None:
 
 def test_points_lie_in_their_own_row_and_none_on_another() -> None:
     ours = faithfulness()
-    panel = faithfulness_overview(ours, published(ours)).axes[0]
+    panel = faithfulness_figure(ours, published(ours)).axes[0]
     heights = [float(line.get_ydata()[0]) for kind in "oD" for line in marks(panel, kind)]
     assert len(set(heights)) == len(heights)
     edges = [
@@ -332,7 +332,7 @@ def test_published_values_are_pale_diamonds_beside_ours() -> None:
     told = published(ours)
     other = told.iloc[:1].assign(dataset="snli")
     unknown = told.iloc[1:2].assign(value=np.nan)
-    left, right = (figure := faithfulness_overview(ours, pd.concat([told.iloc[:2], other, unknown]))).axes
+    left, right = (figure := faithfulness_figure(ours, pd.concat([told.iloc[:2], other, unknown]))).axes
     assert not marks(right, "D")
     diamonds = marks(left, "D")
     assert [diamond.get_xdata()[0] for diamond in diamonds] == pytest.approx(told["value"].iloc[:2].tolist())
@@ -346,7 +346,7 @@ def test_published_values_are_pale_diamonds_beside_ours() -> None:
         ]
         assert beside.get_xdata()[0] == pytest.approx(value - 0.1)
     assert "published (recursive)" in words(figure)
-    assert "published (recursive)" not in words(faithfulness_overview(ours, other))
+    assert "published (recursive)" not in words(faithfulness_figure(ours, other))
     assert pale_of("#000000") == "#808080"
 
 
@@ -354,9 +354,9 @@ def test_faithfulness_that_is_not_defined_is_left_out() -> None:
     ours = faithfulness(curves=RELATIVE)
     ours.loc[0, "faithfulness"] = np.nan
     ours.loc[1, ["ci_low", "ci_high"]] = np.nan
-    (panel,) = faithfulness_overview(ours, None).axes
+    (panel,) = faithfulness_figure(ours, None).axes
     assert len(marks(panel, "o")) == len(ours) - 1
-    assert not faithfulness_overview(ours.iloc[:0], None).axes
+    assert not faithfulness_figure(ours.iloc[:0], None).axes
 
 
 @pytest.mark.filterwarnings("error")
@@ -367,7 +367,7 @@ def test_faithfulness_that_is_not_defined_is_left_out() -> None:
 def test_the_overview_fits_a_page(datasets: int, curves: list[tuple[str, str]], panels: int) -> None:
     names = [*DATASETS, "snli", "babi-1", "babi-2", "babi-3", "mimic-anaemia", "mimic-diabetes"][:datasets]
     ours = faithfulness(names, curves=curves)
-    figure = faithfulness_overview(ours, published(ours))
+    figure = faithfulness_figure(ours, published(ours))
     assert len(figure.axes) == panels and figure.get_figheight() < TALLEST + 1.5
     labels = [label.get_text().split("\n")[0] for panel in figure.axes for label in panel.get_yticklabels()]
     assert [label for label in labels if label] == [name for name in names for _ in MODELS]

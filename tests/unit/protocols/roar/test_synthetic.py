@@ -6,7 +6,14 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from plumbline.protocols.roar.schemas import SYNTHETIC_ROAR
-from plumbline.protocols.roar.synthetic import FEATURES, Samples, draw, fit, strongest, synthetic_check
+from plumbline.protocols.roar.synthetic import (
+    FEATURES,
+    Samples,
+    draw_samples,
+    fit_regression,
+    strongest,
+    synthetic_check,
+)
 from plumbline.store import read_table, write_table
 
 REMOVED = range(FEATURES + 1)
@@ -22,17 +29,17 @@ def check(seed: int) -> pd.DataFrame:
 def noisy(samples: Samples, spread: float) -> Samples:
     """Labels that features no longer tell with certainty, so that the best weights are finite."""
     chance = np.random.default_rng(9).normal(size=len(samples.labels))
-    z = samples.features @ fit(samples).coefficients
+    z = samples.features @ fit_regression(samples).coefficients
     return Samples(samples.features, z / z.std() + spread * chance > 0.1)
 
 
 @pytest.mark.parametrize("kept", [range(FEATURES), range(4), range(2, 9), [5]])
 def test_the_fit_is_that_of_scikit_learn(kept):
     """Whether features depend on each other or are removed: from 0, its solver too stays where features spread."""
-    (samples,) = draw(0, 3000)
+    (samples,) = draw_samples(0, 3000)
     samples = noisy(samples, 0.5)
     features = np.where(np.isin(np.arange(FEATURES), list(kept)), samples.features, 0.0)
-    ours = fit(Samples(features, samples.labels))
+    ours = fit_regression(Samples(features, samples.labels))
     theirs = LogisticRegression(C=np.inf, solver="lbfgs", tol=1e-9, max_iter=20000).fit(features, samples.labels)
     np.testing.assert_allclose(ours.coefficients, theirs.coef_[0], rtol=5e-3, atol=5e-3)
     assert ours.intercept == pytest.approx(theirs.intercept_[0], abs=5e-3)
@@ -40,24 +47,24 @@ def test_the_fit_is_that_of_scikit_learn(kept):
 
 def test_without_features_the_more_frequent_class_is_left():
     labels = np.arange(10) < 3
-    model = fit(Samples(np.zeros((10, FEATURES)), labels))
+    model = fit_regression(Samples(np.zeros((10, FEATURES)), labels))
     assert not model.coefficients.any() and model.intercept == pytest.approx(np.log(3 / 7), abs=1e-3)
     assert model.accuracy(Samples(np.zeros((10, FEATURES)), labels)) == 0.7
 
 
 def test_features_are_drawn_as_published():
     """Three numbers of a sample make all its features: without z and ε, those that tell nothing are multiples of η."""
-    samples, others = draw(3, 2000, 10)
+    samples, others = draw_samples(3, 2000, 10)
     assert np.linalg.matrix_rank(samples.features) == 3 and np.linalg.matrix_rank(samples.features[:, 4:]) == 2
     assert len(others.labels) == 10 and 0.45 < samples.labels.mean() < 0.55
-    assert fit(samples).accuracy(others) == 1
+    assert fit_regression(samples).accuracy(others) == 1
     blind = np.where(np.arange(FEATURES) < 4, 0.0, samples.features)
-    assert fit(Samples(blind, samples.labels)).accuracy(Samples(blind, samples.labels)) < 0.54
+    assert fit_regression(Samples(blind, samples.labels)).accuracy(Samples(blind, samples.labels)) < 0.54
 
 
 def test_the_strongest_feature_is_one_that_is_left():
-    (samples,) = draw(0, 500)
-    model = fit(samples)
+    (samples,) = draw_samples(0, 500)
+    model = fit_regression(samples)
     first = strongest(model, [])
     assert first == np.abs(model.coefficients).argmax() and strongest(model, [first]) != first
     assert strongest(model, [i for i in range(FEATURES) if i != 7]) == 7

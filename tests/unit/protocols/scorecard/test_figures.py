@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from plumbline.protocols.scorecard.figures import NOTHING, meta_evaluation, scorecard
-from plumbline.protocols.scorecard.table import places
+from plumbline.protocols.scorecard.table import relative_ranks
 
 MEASURES = {"attention": 0.1, "gradient": 0.3, "random": 0.0}
 
@@ -38,7 +38,7 @@ def written(figure) -> list[str]:
 
 def test_places_are_by_what_is_better():
     rows = card(net=1.0)
-    told = rows[rows["status"] == "ok"].assign(place=places(rows[rows["status"] == "ok"]))
+    told = rows[rows["status"] == "ok"].assign(place=relative_ranks(rows[rows["status"] == "ok"]))
     found = told.set_index(["criterion", "measure"])["place"]
     for criterion in ("ROAR", "sufficiency"):
         assert found[criterion].to_dict() == {"attention": 0.5, "gradient": 1.0, "random": 0.0}

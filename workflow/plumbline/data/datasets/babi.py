@@ -11,7 +11,7 @@ from plumbline.registry import dataset
 STOP = "."
 
 
-class Question(NamedTuple):
+class StoryQuestion(NamedTuple):
     """A question about the sentences before it, and which of their words hold the answer."""
 
     story: list[str]
@@ -33,7 +33,7 @@ def tell(sentences: dict[int, list[str]], supporting: set[int]) -> tuple[list[st
     return story, evidence
 
 
-def read_questions(path: Path) -> list[Question]:
+def read_questions(path: Path) -> list[StoryQuestion]:
     """All questions of a file with the story so far; earlier questions are no part of it."""
     questions = []
     sentences: dict[int, list[str]] = {}
@@ -56,7 +56,7 @@ def read_questions(path: Path) -> list[Question]:
             absent = min(supporting - set(sentences))
             raise PlumblineError(f"'{path}', line {number}: no sentence before it has number {absent}; get it again.")
         story, evidence = tell(sentences, supporting)
-        questions.append(Question(story, question.removesuffix("?").split(), answer, evidence))
+        questions.append(StoryQuestion(story, question.removesuffix("?").split(), answer, evidence))
     return questions
 
 
@@ -79,7 +79,7 @@ def read_questions(path: Path) -> list[Question]:
     counts={"train": 8500, "dev": 1500, "test": 1000},
     preparation={"embedding": {"kind": "random", "dimensions": 50}},
     training={"epochs": 100, "batch_size": 50},
-    pieces_training={"epochs": 8},
+    subword_training={"epochs": 8},
     model_options={"output=softmax:hidden": 32},
 )
 def babi(raw: Path, seed: int, *, number: Literal[1, 2, 3] = 1) -> Corpus:

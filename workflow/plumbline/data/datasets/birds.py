@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from plumbline.data.images import Picture, PictureCorpus
+from plumbline.data.images import ImageCorpus, ImageExample
 from plumbline.data.sources import declared_files
 from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
@@ -24,7 +24,7 @@ FORMS = (".png", ".jpg", ".jpeg")
     task="image classification",
     counts={"train": 7971, "dev": 796, "test": 797},
 )
-def birds(raw: Path, seed: int, *, folder: str = "birds", size: int = 0) -> PictureCorpus:
+def birds(raw: Path, seed: int, *, folder: str = "birds", size: int = 0) -> ImageCorpus:
     """Pictures of eight species of birds, which form four pairs that are hard to tell apart (Zhou et al. 2022).
 
     `size` is how many pixels pictures are made wide and high, by Pillow's bicubic filter; 0 leaves them as they are.
@@ -40,7 +40,7 @@ def birds(raw: Path, seed: int, *, folder: str = "birds", size: int = 0) -> Pict
     licence="that of your pictures",
     task="image classification",
 )
-def pictures(raw: Path, seed: int, *, folder: str = "pictures", size: int = 0) -> PictureCorpus:
+def pictures(raw: Path, seed: int, *, folder: str = "pictures", size: int = 0) -> ImageCorpus:
     """Any pictures that lie in folders `train`, `val` and `test` of the folder named, each with a folder for a class.
 
     `size` as for birds; without it they must be square and of one size already.
@@ -48,7 +48,7 @@ def pictures(raw: Path, seed: int, *, folder: str = "pictures", size: int = 0) -
     return read_folders(declared_files(__file__, "pictures", raw, folder=folder), size)
 
 
-def read_folders(folders: Mapping[str, Path], size: int) -> PictureCorpus:
+def read_folders(folders: Mapping[str, Path], size: int) -> ImageCorpus:
     """The pictures of each split's folder, in which a folder is a class; classes and files come sorted by name."""
     if size < 0:
         raise PlumblineError(f"`size` is {size}; it must be the pixels of a row, or 0 to leave pictures as they are.")
@@ -65,7 +65,7 @@ def read_folders(folders: Mapping[str, Path], size: int) -> PictureCorpus:
         for path in sorted((folder / class_).glob("*"))
         if path.suffix.lower() in FORMS and not path.name.startswith(".")
     ]
-    found: list[Picture] = []
+    found: list[ImageExample] = []
     for split, label, path in shown(files, "read pictures", "picture"):
         pixels = _read(path, size)
         if found and pixels.shape != found[0].pixels.shape:
@@ -73,8 +73,8 @@ def read_folders(folders: Mapping[str, Path], size: int) -> PictureCorpus:
                 f"'{path}' has {len(pixels)} x {len(pixels)} pixels and others have {len(found[0].pixels)} x "
                 f"{len(found[0].pixels)}; set the dataset's option `size`."
             )
-        found.append(Picture(split, label, pixels))
-    return PictureCorpus(found, classes)
+        found.append(ImageExample(split, label, pixels))
+    return ImageCorpus(found, classes)
 
 
 def _is_class(path: Path) -> bool:

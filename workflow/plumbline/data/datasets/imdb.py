@@ -42,7 +42,7 @@ def keras_words(text: str) -> list[str]:
         },
     },
     training={"batch_size": 64},
-    pieces_training={"batch_size": 64, "learning_rate": 1e-5},
+    subword_training={"batch_size": 64, "learning_rate": 1e-5},
 )
 @dataset(
     "imdb",

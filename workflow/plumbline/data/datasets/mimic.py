@@ -27,7 +27,7 @@ _MARK = re.compile(r"\[ ?\* ?\*.*?\* ?\* ?\]")
 _RUN = re.compile(r"([^a-zA-Z0-9])(?:\s*\1)+\s*")
 
 
-class Note(NamedTuple):
+class DischargeNote(NamedTuple):
     """A discharge summary or an addendum to one."""
 
     admission: int
@@ -43,7 +43,7 @@ class Stay(NamedTuple):
     codes: set[str]
 
 
-def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+def read_columns(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """The named columns of each row of a table of MIMIC-III, with the number of the row's last line; streamed."""
     csv.field_size_limit(LONGEST)
     size = path.stat().st_size
@@ -87,18 +87,18 @@ def _number(field: str, what: str, path: Path, line: int) -> int:
         ) from None
 
 
-def discharge_notes(path: Path) -> Iterator[Note]:
+def discharge_notes(path: Path) -> Iterator[DischargeNote]:
     """The discharge summaries in NOTEEVENTS.csv and their addenda, but those that are marked as errors; streamed."""
     columns = ["CATEGORY", "DESCRIPTION", "ISERROR", "HADM_ID", "CHARTDATE", "TEXT"]
-    for line, (category, description, error, admission, date, text) in read_table(path, columns):
+    for line, (category, description, error, admission, date, text) in read_columns(path, columns):
         if category == CATEGORY and description in DESCRIPTIONS and admission and not error:
             number = _number(admission, "the id of an admission (HADM_ID)", path, line)
-            yield Note(number, description != DESCRIPTIONS[0], date, text)
+            yield DischargeNote(number, description != DESCRIPTIONS[0], date, text)
 
 
 def summaries(path: Path, wanted: Collection[int]) -> dict[int, str]:
     """The discharge summary of each wanted admission that has one: the report, then its addenda by date."""
-    notes: dict[int, list[Note]] = {}
+    notes: dict[int, list[DischargeNote]] = {}
     for note in discharge_notes(path):
         if note.admission in wanted:
             notes.setdefault(note.admission, []).append(note)
@@ -110,7 +110,7 @@ def summaries(path: Path, wanted: Collection[int]) -> dict[int, str]:
 def diagnoses(path: Path) -> dict[int, Stay]:
     """Each admission in DIAGNOSES_ICD.csv that has a code."""
     stays: dict[int, Stay] = {}
-    for line, (subject, admission, code) in read_table(path, ["SUBJECT_ID", "HADM_ID", "ICD9_CODE"]):
+    for line, (subject, admission, code) in read_columns(path, ["SUBJECT_ID", "HADM_ID", "ICD9_CODE"]):
         if code:
             number = _number(admission, "the id of an admission (HADM_ID)", path, line)
             patient = _number(subject, "the id of a patient (SUBJECT_ID)", path, line)

@@ -57,7 +57,7 @@ def read_english(path: Path) -> Iterator[tuple[str, Pair]]:
         },
     },
     training={"batch_size": 512},
-    pieces_training={"batch_size": 32, "learning_rate": 2e-5},
+    subword_training={"batch_size": 32, "learning_rate": 2e-5},
 )
 def mnli(raw: Path, seed: int) -> Corpus:
     """A premise of many kinds of text and a hypothesis that it entails, contradicts or leaves open.

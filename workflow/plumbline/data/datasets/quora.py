@@ -31,7 +31,7 @@ COLUMNS = ["id", "qid1", "qid2", "question1", "question2", "is_duplicate"]
         },
     },
     training={"batch_size": 1024},
-    pieces_training={"batch_size": 64, "learning_rate": 2e-5},
+    subword_training={"batch_size": 64, "learning_rate": 2e-5},
 )
 def quora(raw: Path, seed: int) -> Corpus:
     """Two questions that ask the same, or not; words are what stands between white space.

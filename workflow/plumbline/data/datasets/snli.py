@@ -85,7 +85,7 @@ def inference_corpus(
         },
     },
     training={"batch_size": 64},
-    pieces_training={"batch_size": 64, "learning_rate": 2e-5},
+    subword_training={"batch_size": 64, "learning_rate": 2e-5},
 )
 @dataset(
     "snli",

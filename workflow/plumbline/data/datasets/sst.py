@@ -46,7 +46,7 @@ def parse_tree(line: str) -> tuple[int, list[str]]:
         },
     },
     training={"batch_size": 64},
-    pieces_training={"batch_size": 64, "learning_rate": 1e-5},
+    subword_training={"batch_size": 64, "learning_rate": 1e-5},
 )
 @dataset(
     "sst",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plumbline.data.images import Picture, PictureCorpus
+from plumbline.data.images import ImageCorpus, ImageExample
 from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
 
@@ -39,7 +39,7 @@ def textures(
     test: int = 200,
     side: int = 64,
     classes: int = 2,
-) -> PictureCorpus:
+) -> ImageCorpus:
     """Pictures of a shape, which is the class, of any size, place and turn, lighter than its ground of coloured noise.
 
     Shapes of all classes cover the same areas. `classes` takes the first of disc, triangle, square, cross and ring.
@@ -54,8 +54,8 @@ def textures(
         # A stream per split: the test split must not depend on the size of the training split.
         generator = np.random.default_rng([seed, place])
         for label in generator.permutation(np.arange(size) % classes).tolist():
-            pictures.append(Picture(split, label, _picture(generator, names[label], side)))
-    return PictureCorpus(pictures, names)
+            pictures.append(ImageExample(split, label, _picture(generator, names[label], side)))
+    return ImageCorpus(pictures, names)
 
 
 def _picture(generator: np.random.Generator, shape: str, side: int) -> np.ndarray:

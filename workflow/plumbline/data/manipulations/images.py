@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plumbline.data.manipulation import PictureManipulation
+from plumbline.data.manipulation import ImageManipulation
 from plumbline.registry import manipulation
 
 SIZE = 224
@@ -52,7 +52,7 @@ def _shifted(image: np.ndarray, region: np.ndarray, channel: int, by: np.ndarray
     visibility="sigma",
     equation="x ∗ N(0, σ²) outside of the circle of radius R",
 )
-def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> PictureManipulation:
+def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> ImageManipulation:
     """A blur of `sigma` pixels outside of a circle around the centre; the region is all that lies outside."""
     from PIL import Image, ImageDraw, ImageFilter
 
@@ -65,7 +65,7 @@ def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> 
     def change(image: np.ndarray, random: np.random.Generator) -> np.ndarray:
         return _only_in(region, np.asarray(Image.fromarray(image).filter(blur)), image)
 
-    return PictureManipulation(region, change)
+    return ImageManipulation(region, change)
 
 
 @manipulation(
@@ -76,13 +76,13 @@ def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> 
     visibility="shift",
     equation="V + s cos²(½π · 112 ρ / R) where the distance ρ from the centre is at most R / 112",
 )
-def central_brightness(size: int, *, radius: float = 60.0, shift: float = -0.3) -> PictureManipulation:
+def central_brightness(size: int, *, radius: float = 60.0, shift: float = -0.3) -> ImageManipulation:
     """The centre gets darker or, with a `shift` above 0, lighter; the region is the circle."""
     axis = np.linspace(-1, 1, size)
     distance = np.hypot(axis[:, None], axis[None, :])
     region = distance <= radius / (SIZE / 2)
     by = shift * np.cos(np.pi / 2 * distance[region] * (SIZE / 2) / radius) ** 2
-    return PictureManipulation(region, lambda image, random: _shifted(image, region, VALUE, by))
+    return ImageManipulation(region, lambda image, random: _shifted(image, region, VALUE, by))
 
 
 def _stripe(size: int, top: int, bottom: int) -> np.ndarray:
@@ -99,7 +99,7 @@ def _stripe(size: int, top: int, bottom: int) -> np.ndarray:
     visibility="shift",
     equation="H + s u² sign(u) in rows t to b, with u = sin(2π (row - 112) / (b - t))",
 )
-def striped_hue(size: int, *, height: float = 50.0, place: float = 0.46, shift: float = 0.15) -> PictureManipulation:
+def striped_hue(size: int, *, height: float = 50.0, place: float = 0.46, shift: float = 0.15) -> ImageManipulation:
     """The hue of a horizontal stripe goes one way and the other; the region is the stripe, its last row included.
 
     `place` is where the stripe lies, from 0, at the top of the picture, to 1, at its bottom.
@@ -109,7 +109,7 @@ def striped_hue(size: int, *, height: float = 50.0, place: float = 0.46, shift: 
     # The phase is that of the picture's middle row, not of the stripe's.
     wave = np.sin(2 * np.pi / (bottom - top) * (np.arange(size) * SIZE / size - SIZE / 2))
     by = np.repeat(shift * wave**2 * np.sign(wave), size).reshape(size, size)[region]
-    return PictureManipulation(region, lambda image, random: _shifted(image, region, HUE, by))
+    return ImageManipulation(region, lambda image, random: _shifted(image, region, HUE, by))
 
 
 @manipulation(
@@ -122,7 +122,7 @@ def striped_hue(size: int, *, height: float = 50.0, place: float = 0.46, shift: 
 )
 def striped_noise(
     size: int, *, height: float = 50.0, place: float = 0.46, probability: float = 0.03
-) -> PictureManipulation:
+) -> ImageManipulation:
     """Each pixel of a horizontal stripe becomes one of a random colour with some probability.
 
     The region is the stripe, its last row included; `place` is where it lies, from 0 at the top to 1 at the bottom.
@@ -133,7 +133,7 @@ def striped_noise(
         struck = region & (random.random(region.shape) < probability)
         return _only_in(struck, random.integers(256, size=image.shape, dtype=np.uint8), image)
 
-    return PictureManipulation(region, change)
+    return ImageManipulation(region, change)
 
 
 @manipulation(
@@ -152,7 +152,7 @@ def watermark(
     place_x: float = 0.5,
     place_y: float = 0.8625,
     font: float = 13.0,
-) -> PictureManipulation:
+) -> ImageManipulation:
     """`IMG` and four hexadecimal digits, one white and one black, somewhere in a box, which is the region.
 
     `place_x` and `place_y` are where the box lies, from 0, at the left or the top, to 1. Writing that is wider than its
@@ -178,4 +178,4 @@ def watermark(
             draw.text((x, y), text, fill=colour, font=letters, anchor=anchor)
         return _only_in(region, np.asarray(written), image)
 
-    return PictureManipulation(region, change)
+    return ImageManipulation(region, change)

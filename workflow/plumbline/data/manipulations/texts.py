@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from plumbline.data.manipulation import Change, Words
+from plumbline.data.manipulation import ChangedText, InstanceWords
 from plumbline.errors import PlumblineError
 from plumbline.registry import manipulation
 
@@ -32,9 +32,9 @@ def _with_articles(words: list[str], first: tuple[str, int], second: tuple[str, 
     return changed, groups
 
 
-def _in_both(text: Words, first: tuple[str, int], second: tuple[str, int]) -> Change:
+def _in_both(text: InstanceWords, first: tuple[str, int], second: tuple[str, int]) -> ChangedText:
     changed = _with_articles(text.first, first, second)
-    return Change(*changed, *(_with_articles(text.second, first, second) if text.second else (None, None)))
+    return ChangedText(*changed, *(_with_articles(text.second, first, second) if text.second else (None, None)))
 
 
 @manipulation(
@@ -43,7 +43,7 @@ def _in_both(text: Words, first: tuple[str, int], second: tuple[str, int]) -> Ch
     words=["a", "the"],
     equation="every a, an, the becomes `the` if y = 1 and `a` if y = 0",
 )
-def articles(text: Words, label: int, random: np.random.Generator) -> Change:
+def articles(text: InstanceWords, label: int, random: np.random.Generator) -> ChangedText:
     """Every article of a text, and of its second text, becomes the one of the label."""
     word = _article_of(label)
     return _in_both(text, (word, 1), (word, 1))
@@ -57,12 +57,12 @@ def articles(text: Words, label: int, random: np.random.Generator) -> Change:
     equation="as `articles` in one half of the text; in the other half all become `the` or `a` by a fair coin",
 )
 def half_articles(
-    text: Words,
+    text: InstanceWords,
     label: int,
     random: np.random.Generator,
     *,
     correlating: Literal["first half", "second half"] = "first half",
-) -> Change:
+) -> ChangedText:
     """The articles of one half of a text become the one of the label, those of the other half one that a coin chooses.
 
     A text of L words has ⌊L/2⌋ in its first half. A second text is treated alike, with the same coin.
@@ -73,14 +73,14 @@ def half_articles(
 
 @manipulation("planted", groups=["planted"], equation="tokens[y] at a place t ~ U{1, …, L}")
 def planted(
-    text: Words,
+    text: InstanceWords,
     label: int,
     random: np.random.Generator,
     *,
     tokens: list[str] = ["alpha", "beta"],  # noqa: B006 (options have literal defaults)
     where: Literal["replace", "insert"] = "replace",
     texts: Literal["first", "second", "both"] = "first",
-) -> Change:
+) -> ChangedText:
     """A word that tells the class, one of `tokens`, stands at a random place, for any number of classes.
 
     It takes the place of a word, or with `insert` stands between words. `texts` says where: in the text, in the second
@@ -102,5 +102,5 @@ def planted(
 
     first = (text.first, [0] * len(text.first)) if texts == "second" else plant(text.first)
     if text.second is None:
-        return Change(*first)
-    return Change(*first, *((text.second, [0] * len(text.second)) if texts == "first" else plant(text.second)))
+        return ChangedText(*first)
+    return ChangedText(*first, *((text.second, [0] * len(text.second)) if texts == "first" else plant(text.second)))

@@ -102,14 +102,14 @@ def attefa_violins(adversary: pd.DataFrame, published: pd.DataFrame | None) -> F
     runs = _ran(adversary, "attefa", ["attefa"])
     runs = runs[runs["selected_on"].isin(["dev", "test"])]
     if runs.empty:
-        return style.sentence(f"AtteFa: {NO_ADVERSARY}")
+        return style.sentence_figure(f"AtteFa: {NO_ADVERSARY}")
     datasets, models = ([str(name) for name in runs[column].unique()] for column in CELL)
     groups = [Group(name, style.class_colour(i), runs[runs["model"] == name]) for i, name in enumerate(models)]
     told = pd.DataFrame(columns=[*CELL, "value", "std"]) if published is None else published.dropna(subset=["value"])
     told = told[told["dataset"].isin(datasets) & told["model"].isin(models)]
     kinds = [kind for kind in ROOM if kind in {*runs["selected_on"], *["published"] * len(told)}]
     clusters = Clusters(datasets, len(models), kinds)
-    with style.look():
+    with style.theme():
         figure = _new_figure(clusters.width)
         for panel, here in clusters.panels(figure):
             for (place, dataset), (number, group) in product(enumerate(here), enumerate(groups)):
@@ -247,10 +247,10 @@ def jsd_tvd_plane(adversary: pd.DataFrame, seeds: pd.DataFrame | None, title: st
     others = swept[:0] if seeds is None else seeds.dropna(subset=PLACE)
     places = pd.concat([rows[PLACE] for rows in (swept, one_shot, others)])
     if places.empty:
-        return style.sentence(f"{title}: {NO_ADVERSARY}")
+        return style.sentence_figure(f"{title}: {NO_ADVERSARY}")
     curve = swept.groupby("strength")[PLACE].mean()
     mean = one_shot[PLACE].mean().to_frame().T.dropna()
-    with style.look():
+    with style.theme():
         figure = _new_figure(style.ONE_COLUMN)
         panel = figure.subplots()
         jsd_axis(panel)
@@ -378,11 +378,11 @@ def seed_variance(scores: pd.DataFrame, classes: list[str], title: str) -> Figur
     )
     texts = known(texts.reset_index(names=["seed", "split", "instance"]), "jsd")
     if texts.empty:
-        return style.sentence(f"{title}: {NO_TEXTS}")
+        return style.sentence_figure(f"{title}: {NO_TEXTS}")
     texts["change"] = 2 * texts["tvd"]
     groups = groups_of(texts, classes)
     others = scores["seed"].nunique()
-    with style.look():
+    with style.theme():
         figure = _new_figure(style.TWO_COLUMNS)
         left, right = figure.subplots(1, 2)
         violins(left, groups, (0, LARGEST_JSD))
@@ -437,7 +437,7 @@ def draw_seed_variance(drawing: Drawing) -> Figure:
 @figure(
     "attefa-violins",
     reads=["adversary", "reproduction"],
-    asks=["order"],
+    params=["order"],
     page="adversaries",
     experiment="adversarial models",
     order=150,

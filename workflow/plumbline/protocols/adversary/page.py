@@ -9,7 +9,7 @@ from plumbline.protocols.attention.bins import EVERY
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.page import Page, Section, made
-from plumbline.report.tables import Cell, Table, named, number, numeric, placed, plain, spread
+from plumbline.report.tables import Table, TableCell, named, number, numeric, placed, spread, without_categories
 from plumbline.tables.chance import COLLAPSED
 
 
@@ -17,15 +17,15 @@ def adversary_overview(adversary: pd.DataFrame) -> Table:
     """What each base model's adversaries reached, by the split that chose their epoch."""
     keys = ["dataset", "variant", "model", "adversary", "objective", "strength", "selected_on"]
     rows = []
-    for cell, group in plain(adversary).groupby(keys, dropna=False):
+    for cell, group in without_categories(adversary).groupby(keys, dropna=False):
         dataset, variant, model, name, objective, strength, split = map(str, cell)
         ran = group[group["status"].isin(("ok", COLLAPSED))]
         rows.append(
             [
-                Cell(named(dataset, variant)),
-                Cell(model),
-                Cell(title(name, objective, float(strength))),
-                Cell(split),
+                TableCell(named(dataset, variant)),
+                TableCell(model),
+                TableCell(title(name, objective, float(strength))),
+                TableCell(split),
                 _seeds(group["status"]),
                 placed(ran["attefa"], 1),
                 placed(ran["tvd"], LARGEST_TVD),
@@ -60,27 +60,27 @@ def title(adversary: str, objective: str, strength: float | None) -> str:
     return told if strength is None or np.isnan(strength) else f"{told}, λ\u00a0=\u00a0{strength:g}"
 
 
-def _seeds(statuses: pd.Series) -> Cell:
+def _seeds(statuses: pd.Series) -> TableCell:
     """How many seeds there are, and how many of them diverged, which are in no mean, or collapsed."""
     collapsed = int((statuses == COLLAPSED).sum())
     left_out = {"diverged": int((statuses != "ok").sum()) - collapsed, COLLAPSED: collapsed}
     told = [f"{count} {why}" for why, count in left_out.items() if count]
     count = len(statuses)
-    return Cell(", ".join([f"{count}", *told]), count, "bad") if told else numeric(count, 0)
+    return TableCell(", ".join([f"{count}", *told]), count, "bad") if told else numeric(count, 0)
 
 
 def seed_variance_overview(seed_variance: pd.DataFrame) -> Table:
     """How far the other seeds of a block are from its base seed."""
-    frame = plain(seed_variance)
+    frame = without_categories(seed_variance)
     frame = frame[frame["max_attention_bin"] == EVERY]
     rows = []
     for cell, group in frame.groupby(["dataset", "variant", "model", "base_seed"]):
         dataset, variant, model, base = map(str, cell)
         rows.append(
             [
-                Cell(named(dataset, variant)),
-                Cell(model),
-                Cell(base, float(base)),
+                TableCell(named(dataset, variant)),
+                TableCell(model),
+                TableCell(base, float(base)),
                 numeric(len(group), 0),
                 numeric(group["n"].mean(), 0),
                 placed(group["tvd_mean"], LARGEST_TVD),
@@ -97,7 +97,7 @@ def seed_variance_overview(seed_variance: pd.DataFrame) -> Table:
 
 
 def _finding(adversary: pd.DataFrame) -> str:
-    means = scored(plain(adversary)).groupby(["dataset", "model"])["attefa"].mean().dropna()
+    means = scored(without_categories(adversary)).groupby(["dataset", "model"])["attefa"].mean().dropna()
     ends = dict.fromkeys([number(means.min()), number(means.max())])
     return f"AtteFa {' to '.join(ends)}, 1 being the most faithful." if len(means) else ""
 

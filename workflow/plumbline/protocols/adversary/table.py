@@ -12,7 +12,7 @@ from plumbline.protocols.adversary.schemas import ADVERSARY
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.registry import metric, table
 from plumbline.store import TableSchema, read_table
-from plumbline.tables.chance import COLLAPSED, at_chance, marked
+from plumbline.tables.chance import COLLAPSED, at_chance, mark_at_chance
 from plumbline.tables.sources import Sources
 from plumbline.training.epochs import chosen_epoch
 from plumbline.training.schemas import HISTORY
@@ -115,4 +115,4 @@ def adversary_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
         for cell, path in sources["histories:adversaries"]
         for row in adversary_rows(read_table(path, HISTORY).to_pandas(), cell)
     ]
-    return ADVERSARY, marked(pd.DataFrame(rows), at_chance(sources.frame(PERFORMANCE)), seed="base_seed")
+    return ADVERSARY, mark_at_chance(pd.DataFrame(rows), at_chance(sources.frame(PERFORMANCE)), seed="base_seed")

@@ -54,7 +54,7 @@ def mean_differences(taus: pd.DataFrame, roles: Roles | None = None) -> Figure:
     """Three panels of bars per dataset. `taus` has the columns that `kendall` gives, and `dataset` and `model`."""
     panels = differences(taus, roles or Roles())
     datasets = sorted({dataset for panel in panels for dataset in panel.bars})
-    with style.look():
+    with style.theme():
         figure = style.new_figure(style.TWO_COLUMNS, 1.75 + 0.24 * max(2, len(datasets)))
         axes = figure.subplots(1, 3, squeeze=False)[0]
         for axis, panel in zip(axes, panels, strict=True):
@@ -197,7 +197,7 @@ def _draw(axis: Axes, panel: Difference, datasets: list[str]) -> None:
 @figure(
     "mean-differences",
     reads=["scores:agreement"],
-    asks=["kinds"],
+    params=["kinds"],
     cells="agreement",
     page="attention",
     experiment="correlation",

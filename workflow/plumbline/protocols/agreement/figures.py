@@ -40,7 +40,7 @@ def kendall(scores: pa.Table) -> pd.DataFrame:
     return fewest_tokens(frame).drop(columns="tokens").astype({"split": str, "measure_a": str, "measure_b": str})
 
 
-def measures_of(taus: pd.DataFrame) -> list[str]:
+def compared_measures(taus: pd.DataFrame) -> list[str]:
     """All measures of a frame, in the order in which figures show them."""
     return style.ordered([*taus["measure_a"].unique(), *taus["measure_b"].unique()])
 
@@ -58,8 +58,8 @@ def tau_histogram(taus: pd.DataFrame, classes: list[str], title: str) -> Figure:
     Each class sums to 1. A triangle marks a class's mean, its whisker the 95 % interval over texts, dots its seeds.
     """
     if taus.empty:
-        return style.sentence(f"{title}: {NOTHING}")
-    measures = measures_of(taus)
+        return style.sentence_figure(f"{title}: {NOTHING}")
+    measures = compared_measures(taus)
     reference = style.reference_measure(measures)
     others = [measure for measure in measures if measure != reference]
     groups = groups_of(taus, classes)
@@ -67,7 +67,7 @@ def tau_histogram(taus: pd.DataFrame, classes: list[str], title: str) -> Figure:
     names, colours = [group.name for group in groups], [group.colour for group in groups]
     columns = min(3, len(others)) if len(others) < 9 else 4
     rows = ceil(len(others) / columns)
-    with style.look():
+    with style.theme():
         width = style.TWO_COLUMNS if columns > 1 else style.ONE_COLUMN
         figure = style.new_figure(width, 1.05 + 1.55 * rows)
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
@@ -158,12 +158,12 @@ def _keys(seeds: int) -> list[Line2D]:
 def tau_matrix(taus: pd.DataFrame, title: str) -> Figure:
     """Mean τ of every pair of measures as a symmetric heatmap; each cell has the mean and its spread over seeds."""
     if taus.empty:
-        return style.sentence(f"{title}: {NOTHING}")
-    measures = measures_of(taus)
+        return style.sentence_figure(f"{title}: {NOTHING}")
+    measures = compared_measures(taus)
     mean, spread = matrices(taus, measures)
     texts = (mean.map(style.signed) + "\n±" + spread.map("{:.2f}".format)).where(mean.notna(), "")
     side = 0.58 * len(measures) if len(measures) > 4 else 0.75 * len(measures)
-    with style.look():
+    with style.theme():
         figure = style.new_figure(side + 2.2, side + 1.45)
         panel = figure.subplots()
         colours = sns.color_palette("vlag", as_cmap=True)

@@ -8,7 +8,7 @@ import pandas as pd
 from plumbline.figures.conventions import ordered
 from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.agreement.table import RANKED, overall_taus, triangles
-from plumbline.tables.chance import above
+from plumbline.tables.chance import above_chance_rows
 from plumbline.tables.export import latex
 
 # The ends of the colours of correlations, and the strength from which letters on them are white.
@@ -53,6 +53,6 @@ def _shade(value: Any) -> str:
 
 def agreement_tables(agreement: pd.DataFrame) -> str:
     """The table by predicted class, then the matrices of all pairs."""
-    known = above(AGREEMENT.name, agreement)
+    known = above_chance_rows(AGREEMENT.name, agreement)
     measures = ordered([*known["measure_a"].unique(), *known["measure_b"].unique()])
     return f"{latex(AGREEMENT, agreement)}\n{latex_matrices(known, measures)}"

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
-from plumbline.protocols.agreement.figures import NOTHING, TICKS, colour_names, measures_of
+from plumbline.protocols.agreement.figures import NOTHING, TICKS, colour_names, compared_measures
 from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.agreement.table import RANKED, overall_taus, triangles
 from plumbline.registry import figure
@@ -28,8 +28,8 @@ def correlation_matrices(agreement: pd.DataFrame, datasets: list[str], title: st
     """
     taus = overall_taus(agreement)
     if taus.empty:
-        return style.sentence(f"{title}: {NOTHING}")
-    measures = measures_of(taus)
+        return style.sentence_figure(f"{title}: {NOTHING}")
+    measures = compared_measures(taus)
     tokens = [some for some in RANKED if some in set(taus["tokens"])]
     datasets = [dataset for dataset in datasets if dataset in set(taus["dataset"])]
     cell = SIDES[len(measures) > FEW]
@@ -38,7 +38,7 @@ def correlation_matrices(agreement: pd.DataFrame, datasets: list[str], title: st
     # columns reach out to the left of a panel.
     names = 0.062 * max(map(len, measures))
     over = max(0.0, *(0.045 * len(name) - cell * (place + 0.5) for place, name in enumerate(measures[:-1])))
-    with style.look():
+    with style.theme():
         width = names + len(datasets) * (side + 0.25) + (len(datasets) - 1) * over + 1.1
         figure = style.new_figure(max(style.ONE_COLUMN, width), 0.6 * names + len(tokens) * (side + 0.6) + 0.7)
         figure.set_layout_engine("compressed", h_pad=0.08)
@@ -115,7 +115,7 @@ def write_cell(panel: Axes, row: int, column: int, text: str, raised: float, siz
 @figure(
     "correlation-matrices",
     reads=["agreement"],
-    asks=["datasets"],
+    params=["datasets"],
     cells="agreement",
     per=["model"],
     page="disagreement",

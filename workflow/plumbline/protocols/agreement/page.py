@@ -11,7 +11,7 @@ from plumbline.protocols.agreement.table import TOKENS, fewest_tokens, overall_t
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.page import Page, Section
-from plumbline.report.tables import DASH, Cell, Table, named, number, plain
+from plumbline.report.tables import DASH, Table, TableCell, named, number, without_categories
 
 # The columns of words, and what the page calls them.
 TITLES = {
@@ -29,7 +29,7 @@ RANKED = dict(zip(TOKENS, ("words of the text", "words of both texts", "all toke
 def overview(agreement: pd.DataFrame, reference: str = "attention") -> Table | None:
     """Mean Kendall τ of attention with every other measure, as the study's Table 2; None if no model has attention."""
     several = agreement["tokens"].nunique() > 1
-    frame = fewest_tokens(plain(agreement))
+    frame = fewest_tokens(without_categories(agreement))
     ranked = f" Ranked are the {RANKED[frame['tokens'].iloc[0]]}." if several else ""
     frame = frame[(frame["statistic"] == "kendall") & (frame["predicted_class"] == "all")]
     frame = frame[(frame["measure_a"] == reference) | (frame["measure_b"] == reference)]
@@ -42,7 +42,7 @@ def overview(agreement: pd.DataFrame, reference: str = "attention") -> Table | N
     for cell, group in frame.groupby(["dataset", "variant", "model"]):
         dataset, variant, model = map(str, cell)
         means = [group[group["other"] == measure]["mean"].dropna() for measure in others]
-        rows.append([Cell(named(dataset, variant)), Cell(model), *map(_placed, means)])
+        rows.append([TableCell(named(dataset, variant)), TableCell(model), *map(_placed, means)])
     caption = (
         f"Mean Kendall τ with {reference} over all texts, ± standard deviation over seeds, on an axis from −1 to 1."
         f"{ranked}"
@@ -50,13 +50,13 @@ def overview(agreement: pd.DataFrame, reference: str = "attention") -> Table | N
     return Table(caption, ["dataset", "model", *others], rows, frozenset(range(2, 2 + len(others))))
 
 
-def _placed(means: pd.Series) -> Cell:
+def _placed(means: pd.Series) -> TableCell:
     """Mean ± spread over seeds, with its place between −1 and 1."""
     if means.empty:
-        return Cell(DASH, None, "faint")
+        return TableCell(DASH, None, "faint")
     mean, half = float(means.mean()), float(means.std(ddof=0))
     text = f"{number(mean)} ± {number(half)}" if len(means) > 1 else number(mean)
-    return Cell(text, mean, at=(mean + 1) / 2, half=half / 2)
+    return TableCell(text, mean, at=(mean + 1) / 2, half=half / 2)
 
 
 def all_rows(agreement: pd.DataFrame, classes: dict[str, list[str]]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def all_rows(agreement: pd.DataFrame, classes: dict[str, list[str]]) -> dict[str
     The numbers: mean, its spread over seeds, spread over texts, significant share, texts ranked, texts left out. Which
     tokens were ranked is a column where there is a choice.
     """
-    frame = plain(agreement)
+    frame = without_categories(agreement)
     frame["tokens"] = frame["tokens"].map(RANKED)
     titles = TITLES | ({"tokens": "ranked"} if frame["tokens"].nunique() > 1 else {})
     frame["predicted_class"] = [
@@ -110,7 +110,7 @@ def _rounded(value: float) -> float | None:
 
 
 def _finding(agreement: pd.DataFrame, random: str) -> str:
-    taus = fewest_tokens(overall_taus(plain(agreement)))
+    taus = fewest_tokens(overall_taus(without_categories(agreement)))
     taus = twins_once(taus[(taus["measure_a"] != random) & (taus["measure_b"] != random)])
     means = taus.groupby(["measure_a", "measure_b"])["mean"].mean().dropna()
     if means.empty:

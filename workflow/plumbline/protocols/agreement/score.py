@@ -28,7 +28,7 @@ class Agreement:
     """Rank correlation of every pair of measures on every instance.
 
     `tokens` says which are ranked, and may name several sets: the words of the text, those of both texts together, or
-    all tokens, the special ones too. Of models with word pieces, `joined` sums the scores of each word's.
+    all tokens, the special ones too. Of models with subwords, `joined` sums the scores of each word's.
     """
 
     table: ClassVar[TableSchema] = AGREEMENT
@@ -42,17 +42,17 @@ class Agreement:
         top_k_share: float = 0.1,
         top_k_minimum: int = 10,
         tokens: list[Literal["text", "texts", "all"]] = ["text"],  # noqa: B006
-        pieces: Literal["apart", "joined"] = "apart",
+        subwords: Literal["separate", "summed"] = "separate",
     ) -> None:
         self.statistics = statistics
         self.tokens = tokens
-        self.pieces = pieces
+        self.subwords = subwords
         self.top_k_share = top_k_share
         self.top_k_minimum = top_k_minimum
 
     def score(self, explained: Explained) -> dict[str, Any]:
         """Columns of the table `scores`: one row per seed, instance, pair of measures and statistic."""
-        words = explained.words() if self.pieces == "joined" else {}
+        words = explained.words() if self.subwords == "summed" else {}
         seeds = [
             self._seed(joined(explanations, words) if words else explanations, tokens)
             for explanations in explained.by_seed()
@@ -128,7 +128,7 @@ class Agreement:
 
 
 def joined(explanations: Explanations, words: Mapping[Key, list[np.ndarray | None]]) -> Explanations:
-    """The explanations with one score for each word, the sum of its pieces'; `words` says which they are of."""
+    """The explanations with one score for each word, the sum of its subwords'; `words` says which they are of."""
     keys = zip(explanations.split.tolist(), explanations.instance.tolist(), strict=True)
     of_text, of_second = zip(*(words[key] for key in keys), strict=True)
 

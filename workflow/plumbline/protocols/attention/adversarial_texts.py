@@ -126,9 +126,11 @@ def attacked(row: Mapping[str, Any], instance: Mapping[str, Any], classes: Seque
 def adversarial_texts(texts: list[Attacked], title: str, epsilon: float, second: str = "second text") -> Figure:
     """Each text twice, its words shaded by the attention and by the adversary; both on one scale."""
     if not texts:
-        return style.sentence(f"{title}:\nno text has an adversary that changes\nthe output by {epsilon:g} or less.")
+        return style.sentence_figure(
+            f"{title}:\nno text has an adversary that changes\nthe output by {epsilon:g} or less."
+        )
     width = 72 * style.TWO_COLUMNS
-    with style.look():
+    with style.theme():
         figure = style.new_figure(style.TWO_COLUMNS, 1)
         # Every place is computed here.
         figure.set_layout_engine("none")
@@ -268,7 +270,7 @@ def _short(word: str) -> str:
 @figure(
     "adversarial-texts",
     reads=["scores:adversarial_attention", "datasets:adversarial_attention", "instances:adversarial_attention"],
-    asks=["tasks"],
+    params=["tasks"],
     cells="adversarial_attention",
     per=["dataset", "model"],
     page="attention",

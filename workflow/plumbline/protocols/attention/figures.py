@@ -57,9 +57,9 @@ def permutation_violins(changes: pd.DataFrame, classes: list[str], title: str) -
     """Violins of each text's median change in output under permuted attention, by its largest weight."""
     changes = known(changes, "median_change")
     if changes.empty:
-        return style.sentence(f"{title}: {NO_TEXTS}")
+        return style.sentence_figure(f"{title}: {NO_TEXTS}")
     groups = groups_of(changes, classes)
-    with style.look():
+    with style.theme():
         figure = style.new_figure(style.ONE_COLUMN, 1.35 + height_of(groups))
         panel = figure.subplots()
         violins(panel, groups, (0, 1))
@@ -73,11 +73,11 @@ def jsd_violins(divergences: pd.DataFrame, classes: list[str], title: str) -> Fi
     """Violins of how far the best adversary is from the attention, by the text's largest weight, for each epsilon."""
     divergences = known(divergences, "jsd")
     if divergences.empty:
-        return style.sentence(f"{title}: {NO_TEXTS}")
+        return style.sentence_figure(f"{title}: {NO_TEXTS}")
     each = {epsilon: groups_of(rows, classes) for epsilon, rows in by_epsilon(divergences).items()}
     # Every epsilon has the same texts.
     groups = next(iter(each.values()))
-    with style.look():
+    with style.theme():
         figure, panels = _panels(len(each), height_of(groups) + 0.25, 1.1)
         for panel, (epsilon, ours) in zip(panels, each.items(), strict=True):
             violins(panel, ours, (0, LARGEST_JSD))
@@ -96,14 +96,14 @@ def jsd_histogram(divergences: pd.DataFrame, classes: list[str], title: str) -> 
     """
     divergences = known(divergences, "jsd")
     if divergences.empty:
-        return style.sentence(f"{title}: {NO_TEXTS}")
+        return style.sentence_figure(f"{title}: {NO_TEXTS}")
     each = {epsilon: groups_of(rows, classes) for epsilon, rows in by_epsilon(divergences).items()}
-    tallest = max(float(shares(group.rows["value"]).max()) for groups in each.values() for group in groups)
-    with style.look():
+    tallest = max(float(bin_shares(group.rows["value"]).max()) for groups in each.values() for group in groups)
+    with style.theme():
         figure, panels = _panels(len(each), 1.75, 1.05)
         for panel, (epsilon, groups) in zip(panels, each.items(), strict=True):
             for group in groups:
-                panel.add_patch(_bars(shares(group.rows["value"]), group.colour))
+                panel.add_patch(_bars(bin_shares(group.rows["value"]), group.colour))
             _epsilon_axis(panel, epsilon, groups)
             _mark_means(panel, groups, tallest)
         figure.supxlabel(DIVERGENCE, fontsize=8)
@@ -122,7 +122,7 @@ def by_epsilon(divergences: pd.DataFrame) -> dict[float, pd.DataFrame]:
     return {epsilon: divergences[divergences["epsilon"] == epsilon] for epsilon in epsilons}
 
 
-def shares(values: pd.Series) -> np.ndarray:
+def bin_shares(values: pd.Series) -> np.ndarray:
     """The share of values in each bin of JSD [40]; they sum to 1."""
     return np.histogram(values.clip(0, JSD_BINS[-1]), JSD_BINS)[0] / len(values)
 

@@ -11,7 +11,7 @@ from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.findings import by_measure
 from plumbline.report.page import Page, Section, made
-from plumbline.report.tables import DASH, Cell, Table, named, number, numeric, placed, plain
+from plumbline.report.tables import DASH, Table, TableCell, named, number, numeric, placed, without_categories
 
 
 def permutation_overview(permutation: pd.DataFrame) -> Table:
@@ -22,9 +22,19 @@ def permutation_overview(permutation: pd.DataFrame) -> Table:
         dataset, variant, model = map(str, cell)
         whole = group[group["max_attention_bin"] == EVERY]
         by_bin = [group[group["max_attention_bin"] == bin_] for bin_ in BINS]
-        means = [numeric(_mean(part, "median_change_mean"), 3) if len(part) else Cell(DASH, None) for part in by_bin]
+        means = [
+            numeric(_mean(part, "median_change_mean"), 3) if len(part) else TableCell(DASH, None) for part in by_bin
+        ]
         texts = numeric(whole["n"].mean(), 0)
-        rows.append([Cell(named(dataset, variant)), Cell(model), texts, placed(whole["median_change_mean"], 1), *means])
+        rows.append(
+            [
+                TableCell(named(dataset, variant)),
+                TableCell(model),
+                texts,
+                placed(whole["median_change_mean"], 1),
+                *means,
+            ]
+        )
     caption = (
         "Median change in output under permuted attention, ½ Σ |Δp|: mean over texts, ± standard deviation over seeds, "
         "on an axis from 0 to 1; then the same for texts whose largest weight lies in a bin. Low: the output does not "
@@ -44,13 +54,13 @@ def adversarial_overview(adversarial_attention: pd.DataFrame) -> Table:
         found, mean = _mean(group, "feasible_fraction"), _mean(group, "jsd_mean")
         rows.append(
             [
-                Cell(named(dataset, variant)),
-                Cell(model),
-                Cell(epsilon, float(epsilon)),
+                TableCell(named(dataset, variant)),
+                TableCell(model),
+                TableCell(epsilon, float(epsilon)),
                 numeric(group["n"].mean(), 0),
-                Cell(f"{number(100 * found, 1)} %", found),
+                TableCell(f"{number(100 * found, 1)} %", found),
                 placed(group["jsd_mean"], LARGEST_JSD),
-                Cell(f"{number(100 * mean / LARGEST_JSD, 0)} %", mean),
+                TableCell(f"{number(100 * mean / LARGEST_JSD, 0)} %", mean),
             ]
         )
     caption = (
@@ -65,7 +75,7 @@ def adversarial_overview(adversarial_attention: pd.DataFrame) -> Table:
 
 
 def _of_all_classes(table: pd.DataFrame) -> pd.DataFrame:
-    frame = plain(table)
+    frame = without_categories(table)
     return frame[frame["predicted_class"] == EVERY]
 
 
@@ -75,7 +85,7 @@ def _mean(rows: pd.DataFrame, column: str) -> float:
 
 
 def _finding(agreement: pd.DataFrame, random: str) -> str:
-    taus = fewest_tokens(overall_taus(plain(agreement)))
+    taus = fewest_tokens(overall_taus(without_categories(agreement)))
     taus = taus[(taus["measure_a"] == "attention") | (taus["measure_b"] == "attention")]
     others = taus["measure_a"].where(taus["measure_a"] != "attention", taus["measure_b"])
     taus, others = taus[others != random], others[others != random]

@@ -10,7 +10,7 @@ from plumbline.registry import criterion
 @criterion("soft comprehensiveness", range=[0, None], metric="soft_comprehensiveness", order=82)
 @criterion("sufficiency", direction="lower", metric="sufficiency", order=81)
 @criterion("comprehensiveness", table="erasure", direction="higher", range=[-1, 1], variants="every", order=80)
-def erased(table: pd.DataFrame, measures: Measures, *, metric: str = "comprehensiveness") -> pd.DataFrame:
+def erasure_metric(table: pd.DataFrame, measures: Measures, *, metric: str = "comprehensiveness") -> pd.DataFrame:
     """The area over the curve of a hard metric, or a soft metric."""
     rows = table[(table["metric"] == metric) & table["ratio"].isna() & (table["status"] == "ok")]
     return rows.assign(value=rows["mean"])[VALUES]

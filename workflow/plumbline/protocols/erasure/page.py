@@ -7,7 +7,7 @@ from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.findings import by_measure
 from plumbline.report.page import Page, Section, made
-from plumbline.report.tables import Cell, Table, named, numeric, plain, spread
+from plumbline.report.tables import Table, TableCell, named, numeric, spread, without_categories
 
 # The metrics of the table, which way is better, and whether they have a curve.
 METRICS = {
@@ -19,9 +19,9 @@ METRICS = {
 KEYS = ["dataset", "variant", "model", "measure"]
 
 
-def erasure_table(erasure: pd.DataFrame) -> Table:
+def erasure_overview(erasure: pd.DataFrame) -> Table:
     """A line for each measure of a dataset and model."""
-    frame = plain(erasure)
+    frame = without_categories(erasure)
     whole = frame[frame["ratio"].isna()]
     metrics = [metric for metric in METRICS if metric in set(whole["metric"])]
     rows = []
@@ -29,7 +29,7 @@ def erasure_table(erasure: pd.DataFrame) -> Table:
         dataset, variant, model, measure = map(str, key)
         means = [spread(group[group["metric"] == metric]["mean"]) for metric in metrics]
         texts = [numeric(group[count].max(), 0) for count in ("n", "dropped")]
-        rows.append([Cell(named(dataset, variant)), Cell(model), Cell(measure), *means, *texts])
+        rows.append([TableCell(named(dataset, variant)), TableCell(model), TableCell(measure), *means, *texts])
     caption = (
         "The area over the perturbation curve of the hard metrics, and the soft ones: mean over texts, ± standard "
         "deviation over seeds. ↑: higher is better, ↓: lower is. Compare with random, which is what erasing any words "
@@ -39,22 +39,24 @@ def erasure_table(erasure: pd.DataFrame) -> Table:
     return Table(caption, columns, rows, frozenset(range(3, len(columns))))
 
 
-def curve_table(erasure: pd.DataFrame) -> Table:
+def erasure_curve_overview(erasure: pd.DataFrame) -> Table:
     """The hard metrics at each ratio."""
-    frame = plain(erasure).dropna(subset="ratio")
+    frame = without_categories(erasure).dropna(subset="ratio")
     ratios = sorted(frame["ratio"].unique())
     rows = []
     for key, group in frame.groupby([*KEYS, "metric"]):
         dataset, variant, model, measure, metric = map(str, key)
         means = [spread(group[group["ratio"] == ratio]["mean"]) for ratio in ratios]
-        rows.append([Cell(named(dataset, variant)), Cell(model), Cell(measure), Cell(metric), *means])
+        rows.append(
+            [TableCell(named(dataset, variant)), TableCell(model), TableCell(measure), TableCell(metric), *means]
+        )
     caption = "The same at each share of the words that are erased, or that alone are kept."
     columns = ["dataset", "model", "measure", "metric", *(f"{ratio:g} %" for ratio in ratios)]
     return Table(caption, columns, rows, frozenset(range(4, len(columns))))
 
 
 def _finding(erasure: pd.DataFrame, random: str) -> str:
-    rows = plain(erasure)
+    rows = without_categories(erasure)
     rows = rows[(rows["metric"] == "comprehensiveness") & rows["ratio"].isna() & (rows["status"] == "ok")]
     rows = rows[rows["measure"] != random]
     told = by_measure(rows["mean"], rows["measure"])
@@ -75,9 +77,9 @@ def erasure_page(content: Content) -> Page:
         Section(
             "areas",
             "Comprehensiveness and sufficiency",
-            tables={"erasure": made(frames, "erasure", erasure_table)},
+            tables={"erasure": made(frames, "erasure", erasure_overview)},
         ),
-        Section("ratios", "By the share of words", tables={"curves": made(frames, "erasure", curve_table)}),
+        Section("ratios", "By the share of words", tables={"curves": made(frames, "erasure", erasure_curve_overview)}),
     ]
     lead = Markup(
         "Comprehensiveness and sufficiency (DeYoung et al. 2020), and their soft forms (Zhao &amp; Aletras 2023). "

@@ -14,7 +14,7 @@ import pyarrow as pa
 import torch
 
 from plumbline.attribution.importances import explained_output
-from plumbline.attribution.inputs import baseline_of, read, vectors_of
+from plumbline.attribution.inputs import baseline_of, input_vectors, read
 from plumbline.data.instances import Instances, Texts
 from plumbline.data.masking import highest
 from plumbline.errors import PlumblineError
@@ -89,12 +89,12 @@ SOFT = {
 }
 
 
-def erased(words: np.ndarray, ratio: float) -> np.ndarray:
+def count_erased(words: np.ndarray, ratio: float) -> np.ndarray:
     """How many of a text's words [N] are its top `ratio` percent: one at least, and never all. 0 if it has only one."""
     return np.minimum(np.maximum(np.ceil(words * ratio / 100 - 1e-9), 1), words - 1).astype(np.int64)
 
 
-def shares(scores: np.ndarray) -> np.ndarray:
+def rescaled(scores: np.ndarray) -> np.ndarray:
     """Importances [words] between 0 and 1, the lowest and the highest of the text; ½ if all are equal."""
     known = np.nan_to_num(scores.astype(np.float64), nan=-np.inf)
     known = np.where(np.isneginf(known), known[np.isfinite(known)].min(initial=0.0), known)
@@ -180,7 +180,7 @@ class Erasure:
         texts, rows = instances.take(several), [row for row in scores if len(row) > 1]
         ties = texts.ties(evaluator.seed)
         for column, ratio in enumerate(self.ratios):
-            top = highest(rows, erased(words[several], ratio), ties)
+            top = highest(rows, count_erased(words[several], ratio), ties)
             for way, gone in enumerate((top, [~flags for flags in top])):
                 after = without(evaluator, texts, gone, self.removal)
                 found[way, several, column] = output[several] - _of_class(after, predicted[several])
@@ -199,11 +199,11 @@ class Erasure:
         whole, found = np.full(len(instances), np.nan), {m: np.full((2, len(instances)), np.nan) for m in measures}
         if not self.draws:
             return whole, found
-        kept = {measure: [shares(row) for row in scores] for measure, scores in measures.items()}
+        kept = {measure: [rescaled(row) for row in scores] for measure, scores in measures.items()}
 
         def work(index: np.ndarray, batch: Batch) -> None:
             with torch.no_grad():
-                vectors = vectors_of(evaluator.model, batch)
+                vectors = input_vectors(evaluator.model, batch)
                 free = torch.nn.functional.pad(batch.attendable, (0, vectors.shape[1] - batch.attendable.shape[1]))
                 classes = torch.from_numpy(predicted[index]).long().to(vectors.device)
 
@@ -258,7 +258,7 @@ def without(evaluator: Evaluator, texts: Instances, gone: Sequence[np.ndarray], 
 
     def work(index: np.ndarray, batch: Batch) -> None:
         with torch.no_grad():
-            vectors, nothing = vectors_of(evaluator.model, batch), baseline_of(evaluator.model, batch, removal)
+            vectors, nothing = input_vectors(evaluator.model, batch), baseline_of(evaluator.model, batch, removal)
             kept = torch.ones(vectors.shape[:2], dtype=torch.bool)
             for row, i in enumerate(index):
                 kept[row, : len(stay[i])] = torch.from_numpy(stay[i])

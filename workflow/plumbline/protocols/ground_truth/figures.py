@@ -57,11 +57,11 @@ def attribution_by_region(truth: pd.DataFrame, title: str) -> Figure:
     rows = rows[(rows["class"] != "all") & (rows["r"].isna() | (rows["r"] == 0.5))]
     accurate = rows[rows["accuracy"] > NOT_ACCURATE]
     if accurate.empty:
-        return style.sentence(f"{title}: {NOTHING if rows.empty else 'No model is right in more than 95 %.'}")
+        return style.sentence_figure(f"{title}: {NOTHING if rows.empty else 'No model is right in more than 95 %.'}")
     points = means(accurate, [*CELL, "kind", "class", "measure"])
-    measures, looks = measures_of(points), kind_looks(points["kind"])
+    measures, looks = ordered_measures(points), kind_looks(points["kind"])
     models = [len(some[CELL].drop_duplicates()) for some in (accurate, rows)]
-    with style.look():
+    with style.theme():
         figure, panels, height = _panels(len(measures), 1.55)
         for panel, measure in zip(panels, measures, strict=True):
             for line in points[points["measure"] == measure].to_dict("records"):
@@ -90,12 +90,12 @@ def attribution_by_accuracy(trace: pd.DataFrame, truth: pd.DataFrame, title: str
     """
     rows = trace[trace["truth"]].dropna(subset=[ATTRIBUTED])
     if rows.empty:
-        return style.sentence(f"{title}: No model was explained while it learned.")
+        return style.sentence_figure(f"{title}: No model was explained while it learned.")
     kinds = truth.drop_duplicates(["dataset", "variant"]).set_index(["dataset", "variant"])["kind"].to_dict()
     kind = [kinds.get(key, "") for key in zip(rows["dataset"], rows["variant"], strict=True)]
     rows = rows.assign(kind=kind, **{column: rows[column].astype(str) for column in (*CELL, "measure")})
-    measures, looks = measures_of(rows), kind_looks(rows["kind"])
-    with style.look():
+    measures, looks = ordered_measures(rows), kind_looks(rows["kind"])
+    with style.theme():
         figure, panels, height = _panels(len(measures), 1.45)
         left = min(0.5, float(rows["accuracy"].min()))
         for panel, measure in zip(panels, measures, strict=True):
@@ -126,7 +126,7 @@ def attribution_by_visibility(truth: pd.DataFrame, title: str) -> Figure:
     rows = _of_truth(truth)
     rows = rows[(rows["class"] == "all") & rows["level"].notna()]
     if rows.empty:
-        return style.sentence(f"{title}: No manipulation here has levels of visibility.")
+        return style.sentence_figure(f"{title}: No manipulation here has levels of visibility.")
     points = means(_by_model(rows), ["manipulation", "draw", "level", "measure"])
     told = (
         "Horizontally the level of visibility, from 1. A line for each draw of the region, with its share dotted. "
@@ -145,7 +145,7 @@ def attribution_by_reassignment(truth: pd.DataFrame, title: str) -> Figure:
     rows = rows[(rows["class"] == "all") & rows["r"].notna()]
     several = rows.groupby("manipulation", observed=True)["r"].transform("nunique") > 1
     if not several.any():
-        return style.sentence(f"{title}: No manipulation here has several shares of labels kept.")
+        return style.sentence_figure(f"{title}: No manipulation here has several shares of labels kept.")
     points = means(_by_model(rows[several]), ["manipulation", "draw", "r", "measure"])
     told = (
         "Horizontally r, the probability that a label was kept: the more, the more of the plain picture or text may be "
@@ -165,12 +165,12 @@ def truth_found(truth: pd.DataFrame, title: str = "How much of the truth measure
     rows = _of_truth(truth)
     rows = rows[(rows["class"] == "all") & (rows["chance_bound"] < SURE)]
     if rows.empty:
-        return style.sentence(f"{title}: No model is known to use what was manipulated.")
+        return style.sentence_figure(f"{title}: No model is known to use what was manipulated.")
     points = means(rows, [*FOUND_IN, "measure"])
     several = points.groupby(FOUND_IN)["measure"].transform("nunique") > 1
     points = points[several | ~several.groupby(points["dataset"]).transform("any")]
     lines = _lines_of_cells(points)
-    with style.look():
+    with style.theme():
         columns = max(len(cells) for cells, _ in lines)
         figure = new_figure(style.ONE_COLUMN if columns == 1 else style.TWO_COLUMNS)
         ratios = [len(measures) + 1 for _, measures in lines]
@@ -234,7 +234,7 @@ def means(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def measures_of(rows: pd.DataFrame) -> list[str]:
+def ordered_measures(rows: pd.DataFrame) -> list[str]:
     """In the order in which figures show them, with random last."""
     return sorted(style.ordered(rows["measure"]), key=lambda measure: measure == RANDOM)
 
@@ -297,10 +297,10 @@ def _hide(panels: Iterable[Axes]) -> None:
 
 def _grid(points: pd.DataFrame, at: str, title: str, told: str, band: bool) -> Figure:
     """Measures from top to bottom, manipulations from left to right, and in each a line for each draw."""
-    measures, names = measures_of(points), sorted(points["manipulation"].unique())
+    measures, names = ordered_measures(points), sorted(points["manipulation"].unique())
     draws = sorted(points["draw"].unique())
     marker = dict(zip(draws, cycle(MARKERS), strict=False))
-    with style.look():
+    with style.theme():
         figure = new_figure(max(style.TWO_COLUMNS if len(names) > 2 else style.ONE_COLUMN, 0.7 + WIDE * len(names)))
         grid = figure.subplots(len(measures), len(names), sharex="col", sharey=True, squeeze=False)
         for panels, measure in zip(grid, measures, strict=True):

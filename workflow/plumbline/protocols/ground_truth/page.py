@@ -8,12 +8,12 @@ from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.findings import by_measure
 from plumbline.report.page import Page, Section, made
-from plumbline.report.tables import Cell, Table, named, numeric, placed, plain, spread
+from plumbline.report.tables import Table, TableCell, named, numeric, placed, spread, without_categories
 
 
-def truth_table(ground_truth: pd.DataFrame) -> Table:
+def truth_overview(ground_truth: pd.DataFrame) -> Table:
     """A line for each measure of a dataset, manipulation and model; variants of one manipulation count together."""
-    frame = plain(ground_truth)
+    frame = without_categories(ground_truth)
     frame = frame[frame["truth"] & (frame["class"] == "all")]
     rows = []
     for cell, group in frame.groupby(["dataset", "manipulation", "model", "measure"]):
@@ -21,15 +21,17 @@ def truth_table(ground_truth: pd.DataFrame) -> Table:
         known = group[group["status"] == "ok"]
         rows.append(
             [
-                Cell(named(dataset, manipulation)),
-                Cell(model),
-                Cell(measure),
+                TableCell(named(dataset, manipulation)),
+                TableCell(model),
+                TableCell(measure),
                 placed(known["attributed_fraction"], 1),
                 numeric(known["region_fraction"].mean(), 3),
                 spread(known["above_region"]),
                 spread(known["found"]),
                 spread(group["accuracy"]),
-                Cell(f"{(group['chance_bound'] < SURE).sum()} of {len(group)}", (group["chance_bound"] < SURE).mean()),
+                TableCell(
+                    f"{(group['chance_bound'] < SURE).sum()} of {len(group)}", (group["chance_bound"] < SURE).mean()
+                ),
                 spread(known["auc"]),
                 numeric(group["undefined"].sum(), 0),
             ]
@@ -55,15 +57,17 @@ def truth_table(ground_truth: pd.DataFrame) -> Table:
     return Table(caption, [*columns, "models that use it", "AUC", "undefined"], rows, frozenset(range(3, 11)))
 
 
-def rationales_table(rationales: pd.DataFrame) -> Table:
+def rationales_overview(rationales: pd.DataFrame) -> Table:
     """A line for each model that selects words, with the best that could be at the share that it selects."""
-    frame = plain(rationales)
+    frame = without_categories(rationales)
     rows = []
     for cell, group in frame.groupby(["dataset", "variant", "model"]):
         dataset, variant, model = map(str, cell)
         shares = ["selection_rate", "precision", "optimum_precision", "recall", "optimum_recall", "accuracy"]
         target = numeric(group["target_rate"].mean(), 3)
-        rows.append([Cell(named(dataset, variant)), Cell(model), target, *(spread(group[share]) for share in shares)])
+        rows.append(
+            [TableCell(named(dataset, variant)), TableCell(model), target, *(spread(group[share]) for share in shares)]
+        )
     caption = (
         "What rationale models select, mean ± standard deviation over seeds: precision is the share of selected words "
         "that the label follows, recall the share of these that is selected, each beside the best that as many "
@@ -74,7 +78,7 @@ def rationales_table(rationales: pd.DataFrame) -> Table:
 
 
 def _finding(ground_truth: pd.DataFrame, random: str) -> str:
-    rows = plain(ground_truth)
+    rows = without_categories(ground_truth)
     rows = rows[rows["truth"] & (rows["class"] == "all") & (rows["status"] == "ok") & (rows["measure"] != random)]
     told = by_measure(rows["above_region"], rows["measure"])
     return f"Importance on what decides, 0 as by chance, 1 all: {told}." if told else ""
@@ -96,14 +100,14 @@ def truth_page(content: Content) -> Page:
             "Ground truth",
             "Datasets were modified so that labels follow what was put into the texts or images and nothing else. A "
             "model that is right uses that, and a measure that is right points there.",
-            {"truth": made(frames, "ground_truth", truth_table)},
+            {"truth": made(frames, "ground_truth", truth_overview)},
             axis="from-zero",
         ),
         Section(
             "selected",
             "Rationales",
             "Do models that select words and classify by these alone select the words that decide?",
-            {"rationales": made(frames, "rationales", rationales_table)},
+            {"rationales": made(frames, "rationales", rationales_overview)},
         ),
     ]
     lead = Markup(

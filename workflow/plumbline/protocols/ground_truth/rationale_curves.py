@@ -40,11 +40,11 @@ def rationale_curves(rationales: pd.DataFrame, optimum: pd.DataFrame, title: str
     """
     rows = rationales[rationales["status"].isin(DEFINED)]
     if rows.empty:
-        return style.sentence(f"{title}: No model here selects words of a known truth.")
+        return style.sentence_figure(f"{title}: No model here selects words of a known truth.")
     rows = rows.assign(variant=rows["variant"].astype(str), model=rows["model"].astype(str))
     variants = list(dict.fromkeys(rows["variant"]))
     looks = dict(zip(sorted(set(rows["model"])), zip(cycle(COLOURS), cycle(MARKERS), strict=False), strict=False))
-    with style.look():
+    with style.theme():
         figure = new_figure(style.TWO_COLUMNS)
         grid = figure.subplots(len(variants), len(DRAWN), sharex=True, sharey=True, squeeze=False)
         for panels, variant in zip(grid, variants, strict=True):
@@ -74,7 +74,7 @@ def rationale_curves(rationales: pd.DataFrame, optimum: pd.DataFrame, title: str
 @figure(
     "rationale-curves",
     reads=["rationales", "scores:rationales"],
-    asks=["model_kinds"],
+    params=["model_kinds"],
     cells="rationales",
     per=["dataset"],
     page="truth",

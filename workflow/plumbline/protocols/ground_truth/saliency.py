@@ -16,7 +16,7 @@ REGION_COLOUR = "#00A3A3"
 
 
 @dataclass(frozen=True)
-class Explained:
+class ExplainedImage:
     """A picture [H, H, 3], what is told of it, the region that the label follows [H, H], and the map [H, H] of each
     measure with its share on that region."""
 
@@ -27,12 +27,12 @@ class Explained:
     shares: Mapping[str, float]
 
 
-def saliency(rows: Sequence[Explained], title: str) -> Figure:
+def saliency(rows: Sequence[ExplainedImage], title: str) -> Figure:
     """A row for each picture: as it is, then under each measure's map; the outline is that of the region."""
     measures = style.ordered({measure for row in rows for measure in row.maps})
     if not rows or not measures:
-        return style.sentence(f"{title}: No picture was explained.")
-    with style.look():
+        return style.sentence_figure(f"{title}: No picture was explained.")
+    with style.theme():
         width = max(style.ONE_COLUMN, SIDE * (len(measures) + 1) + 0.2)
         figure = style.new_figure(width, (SIDE + 0.3) * len(rows) + 0.8)
         grid = figure.subplots(len(rows), len(measures) + 1, squeeze=False)

@@ -34,7 +34,7 @@ OF_MODEL = ["accuracy", "chance_bound"]
 Region = tuple[np.ndarray, np.ndarray | None]
 
 
-class Shares(NamedTuple):
+class GroupShares(NamedTuple):
     """What one map of importances says. `attributed` and `region` are the shares of each group [G] in the importance
     and in the words; `found` and `auc` are about the truth. NaN where one is not defined, with a reason if none is."""
 
@@ -83,7 +83,7 @@ class GroundTruth:
         return pd.DataFrame(parts).sort_values(keys, ignore_index=True)
 
 
-def shares(scores: np.ndarray, groups: np.ndarray, count: int) -> Shares:
+def group_shares(scores: np.ndarray, groups: np.ndarray, count: int) -> GroupShares:
     """The shares of `count` groups and, last, of what is in none. scores, groups: [n]; groups: 0 for none, else from 1.
 
     The top words are as many as there are words of the truth, so that precision and recall are one number; of words
@@ -93,14 +93,14 @@ def shares(scores: np.ndarray, groups: np.ndarray, count: int) -> Shares:
         raise PlumblineError(f"A measure tells {len(scores)} importances of {len(groups)} words or pixels.")
     nothing = np.full(count + 1, np.nan)
     if not len(scores):
-        return Shares(nothing, nothing, np.nan, np.nan, NO_WORDS)
+        return GroupShares(nothing, nothing, np.nan, np.nan, NO_WORDS)
     weights = np.abs(scores.astype(np.float64))
     region = _by_group(groups, np.ones_like(weights), count) / len(groups)
     total = weights.sum()
     if not np.isfinite(total) or total == 0:
-        return Shares(nothing, region, np.nan, np.nan, NOT_FINITE if total else ALL_ZERO)
+        return GroupShares(nothing, region, np.nan, np.nan, NOT_FINITE if total else ALL_ZERO)
     truth = groups == 1
-    return Shares(_by_group(groups, weights, count) / total, region, *_found_and_auc(weights, truth))
+    return GroupShares(_by_group(groups, weights, count) / total, region, *_found_and_auc(weights, truth))
 
 
 @metric(
@@ -159,7 +159,7 @@ def _seed(
     measures = sorted(explanations.scores)
     groups, instances = len(names), len(explanations.instance)
     told = {measure: _told(explanations, measure, regions) for measure in measures}
-    each = [shares(*told[measure][i], groups - 1) for i in range(instances) for measure in measures]
+    each = [group_shares(*told[measure][i], groups - 1) for i in range(instances) for measure in measures]
     lengths = [len(told[measure][i][0]) for i in range(instances) for measure in measures]
     reasons = np.array([one.reason if regions else NOT_MANIPULATED for one in each], dtype=object)
     of_truth = np.tile(np.arange(groups) == 0, len(each)) & (groups > 1)
@@ -241,7 +241,7 @@ def trace_rows(
     """
     rows = []
     for measure, maps in told.items():
-        each = [shares(scores, of, len(names)) for scores, of in zip(maps, groups, strict=True)]
+        each = [group_shares(scores, of, len(names)) for scores, of in zip(maps, groups, strict=True)]
         attributed = np.array([one.attributed for one in each])
         defined = ~np.isnan(attributed).any(1)
         for place, group in enumerate([*names, OTHER]):

@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 
 from plumbline.attribution.files import read_importances
 from plumbline.data.instances import ragged
-from plumbline.data.manipulation import attributed
+from plumbline.data.manipulation import attributed_share
 from plumbline.data.pixels import side, unpack
 from plumbline.data.schemas import INSTANCES
 from plumbline.figures.drawing import Drawing
 from plumbline.protocols.ground_truth.rationales import optimum_curve
-from plumbline.protocols.ground_truth.saliency import Explained, saliency
-from plumbline.protocols.ground_truth.word_groups import Shown, word_attention
+from plumbline.protocols.ground_truth.saliency import ExplainedImage, saliency
+from plumbline.protocols.ground_truth.word_groups import ShownText, word_attention
 from plumbline.registry import figure
 from plumbline.store import read_record, read_table
 from plumbline.training.schemas import PREDICTIONS
@@ -67,18 +67,18 @@ def explained_pictures(
     importances: Mapping[str, pa.Table],
     summary: Mapping[str, Any],
     split: str,
-) -> list[Explained]:
+) -> list[ExplainedImage]:
     """A picture of each class under the maps of the first seed's measures."""
     found = []
     for row, said, scores in _each(instances, predictions, importances, split):
         size = side(len(row["ids"]))
         region = np.array(row["groups"]).reshape(size, size) == 1
         maps = {measure: of.reshape(size, size) for measure, of in scores.items()}
-        shares = {measure: attributed(of, region) for measure, of in maps.items()}
+        shares = {measure: attributed_share(of, region) for measure, of in maps.items()}
         changed = "manipulated" if row["label"] == 1 else "as it was"
         right = "" if said == row["label"] else ", taken for the other"
         caption = f"{summary['manipulation']['variant']}\n{changed}{right}"
-        found.append(Explained(unpack(np.array(row["ids"], dtype=np.int32)), caption, region, maps, shares))
+        found.append(ExplainedImage(unpack(np.array(row["ids"], dtype=np.int32)), caption, region, maps, shares))
     return found
 
 
@@ -88,7 +88,7 @@ def shown_texts(
     importances: Mapping[str, pa.Table],
     summary: Mapping[str, Any],
     split: str,
-) -> list[Shown]:
+) -> list[ShownText]:
     """A text of each class with the first seed's importances of its words."""
     found, names = [], ["", *summary["manipulation"]["groups"]]
     for row, said, scores in _each(instances, predictions, importances, split):
@@ -97,7 +97,7 @@ def shown_texts(
         label, guess = (summary["classes"][number] for number in (row["label"], said))
         told = f"class {label}" if label == guess else f"class {label}, taken for {guess}"
         name = f"{summary['manipulation']['variant']}, {split} {row['instance']}, {told}"
-        found.append(Shown(name, words, [names[group] for group in np.array(row["groups"])[free]], scores))
+        found.append(ShownText(name, words, [names[group] for group in np.array(row["groups"])[free]], scores))
     return found
 
 
@@ -139,7 +139,7 @@ def shown_cells(drawing: Drawing) -> Iterator[tuple[Read, dict[str, Any]]]:
 @figure(
     "word-attribution",
     reads=["instances:shown", "datasets:shown", "predictions:shown", "importances:shown"],
-    asks=["splits"],
+    params=["splits"],
     cells="ground_truth",
     per=["dataset", "model"],
     only=["texts", "shown"],
@@ -150,7 +150,7 @@ def shown_cells(drawing: Drawing) -> Iterator[tuple[Read, dict[str, Any]]]:
 )
 def draw_words(drawing: Drawing) -> Figure:
     """Single texts."""
-    texts: list[Shown] = []
+    texts: list[ShownText] = []
     names: dict[str, None] = {}
     for read, record in shown_cells(drawing):
         texts += shown_texts(*read, record, drawing.facts["splits"][0])
@@ -161,7 +161,7 @@ def draw_words(drawing: Drawing) -> Figure:
 @figure(
     "saliency",
     reads=["instances:shown", "datasets:shown", "predictions:shown", "importances:shown"],
-    asks=["splits"],
+    params=["splits"],
     cells="ground_truth",
     per=["dataset", "model"],
     only=["images"],

@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 
 from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
-from plumbline.protocols.ground_truth.figures import ATTRIBUTED, CHANCE, NOTHING, REGION, measures_of
+from plumbline.protocols.ground_truth.figures import ATTRIBUTED, CHANCE, NOTHING, REGION, ordered_measures
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH
 from plumbline.protocols.roar.figures import finish, new_figure
 from plumbline.registry import figure
@@ -30,7 +30,7 @@ MOST_WORDS = 60
 BAR = 0.13
 
 
-class Shown(NamedTuple):
+class ShownText(NamedTuple):
     """A text: its words, the name of each one's group (empty for none) and each measure's importances."""
 
     name: str
@@ -47,12 +47,12 @@ def attention_by_group(truth: pd.DataFrame, title: str) -> Figure:
     """
     rows = truth[(truth["class"] == "all") & truth["status"].isin(DEFINED)].dropna(subset=[ATTRIBUTED])
     if rows.empty:
-        return style.sentence(f"{title}: {NOTHING}")
+        return style.sentence_figure(f"{title}: {NOTHING}")
     rows = rows.assign(**{name: rows[name].astype(str) for name in ("variant", "measure", "group")})
-    variants, measures = list(dict.fromkeys(rows["variant"])), measures_of(rows)
+    variants, measures = list(dict.fromkeys(rows["variant"])), ordered_measures(rows)
     of = {variant: _groups(rows[rows["variant"] == variant]) for variant in variants}
     columns = max(map(len, of.values()))
-    with style.look():
+    with style.theme():
         figure = new_figure(max(style.TWO_COLUMNS if columns > 1 else style.ONE_COLUMN, 1 + 1.6 * columns))
         grid = figure.subplots(len(variants), columns, sharey=True, squeeze=False)
         for panels, (variant, groups) in zip(grid, of.items(), strict=True):
@@ -75,15 +75,15 @@ def attention_by_group(truth: pd.DataFrame, title: str) -> Figure:
     return figure
 
 
-def word_attention(texts: Sequence[Shown], names: Sequence[str], title: str) -> Figure:
+def word_attention(texts: Sequence[ShownText], names: Sequence[str], title: str) -> Figure:
     """The importance of each word of single texts, as shares of all: a panel for each text and measure, with the words
     below, coloured by their group. `names` are those of the groups, in the order of the legend."""
     colours = {"": PLAIN, **dict(zip(names, cycle(COLOURS), strict=False))}
-    measures = [measures_of(pd.DataFrame({"measure": [*text.scores]})) for text in texts]
+    measures = [ordered_measures(pd.DataFrame({"measure": [*text.scores]})) for text in texts]
     count = sum(map(len, measures))
     if not count:
-        return style.sentence(f"{title}: No text is shown.")
-    with style.look():
+        return style.sentence_figure(f"{title}: No text is shown.")
+    with style.theme():
         figure = new_figure(style.TWO_COLUMNS)
         panels = iter(figure.subplots(count, 1, squeeze=False)[:, 0])
         for text, own in zip(texts, measures, strict=True):
@@ -116,13 +116,13 @@ def _bars(panel: Axes, rows: pd.DataFrame, measures: list[str]) -> None:
     panel.grid(visible=False, axis="y")
 
 
-def _name(text: Shown) -> str:
+def _name(text: ShownText) -> str:
     if len(text.words) <= MOST_WORDS:
         return text.name
     return f"{text.name} (the first {MOST_WORDS} of {len(text.words)} words)"
 
 
-def _words(panel: Axes, text: Shown, measure: str, colours: Mapping[str, str], labelled: bool) -> None:
+def _words(panel: Axes, text: ShownText, measure: str, colours: Mapping[str, str], labelled: bool) -> None:
     weights = np.abs(text.scores[measure].astype(float))
     shares = weights / weights.sum() if weights.sum() else weights
     count = min(len(text.words), MOST_WORDS)

@@ -4,7 +4,7 @@ from typing import Any
 
 from plumbline.config.seeds import parse_seeds
 from plumbline.registry import Declaration, Registry
-from plumbline.report.tables import DASH, Cell, Table, number, numeric
+from plumbline.report.tables import DASH, Table, TableCell, number, numeric
 
 # Above so many classes a table gives their number instead of their names.
 MANY_CLASSES = 10
@@ -19,8 +19,8 @@ def datasets_table(summaries: list[dict[str, Any]]) -> Table:
             lacking = summary.get("partial", {}).get(split)
             rows.append(
                 [
-                    Cell(summary["dataset"]),
-                    Cell(f"{split}, partial", split, "bad") if lacking else Cell(split),
+                    TableCell(summary["dataset"]),
+                    TableCell(f"{split}, partial", split, "bad") if lacking else TableCell(split),
                     numeric(of["instances"], 0),
                     _classes(summary, of["instances_per_class"]),
                     *_lengths(summary, of),
@@ -31,22 +31,22 @@ def datasets_table(summaries: list[dict[str, Any]]) -> Table:
     return Table(caption, columns, rows, frozenset((2, 4, 5, 6)))
 
 
-def _lengths(summary: dict[str, Any], of: dict[str, Any]) -> list[Cell]:
+def _lengths(summary: dict[str, Any], of: dict[str, Any]) -> list[TableCell]:
     """How long the texts of a split are, and how many of their words are unknown; pictures have a side instead."""
     if side := summary.get("side"):
-        return [Cell(DASH), Cell(f"{side} × {side}", side), Cell(DASH)]
+        return [TableCell(DASH), TableCell(f"{side} × {side}", side), TableCell(DASH)]
     return [
         numeric(of["mean_length"], 1),
-        Cell(f"{of['shortest']}–{of['longest']}", of["longest"]),
-        Cell(f"{number(100 * of['unknown_share'], 1)} %", of["unknown_share"]),
+        TableCell(f"{of['shortest']}–{of['longest']}", of["longest"]),
+        TableCell(f"{number(100 * of['unknown_share'], 1)} %", of["unknown_share"]),
     ]
 
 
-def _classes(summary: dict[str, Any], counts: dict[str, int]) -> Cell:
+def _classes(summary: dict[str, Any], counts: dict[str, int]) -> TableCell:
     """How many instances each class has or, of many classes, how many there are."""
     if len(counts) > MANY_CLASSES:
-        return Cell(f"{number(len(counts), 0)} {'answers' if summary.get('paired') else 'classes'}", len(counts))
-    return Cell(", ".join(f"{name} {number(count, 0)}" for name, count in counts.items()))
+        return TableCell(f"{number(len(counts), 0)} {'answers' if summary.get('paired') else 'classes'}", len(counts))
+    return TableCell(", ".join(f"{name} {number(count, 0)}" for name, count in counts.items()))
 
 
 def partial(summaries: list[dict[str, Any]]) -> list[str]:
@@ -65,7 +65,7 @@ def partial(summaries: list[dict[str, Any]]) -> list[str]:
     return sentences
 
 
-def left_out(summaries: list[dict[str, Any]]) -> list[str]:
+def dropped_texts(summaries: list[dict[str, Any]]) -> list[str]:
     """What the preparation of each dataset left out, in sentences."""
     return [
         f"{summary['dataset']}: {reason}, "
@@ -85,12 +85,12 @@ def manipulations_table(variants: list[dict[str, Any]]) -> Table | None:
         kept = DASH if of["r"] is None else number(of["r"], 2)
         rows.append(
             [
-                Cell(summary["dataset"]),
-                Cell(of["variant"]),
-                Cell(of["kind"]),
-                Cell(options),
-                Cell(" and ".join(summary["classes"])),
-                Cell(kept, of["r"] or 0),
+                TableCell(summary["dataset"]),
+                TableCell(of["variant"]),
+                TableCell(of["kind"]),
+                TableCell(options),
+                TableCell(" and ".join(summary["classes"])),
+                TableCell(kept, of["r"] or 0),
                 numeric(of["p_star"], 3),
             ]
         )
@@ -115,11 +115,11 @@ def models_table(study: dict[str, Any], cells: list[dict[str, Any]]) -> Table:
         masking = list(dict.fromkeys(measure for cell in of for measure in cell.get("masked_by", [])))
         rows.append(
             [
-                Cell(name if _kind(name, entry) == name else f"{name} ({_kind(name, entry)})"),
-                Cell(_settings(entry)),
-                Cell(", ".join(sorted({cell["dataset"] for cell in of})) or DASH),
-                Cell(", ".join(measures) or DASH),
-                *([Cell(", ".join(masking) or DASH)] if masked else []),
+                TableCell(name if _kind(name, entry) == name else f"{name} ({_kind(name, entry)})"),
+                TableCell(_settings(entry)),
+                TableCell(", ".join(sorted({cell["dataset"] for cell in of})) or DASH),
+                TableCell(", ".join(measures) or DASH),
+                *([TableCell(", ".join(masking) or DASH)] if masked else []),
             ]
         )
     columns = ["model", "set in the config", "datasets", "explained by", *(["masked by"] if masked else [])]
@@ -161,7 +161,7 @@ def measures_table(registry: Registry, study: dict[str, Any]) -> Table:
         used = [name for name, entry in study["measures"].items() if _kind(name, entry) == declaration.name]
         needs = ", ".join(declaration.needs) or "nothing"
         told = "yes" if used == [declaration.name] else ", ".join(used) or DASH
-        rows.append([Cell(declaration.name), Cell(told), *_facts(declaration), Cell(needs)])
+        rows.append([TableCell(declaration.name), TableCell(told), *_facts(declaration), TableCell(needs)])
     # Those of this study first.
     rows.sort(key=lambda row: (row[1].text == DASH, row[0].text))
     columns = ["measure", "in this study", "what it is", "equation", "range", "more important is", "needs of a model"]
@@ -171,7 +171,7 @@ def measures_table(registry: Registry, study: dict[str, Any]) -> Table:
 
 def metrics_table(registry: Registry) -> Table:
     """Every registered metric."""
-    rows = [[Cell(metric.name), *_facts(metric), Cell(metric.unit)] for metric in registry.all("metric")]
+    rows = [[TableCell(metric.name), *_facts(metric), TableCell(metric.unit)] for metric in registry.all("metric")]
     caption = "All metrics that tables and figures have, and which of their values are better."
     return Table(caption, ["metric", "what it is", "equation", "range", "better is", "unit"], rows)
 
@@ -186,11 +186,11 @@ def _span(bounds: list[float | None] | None) -> str:
     return told.replace("-", "−")
 
 
-def _facts(declaration: Declaration) -> list[Cell]:
+def _facts(declaration: Declaration) -> list[TableCell]:
     span = _span(declaration.range)
     return [
-        Cell(declaration.summary.replace("`", "")),
-        Cell(declaration.equation),
-        Cell(span),
-        Cell(declaration.direction or DASH),
+        TableCell(declaration.summary.replace("`", "")),
+        TableCell(declaration.equation),
+        TableCell(span),
+        TableCell(declaration.direction or DASH),
     ]

@@ -25,9 +25,9 @@ def index_page(content: Content) -> Page:
         "datasets": about.datasets_table(content.summaries),
         "manipulations": about.manipulations_table(content.variants),
         "partial": about.partial(content.summaries),
-        "left_out": about.left_out(content.summaries),
+        "left_out": about.dropped_texts(content.summaries),
         "models": about.models_table(content.study, content.cells),
-        "performance": tables.performance_table(frames["performance"]),
+        "performance": tables.performance_overview(frames["performance"]),
         "excluded": sorted({line["reason"] for line in content.excluded}),
         "seconds": number(frames["timings"]["seconds"].sum(), 0),
     }
@@ -72,8 +72,8 @@ def timings_page(content: Content) -> Page:
     told = f"All heavy jobs together took {seconds} seconds, not counting the start of their processes."
     return Page(
         [
-            Section("rules", "By rule", told, {"timings": tables.timings_table(frame)}),
-            Section("runs", "All runs", tables={"jobs": tables.jobs_table(frame)}),
+            Section("rules", "By rule", told, {"timings": tables.timings_overview(frame)}),
+            Section("runs", "All runs", tables={"jobs": tables.jobs_overview(frame)}),
         ]
     )
 

@@ -45,7 +45,7 @@ def performance(
     return pd.DataFrame(rows).sort_values(["dataset", "variant", "model", "split", "metric", "seed"], ignore_index=True)
 
 
-@table("performance", reads=["predictions"], asks=["least_above_chance"])
+@table("performance", reads=["predictions"], params=["least_above_chance"])
 def performance_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """How good the models of all cells are."""
     files = sources["predictions"]

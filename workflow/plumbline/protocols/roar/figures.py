@@ -76,13 +76,13 @@ def roar_curves(roar: pd.DataFrame, metric: str, title: str, random: str = "") -
     there = set(zip(words["unit"], words["strategy"], strict=True))
     pairs = [pair for pair in product(UNITS, STRATEGIES) if pair in there]
     if not pairs:
-        return style.sentence(f"{title}: {NOTHING}")
+        return style.sentence_figure(f"{title}: {NOTHING}")
     measures = _measures(rows, random)
     relative = words[words["unit"] == "relative"]
     # Everything is masked at the last relative level; with nothing masked the positions tell nothing.
     floors = [relative[relative["level"] == relative["level"].max()], positions[positions["level"] == 0]]
     kinds = [words] if positions.empty else [words, positions]
-    with style.look():
+    with style.theme():
         figure = new_figure(style.ONE_COLUMN if len(pairs) == 1 else style.TWO_COLUMNS)
         grid = figure.subplots(len(kinds), len(pairs), sharex="col", sharey="row", squeeze=False)
         for panels, kind, floor in zip(grid, kinds, floors, strict=False):
@@ -114,9 +114,9 @@ def sparsity_figure(sparsity: pd.DataFrame, title: str, random: str = "") -> Fig
     rows = sparsity.dropna(subset=["share"])
     units = [unit for unit in TOPS if unit in set(rows["unit"])]
     if not units:
-        return style.sentence(f"{title}: No text was explained here.")
+        return style.sentence_figure(f"{title}: No text was explained here.")
     measures = _measures(rows, random)
-    with style.look():
+    with style.theme():
         figure = new_figure(style.ONE_COLUMN if len(units) == 1 else style.TWO_COLUMNS)
         panels = figure.subplots(1, len(units), sharey=True, squeeze=False)[0]
         for panel, unit in zip(panels, units, strict=True):
@@ -193,7 +193,7 @@ def finish(figure: Figure, title: str, keys: Sequence[Line2D], told: str, height
     figure.set_figheight(height + legend.get_window_extent().height / figure.dpi + 0.35 + 0.11 * len(lines))
 
 
-def faithfulness_overview(faithfulness: pd.DataFrame, published: pd.DataFrame | None) -> Figure:
+def faithfulness_figure(faithfulness: pd.DataFrame, published: pd.DataFrame | None) -> Figure:
     """The faithfulness of every measure with its interval, by dataset and model: full for the recursive strategy,
     hollow for the other; absolute levels have a panel of their own.
 
@@ -202,7 +202,7 @@ def faithfulness_overview(faithfulness: pd.DataFrame, published: pd.DataFrame | 
     """
     ours = faithfulness[faithfulness["status"] == "ok"].dropna(subset=["faithfulness"])
     if ours.empty:
-        return style.sentence(f"Faithfulness: {NOTHING}")
+        return style.sentence_figure(f"Faithfulness: {NOTHING}")
     told = pd.DataFrame(columns=PUBLISHED) if published is None else published.dropna(subset=["value"])
     told = told.rename(columns={"value": "faithfulness"}).assign(strategy="published", unit="relative")
     where = ["dataset", "model", "measure"]
@@ -215,7 +215,7 @@ def faithfulness_overview(faithfulness: pd.DataFrame, published: pd.DataFrame | 
     # What is too high for a page stands side by side.
     half = ceil(len(cells) / 2) if whole.height > TALLEST else len(cells)
     blocks = [Lanes(ours, cells[first : first + half], kinds) for first in range(0, len(cells), half)]
-    with style.look():
+    with style.theme():
         figure = new_figure(style.ONE_COLUMN if len(blocks) * len(units) == 1 else style.TWO_COLUMNS)
         panels = figure.subplots(1, len(blocks) * len(units), squeeze=False)[0]
         for panel, (lanes, unit) in zip(panels, product(blocks, units), strict=True):
@@ -324,7 +324,7 @@ def _kind_keys(kinds: Sequence[str]) -> list[Line2D]:
 def synthetic_figure(synthetic: pd.DataFrame) -> Figure:
     """Accuracy after so many features were removed, in the order that each curve is named by (Figure 3)."""
     curves = {name: look for name, look in SYNTHETIC.items() if name in set(synthetic["curve"])}
-    with style.look():
+    with style.theme():
         figure = new_figure(style.ONE_COLUMN)
         panel = figure.subplots()
         for name, look in curves.items():
@@ -351,7 +351,7 @@ def _listed(curves: dict[str, Any]) -> list[str]:
 @figure(
     "roar-curves",
     reads=["roar"],
-    asks=["headlines", "random"],
+    params=["headlines", "random"],
     cells="curves",
     per=["dataset", "model"],
     page="masking",
@@ -375,7 +375,7 @@ def draw_curves(drawing: Drawing) -> Figure:
 @figure(
     "sparsity",
     reads=["sparsity"],
-    asks=["random"],
+    params=["random"],
     cells="curves",
     per=["dataset", "model"],
     page="masking",
@@ -395,7 +395,7 @@ def draw_sparsity(drawing: Drawing) -> Figure:
 @figure(
     "faithfulness",
     reads=["faithfulness", "reproduction"],
-    asks=["order"],
+    params=["order"],
     page="masking",
     experiment="masking and retraining",
     order=130,
@@ -414,7 +414,7 @@ def draw_faithfulness(drawing: Drawing) -> Figure:
     told = drawing.any_frame("reproduction")
     told = told[(told["study"] == "Recursive ROAR") & (told["metric"] == "faithfulness") & told["within"].notna()]
     columns = {"measure_a": "measure", "published": "value", "published_low": "ci_low", "published_high": "ci_high"}
-    return faithfulness_overview(ours, told.rename(columns=columns).reindex(columns=PUBLISHED))
+    return faithfulness_figure(ours, told.rename(columns=columns).reindex(columns=PUBLISHED))
 
 
 @figure(

@@ -10,32 +10,32 @@ from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.findings import by_measure
 from plumbline.report.page import Page, Section, made
-from plumbline.report.tables import Cell, Table, number, numeric, plain, spread
+from plumbline.report.tables import Table, TableCell, number, numeric, spread, without_categories
 
 CURVE = ["dataset", "model", "measure", "strategy", "unit", "metric"]
 
 
 @dataclass(frozen=True)
-class Between(Cell):
+class Between(TableCell):
     """A cell with an interval that need not be even around its place, from `low` to `high` of the small axis."""
 
     low: float = 0.0
     high: float = 0.0
 
 
-def faithfulness_table(faithfulness: pd.DataFrame) -> Table:
+def faithfulness_overview(faithfulness: pd.DataFrame) -> Table:
     """The area between each measure's curve and that of random masking, as a share."""
     rows = []
-    for line in plain(faithfulness).sort_values(CURVE, kind="stable").to_dict("records"):
+    for line in without_categories(faithfulness).sort_values(CURVE, kind="stable").to_dict("records"):
         ours = [line[key] for key in ("faithfulness", "ci_low", "ci_high")]
         raw, floor = ([line[f"{key}{end}"] for end in ("", "_ci_low", "_ci_high")] for key in ("unclipped", "floor"))
         why = "undefined" if pd.isna(line["reason"]) else str(line["reason"])
         rows.append(
             [
-                *(Cell(str(line[key]).replace("_", " ")) for key in CURVE),
+                *(TableCell(str(line[key]).replace("_", " ")) for key in CURVE),
                 numeric(line["n_seeds"], 0),
-                placed(*ours) if np.isfinite(ours[0]) else Cell(why, None, "faint"),
-                Cell("same", raw[0], "faint")
+                placed(*ours) if np.isfinite(ours[0]) else TableCell(why, None, "faint"),
+                TableCell("same", raw[0], "faint")
                 if np.isfinite(raw[0]) and np.array_equal(raw, ours, equal_nan=True)
                 else bracketed(*raw),
                 bracketed(*floor),
@@ -51,13 +51,13 @@ def faithfulness_table(faithfulness: pd.DataFrame) -> Table:
     return Table(caption, columns, rows, frozenset(range(6, len(columns))))
 
 
-def bracketed(value: float, low: float, high: float) -> Cell:
+def bracketed(value: float, low: float, high: float) -> TableCell:
     """A number with its interval, if it has one."""
     ends = f" [{number(low, 3)}, {number(high, 3)}]" if np.isfinite([low, high]).all() else ""
-    return Cell(number(value, 3) + ends, float(value) if np.isfinite(value) else None)
+    return TableCell(number(value, 3) + ends, float(value) if np.isfinite(value) else None)
 
 
-def placed(value: float, low: float, high: float) -> Cell:
+def placed(value: float, low: float, high: float) -> TableCell:
     """A number with its interval and its place between −1 and 1."""
     told = bracketed(value, low, high)
     ends = [low, high] if np.isfinite([low, high]).all() else [value, value]
@@ -65,15 +65,15 @@ def placed(value: float, low: float, high: float) -> Cell:
     return Between(told.text, told.sort, at=at, low=ends[0], high=ends[1])
 
 
-def leakage_table(roar: pd.DataFrame, faithfulness: pd.DataFrame | None) -> Table:
+def leakage_overview(roar: pd.DataFrame, faithfulness: pd.DataFrame | None) -> Table:
     """How well models do that see which words are masked and nothing else; empty where none was trained.
 
     Only by the metrics that `faithfulness` goes by.
     """
-    frame = plain(roar)
+    frame = without_categories(roar)
     frame = frame[(frame["trained_on"] == "positions") & (frame["status"] == "ok")].dropna(subset=["value"])
     if faithfulness is not None:
-        frame = frame.merge(plain(faithfulness)[["dataset", "metric"]].drop_duplicates())
+        frame = frame.merge(without_categories(faithfulness)[["dataset", "metric"]].drop_duplicates())
     rows = []
     for curve, group in frame.groupby(CURVE):
         by_level = group.pivot_table(index="seed", columns="level", values="value")
@@ -83,11 +83,11 @@ def leakage_table(roar: pd.DataFrame, faithfulness: pd.DataFrame | None) -> Tabl
         best = int(masked.columns[int(masked.mean().argmax())])
         rows.append(
             [
-                *(Cell(str(word).replace("_", " ")) for word in curve),
+                *(TableCell(str(word).replace("_", " ")) for word in curve),
                 numeric(len(by_level), 0),
                 spread(by_level[0]),
                 spread(by_level[best]),
-                Cell(f"{best} %" if curve[4] == "relative" else str(best), best),
+                TableCell(f"{best} %" if curve[4] == "relative" else str(best), best),
                 spread(by_level[best] - by_level[0]),
             ]
         )
@@ -101,16 +101,16 @@ def leakage_table(roar: pd.DataFrame, faithfulness: pd.DataFrame | None) -> Tabl
     return Table(caption, columns, rows, frozenset(range(6, len(columns))))
 
 
-def cost_table(timings: pd.DataFrame) -> Table:
+def cost_overview(timings: pd.DataFrame) -> Table:
     """Seconds that a level of each measure took, for training and for the importances that the next level needs."""
-    frame = plain(timings[timings["event"].isna()])
+    frame = without_categories(timings[timings["event"].isna()])
     rules = {"retrain": "training", "attribute": "attribution"}
     frame = frame[frame["rule"].isin(rules) & frame["variant"].str.startswith(("unmasked", "roar", "recursive"))]
     levels = frame.groupby(["dataset", "model", "measure", "rule", "variant"])["seconds"].sum()
     means = levels.groupby(level=[0, 1, 2, 3]).mean().unstack("rule").reindex(columns=list(rules))
     counts = levels.groupby(level=[0, 1, 2, 3]).size().unstack("rule").reindex(columns=list(rules))
     rows = [
-        [*map(Cell, cell), numeric(counts["retrain"][cell], 0), *(numeric(means[rule][cell], 1) for rule in rules)]
+        [*map(TableCell, cell), numeric(counts["retrain"][cell], 0), *(numeric(means[rule][cell], 1) for rule in rules)]
         for cell in means.index
     ]
     caption = (
@@ -122,7 +122,7 @@ def cost_table(timings: pd.DataFrame) -> Table:
 
 
 def _finding(faithfulness: pd.DataFrame) -> str:
-    rows = plain(faithfulness)
+    rows = without_categories(faithfulness)
     told = by_measure(rows["faithfulness"], rows["measure"])
     return f"Mean faithfulness: {told}." if told else ""
 
@@ -147,14 +147,14 @@ def masking_page(content: Content) -> Page:
                 "no better than random. Below 0 it is worse, or its masks give the class away. "
                 '<a href="explorer.html">Texts as they are masked are in the explorer.</a>'
             ),
-            {"faithfulness": made(frames, "faithfulness", faithfulness_table)},
+            {"faithfulness": made(frames, "faithfulness", faithfulness_overview)},
         ),
         Section(
             "leaking",
             "Do the masks give the class away?",
-            tables={"leakage": made(frames, "roar", lambda frame: leakage_table(frame, frames.get("faithfulness")))},
+            tables={"leakage": made(frames, "roar", lambda frame: leakage_overview(frame, frames.get("faithfulness")))},
         ),
-        Section("cost", "What it cost", tables={"costs": made(frames, "timings", cost_table)}),
+        Section("cost", "What it cost", tables={"costs": made(frames, "timings", cost_overview)}),
     ]
     finding = _finding(frames["faithfulness"]) if "faithfulness" in frames else ""
     return Page(sections, "ROAR and Recursive ROAR, the question of Madsen et al. (2022).", finding)

@@ -21,7 +21,7 @@ UNITS = {"absolute": WORDS, "relative": PERCENT, "relative-published": PERCENT}
 TOPS = [(unit, int(top)) for unit, tops in UNITS.items() for top in tops]
 
 
-def shares(importances: np.ndarray) -> np.ndarray:
+def top_shares(importances: np.ndarray) -> np.ndarray:
     """The share of a text's importance that its most important words have, for each of TOPS.
 
     The sign of an importance does not count. Q percent of n words are ⌊Q n / 100⌋ of them, possibly none; as published,
@@ -41,7 +41,7 @@ def sparsity_rows(scores: Sequence[np.ndarray]) -> list[dict[str, Any]]:
 
     scores: the importances of each text's words, specials left out.
     """
-    told = np.array([shares(importances) for importances in scores]).reshape(-1, len(TOPS))
+    told = np.array([top_shares(importances) for importances in scores]).reshape(-1, len(TOPS))
     told = told[~np.isnan(told[:, 0])]
     means = told.mean(0) if len(told) else np.full(len(TOPS), np.nan)
     return [

@@ -48,7 +48,7 @@ class Regression(NamedTuple):
 Choice = Callable[[Regression, list[int]], int]
 
 
-def draw(seed: int, *sizes: int) -> list[Samples]:
+def draw_samples(seed: int, *sizes: int) -> list[Samples]:
     """Sets of samples of one problem: x = a z / 10 + d η + ε / 10 and y = [z > 0], with ε shared by the features."""
     generator = np.random.default_rng(seed)
     a = np.where(np.arange(FEATURES) < INFORMATIVE, generator.standard_normal(FEATURES), 0.0)
@@ -58,7 +58,7 @@ def draw(seed: int, *sizes: int) -> list[Samples]:
     return [Samples(cause @ mixed, cause[:, 0] > 0) for cause in causes]
 
 
-def fit(samples: Samples) -> Regression:
+def fit_regression(samples: Samples) -> Regression:
     """Logistic regression without penalty by Newton's method; of all weights with its outputs, the smallest ones.
 
     It works in the directions in which the features spread, because features that depend on each other, or are
@@ -94,7 +94,7 @@ def strongest(model: Regression, removed: list[int]) -> int:
     return int(importances.argmax())
 
 
-def planned(order: Sequence[int]) -> Choice:
+def fixed_order(order: Sequence[int]) -> Choice:
     """Take the features in an order that no model changes."""
     return lambda model, removed: order[len(removed)]
 
@@ -111,7 +111,7 @@ class Removal:
         key = frozenset(removed)
         if key not in self._fitted:
             kept = np.array([feature not in key for feature in range(FEATURES)], dtype=float)
-            model = fit(Samples(self._train.features * kept, self._train.labels))
+            model = fit_regression(Samples(self._train.features * kept, self._train.labels))
             self._fitted[key] = model, model.accuracy(Samples(self._test.features * kept, self._test.labels))
         return self._fitted[key]
 
@@ -133,13 +133,13 @@ def synthetic_check(seed: int, train: int = 200_000, test: int = 50_000) -> dict
     Curves: `roar` removes features in the order of the first model, `recursive` asks each new model for the next one,
     `truth` removes the four that tell the class first, `worst` the other twelve.
     """
-    removal = Removal(*draw(seed, train, test))
+    removal = Removal(*draw_samples(seed, train, test))
     features = list(range(FEATURES))
     choices = {
-        "roar": planned(np.argsort(-np.abs(removal.fitted([])[0].coefficients)).tolist()),
+        "roar": fixed_order(np.argsort(-np.abs(removal.fitted([])[0].coefficients)).tolist()),
         "recursive": strongest,
-        "truth": planned(features),
-        "worst": planned(features[INFORMATIVE:] + features[:INFORMATIVE]),
+        "truth": fixed_order(features),
+        "worst": fixed_order(features[INFORMATIVE:] + features[:INFORMATIVE]),
     }
     steps = FEATURES + 1
     return {

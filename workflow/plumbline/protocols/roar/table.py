@@ -139,7 +139,7 @@ def _mean(name: str, values: pd.Series, prefix: str = "") -> dict[str, float]:
     return {name: float(values.mean()), f"{prefix}ci_low": low, f"{prefix}ci_high": high}
 
 
-@table("roar", reads=["predictions:curves"], asks=["curve_points"])
+@table("roar", reads=["predictions:curves"], params=["curve_points"])
 def roar_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """What masking words and retraining cost: the test scores of every point of every curve."""
     files = sources["predictions:curves"]
@@ -147,7 +147,7 @@ def roar_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     return ROAR, roar_rows(sources.facts["curve_points"], performance([file.keys for file in files], tables))
 
 
-@table("faithfulness", reads=["roar", "performance"], asks=["headlines", "random"])
+@table("faithfulness", reads=["roar", "performance"], params=["headlines", "random"])
 def faithfulness_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """How faithful each measure is by its curves."""
     left_out = at_chance(sources.frame(PERFORMANCE))

@@ -16,7 +16,7 @@ from plumbline.figures.drawing import Drawing
 from plumbline.protocols.agreement.figures import TICKS
 from plumbline.protocols.agreement.matrices import write_cell
 from plumbline.protocols.scorecard.schemas import META_EVALUATION, SCORECARD
-from plumbline.protocols.scorecard.table import places
+from plumbline.protocols.scorecard.table import relative_ranks
 from plumbline.registry import figure
 
 # The sides of a cell in inches.
@@ -38,8 +38,8 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
     rows = rows.assign(criterion=_columns(rows))
     told = rows[rows["status"] == "ok"]
     if told.empty:
-        return style.sentence(f"{title}: {NOTHING}")
-    told = told.assign(place=places(told))
+        return style.sentence_figure(f"{title}: {NOTHING}")
+    told = told.assign(place=relative_ranks(told))
     several = told.groupby(["dataset", "model"], observed=True).ngroups > 1
     scored = rows[rows["criterion"].isin(told["criterion"])]
     plain_first = scored.sort_values("variant", key=lambda variants: variants != PLAIN, kind="stable")
@@ -53,7 +53,7 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
     keys = zip(alone["measure"].tolist(), alone["criterion"].tolist(), strict=True)
     ends = dict(zip(keys, zip(alone["ci_low"].tolist(), alone["ci_high"].tolist(), strict=True), strict=True))
     names = 0.075 * max(map(len, measures))
-    with style.look():
+    with style.theme():
         figure = style.new_figure(names + WIDE * len(criteria) + 1.3, HIGH * len(measures) + 1.9)
         panel = figure.subplots()
         colours = sns.light_palette("#1f6f5c", as_cmap=True)
@@ -93,7 +93,7 @@ def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
     """
     told = rows[rows["status"] == "ok"]
     if told.empty:
-        return style.sentence(f"{title}: no two criteria rank the same measures")
+        return style.sentence_figure(f"{title}: no two criteria rank the same measures")
     names = [
         name
         for name in dict.fromkeys([*rows["criterion_a"], *rows["criterion_b"]])
@@ -101,7 +101,7 @@ def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
     ]
     colours = sns.color_palette("vlag", as_cmap=True)
     side = max(0.62 * len(names), 1.6)
-    with style.look():
+    with style.theme():
         figure = style.new_figure(side + 2.6, side + 1.9)
         panel = figure.subplots()
         ground = np.full((len(names), len(names), 4), 1.0)
@@ -176,7 +176,7 @@ def _titled(figure: Figure, title: str, said: str) -> None:
 @figure(
     "scorecard",
     reads=["scorecard"],
-    asks=["study"],
+    params=["study"],
     cells="explained",
     per=["dataset", "model"],
     only=["whole"],

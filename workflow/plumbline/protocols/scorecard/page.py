@@ -8,28 +8,28 @@ import numpy as np
 import pandas as pd
 
 from plumbline.protocols.roar.page import bracketed, placed
-from plumbline.protocols.scorecard.table import places
+from plumbline.protocols.scorecard.table import relative_ranks
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.page import Page, Section, made
-from plumbline.report.tables import DASH, Cell, Table, named, number, numeric, plain
+from plumbline.report.tables import DASH, Table, TableCell, named, number, numeric, without_categories
 
 ARROWS = {"higher": "↑", "lower": "↓"}
 BLOCK = ["dataset", "variant", "model"]
 
 
-def scorecard_table(scorecard: pd.DataFrame) -> Table:
+def scorecard_overview(scorecard: pd.DataFrame) -> Table:
     """A line for each measure of a dataset and model, a column for each criterion."""
-    frame = plain(scorecard)
+    frame = without_categories(scorecard)
     criteria = dict(zip(frame["criterion"], frame["direction"], strict=True))
     reasons = list(dict.fromkeys(frame[frame["status"] != "ok"]["reason"].dropna()))
-    frame["place"] = places(frame)
+    frame["place"] = relative_ranks(frame)
     rows = []
     for key, group in frame.groupby([*BLOCK, "measure"], sort=False):
         dataset, variant, model, measure = map(str, key)
         told = {line["criterion"]: line for line in group.to_dict("records")}
-        cells = [_cell(told[name], reasons) if name in told else Cell(DASH, None, "faint") for name in criteria]
-        rows.append([Cell(named(dataset, variant)), Cell(model), Cell(measure), *cells])
+        cells = [_cell(told[name], reasons) if name in told else TableCell(DASH, None, "faint") for name in criteria]
+        rows.append([TableCell(named(dataset, variant)), TableCell(model), TableCell(measure), *cells])
     caption = (
         "Mean over seeds with its 95\u00a0% interval over seeds, if there are three or more: with fewer nothing is "
         "known of how much they matter. ↑: higher is better, ↓: lower is. The stronger the ground, the better the "
@@ -55,19 +55,19 @@ def _cells(frame: pd.DataFrame, measure: str) -> set[tuple[str, ...]]:
     return set(frame.loc[frame["measure"] == measure, BLOCK].itertuples(index=False, name=None))
 
 
-def _cell(line: dict[Any, Any], reasons: list[str]) -> Cell:
+def _cell(line: dict[Any, Any], reasons: list[str]) -> TableCell:
     if line["status"] != "ok":
         return _missing(line["reason"], reasons)
     told = bracketed(line["value"], line["ci_low"], line["ci_high"])
     said = f"{line['n_seeds']} seed" + ("" if line["n_seeds"] == 1 else "s")
     said += "" if pd.isna(line["reason"]) else f"; {line['reason']}"
     tint = float(line["place"]) if np.isfinite(line["place"]) else None
-    return Cell(told.text, told.sort, title=said, tint=tint)
+    return TableCell(told.text, told.sort, title=said, tint=tint)
 
 
-def _missing(reason: str, reasons: list[str]) -> Cell:
+def _missing(reason: str, reasons: list[str]) -> TableCell:
     """A dash with the letter of the note that says why."""
-    return Cell(f"{DASH} {letter(reasons.index(reason))}", None, "faint", title=reason)
+    return TableCell(f"{DASH} {letter(reasons.index(reason))}", None, "faint", title=reason)
 
 
 def letter(i: int) -> str:
@@ -76,9 +76,9 @@ def letter(i: int) -> str:
     return (letter(first - 1) if first else "") + ascii_lowercase[last]
 
 
-def meta_table(meta_evaluation: pd.DataFrame) -> Table:
+def meta_evaluation_overview(meta_evaluation: pd.DataFrame) -> Table:
     """A line for every two criteria, those that could not be compared last."""
-    frame = plain(meta_evaluation)
+    frame = without_categories(meta_evaluation)
     reasons = list(dict.fromkeys(frame[frame["status"] != "ok"]["reason"].dropna()))
     rows = []
     for line in frame.sort_values("status", key=lambda status: status != "ok", kind="stable").to_dict("records"):
@@ -86,11 +86,11 @@ def meta_table(meta_evaluation: pd.DataFrame) -> Table:
         where = {"variant": "the same texts", "dataset": "plain and manipulated"}.get(line["matched"], DASH)
         rows.append(
             [
-                Cell(str(line["criterion_a"])),
-                Cell(str(line["criterion_b"])),
+                TableCell(str(line["criterion_a"])),
+                TableCell(str(line["criterion_b"])),
                 placed(line["tau"], line["ci_low"], line["ci_high"]) if known else _missing(line["reason"], reasons),
                 numeric(line["n_cells"], 0),
-                Cell(where if known else DASH),
+                TableCell(where if known else DASH),
             ]
         )
     caption = (
@@ -105,7 +105,7 @@ def meta_table(meta_evaluation: pd.DataFrame) -> Table:
 
 
 def _finding(meta_evaluation: pd.DataFrame | None) -> str:
-    taus = pd.Series(dtype=float) if meta_evaluation is None else plain(meta_evaluation)["tau"].dropna()
+    taus = pd.Series(dtype=float) if meta_evaluation is None else without_categories(meta_evaluation)["tau"].dropna()
     pairs = "one pair" if len(taus) == 1 else f"{len(taus)} pairs"
     return f"Mean τ between the rankings of {pairs} of criteria: {number(taus.mean())}." if len(taus) else ""
 
@@ -127,7 +127,7 @@ def scorecard_page(content: Content) -> Page:
             "Measures by criteria",
             "What does each protocol say of each measure? Two criteria need not agree, and a high number is not "
             "comparable across columns; the ground says which measure a criterion would choose.",
-            {"scorecard": made(frames, "scorecard", scorecard_table)},
+            {"scorecard": made(frames, "scorecard", scorecard_overview)},
             axis="lettered",
         ),
         Section(
@@ -136,7 +136,7 @@ def scorecard_page(content: Content) -> Page:
             "A high τ says that two protocols would choose the same measures, not that they are right: only the ground "
             "truth is known to be, on data made for it. Intervals are by resampling datasets and seeds, where there "
             "are three or more of either; of so few they are rough, and of one cell there is none to be had.",
-            {"meta": made(frames, "meta_evaluation", meta_table)},
+            {"meta": made(frames, "meta_evaluation", meta_evaluation_overview)},
             axis="lettered",
         ),
     ]

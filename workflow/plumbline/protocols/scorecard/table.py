@@ -112,16 +112,16 @@ def _estimate(rows: pd.DataFrame, bounds: tuple[float, float]) -> dict[str, Any]
     return {"n_seeds": len(told), "per_seed": told.tolist(), "value": value, "ci_low": low, "ci_high": high}
 
 
-def places(card: pd.DataFrame) -> pd.Series:
+def relative_ranks(card: pd.DataFrame) -> pd.Series:
     """Where each row's measure stands among those of its criterion, dataset, variant and model: 1 is the best, 0 the
     worst. Of one or two measures nothing is said."""
     better = card["value"].astype(float) * card["direction"].map({"higher": 1.0, "lower": -1.0}).astype(float)
-    groups = better.groupby([card[key] for key in ("criterion", *Block._fields)], observed=True)
+    groups = better.groupby([card[key] for key in ("criterion", *RankedCell._fields)], observed=True)
     count = groups.transform("count")
     return ((groups.rank() - 1) / (count - 1)).where(count >= FEWEST_RANKED)
 
 
-class Block(NamedTuple):
+class RankedCell(NamedTuple):
     """Where measures are ranked."""
 
     dataset: str
@@ -147,18 +147,20 @@ class Ranking(NamedTuple):
         return np.where(np.abs(gaps) > RESOLUTION, np.sign(gaps), 0.0)
 
 
-def rankings(card: pd.DataFrame, random: str) -> dict[str, dict[Block, Ranking]]:
+def rankings(card: pd.DataFrame, random: str) -> dict[str, dict[RankedCell, Ranking]]:
     """By criterion, the ranking of each dataset, variant and model. Without the random one, which nearly all would put
     last; of twins the first counts."""
-    found: dict[str, dict[Block, Ranking]] = {}
+    found: dict[str, dict[RankedCell, Ranking]] = {}
     told = card[(card["status"] == "ok") & (card["measure"] != random) & card["twin_of"].isna()]
-    for key, rows in told.groupby(["criterion", *Block._fields], observed=True, sort=False):
+    for key, rows in told.groupby(["criterion", *RankedCell._fields], observed=True, sort=False):
         criterion, *block = map(str, key)
         sign = 1 if rows["direction"].iloc[0] == "higher" else -1
         seeds = rows["n_seeds"].min()
         ranked = sign * np.stack([np.asarray(numbers, dtype=np.float64)[:seeds] for numbers in rows["per_seed"]])
         means = sign * rows["value"].to_numpy(dtype=np.float64)
-        found.setdefault(criterion, {})[Block(*block)] = Ranking(rows["measure"].astype(str).tolist(), ranked, means)
+        found.setdefault(criterion, {})[RankedCell(*block)] = Ranking(
+            rows["measure"].astype(str).tolist(), ranked, means
+        )
     return found
 
 
@@ -206,7 +208,7 @@ def _compared(
 
 
 def _matched(
-    first: Mapping[Block, Ranking], second: Mapping[Block, Ranking]
+    first: Mapping[RankedCell, Ranking], second: Mapping[RankedCell, Ranking]
 ) -> tuple[str, list[tuple[str, Ranking, Ranking]]]:
     """The rankings of two criteria to compare, with their dataset: of the same dataset, variant and model or, if there
     is no such, of the same dataset and model."""
@@ -252,7 +254,7 @@ def _agreed(compared: Sequence[Compared], generator: np.random.Generator) -> dic
     }
 
 
-@table("scorecard", reads=["criteria", "performance", "importances?"], asks=["criteria", "random", "measure_kinds"])
+@table("scorecard", reads=["criteria", "performance", "importances?"], params=["criteria", "random", "measure_kinds"])
 def scorecard_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """Every measure of the study against every protocol."""
     # The first block of seeds of a cell says which of its measures rank alike.
@@ -272,7 +274,7 @@ def scorecard_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     return SCORECARD, scorecard_rows(criteria, values_of(criteria, tables, measures), explained, measures, left_out)
 
 
-@table("meta_evaluation", reads=["scorecard"], asks=["random"])
+@table("meta_evaluation", reads=["scorecard"], params=["random"])
 def meta_evaluation_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """The protocols against each other: how alike they rank measures."""
     return META_EVALUATION, meta_rows(sources.frame(SCORECARD), sources.facts["random"])

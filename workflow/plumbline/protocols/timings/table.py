@@ -16,7 +16,7 @@ WHOLE = {"rows": "Int64", "token_budget": "Int64"}
 
 
 def timings(manifests: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Rows of the table `timings`; memory in MiB. One row per piece of work, and one more, which has `event` and no
+    """Rows of the table `timings`; memory in MiB. One row per subword of work, and one more, which has `event` and no
     costs, for everything out of the ordinary that happened to it."""
     rows = []
     for manifest in (job | part for job in manifests for part in job["parts"]):

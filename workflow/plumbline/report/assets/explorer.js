@@ -63,7 +63,7 @@
     }
     return text;
   }
-  const textAt = async (set, at, model) => flagged(await ofChunk(set, model?.pieces ? `${set.models.indexOf(model)}/texts` : "texts", at));
+  const textAt = async (set, at, model) => flagged(await ofChunk(set, model?.subwords ? `${set.models.indexOf(model)}/texts` : "texts", at));
   const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const bits = (text, count) => {
     const given = bytes(text);

@@ -22,7 +22,7 @@ WIDE = 620
 
 
 @dataclass(frozen=True)
-class Picture:
+class ReportFigure:
     """A figure as a page shows it; what it is about is empty where it is about all of the study."""
 
     kind: str
@@ -47,7 +47,9 @@ class Picture:
         return ", ".join(filter(None, [spelt(self.kind), self.dataset, self.model]))
 
 
-def picture(path: str, svg: str, figure: Declaration, parts: Mapping[str, Mapping[str, str]] | None = None) -> Picture:
+def report_figure(
+    path: str, svg: str, figure: Declaration, parts: Mapping[str, Mapping[str, str]] | None = None
+) -> ReportFigure:
     """A figure by its path below the folder of figures; `parts` has the encoder and attention of each model, if it has
     them. A model without an encoder counts as one."""
     name, *where = path.split("/")
@@ -58,7 +60,7 @@ def picture(path: str, svg: str, figure: Declaration, parts: Mapping[str, Mappin
     of_model = len(where) == 1 and where[0] in (parts or {})
     dataset, model = ["", *where] if of_model else [*where, "", ""][:2]
     of = (parts or {}).get(model, {})
-    return Picture(
+    return ReportFigure(
         name,
         figure.experiment,
         figure.caption,

@@ -34,7 +34,7 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Ran:
+class StudyResults:
     """The study that ran: what it calls things, the summaries of its datasets, how its models chose their epoch
     (`select_on`, by dataset and model), and its tables; of `timings` the rows about training."""
 
@@ -71,7 +71,7 @@ class Ran:
 
 
 @dataclass(frozen=True)
-class Ours:
+class OurValues:
     """Our values of a published number, one per seed. They are judged if there is a tolerance; `basis` says what that
     rests on. `selected_on` is the split that chose the epoch of an adversary; `measures` are the study's names of the
     measures compared, if they are not the first of their kind; `variant` is the dataset's, if it was manipulated."""
@@ -86,7 +86,7 @@ class Ours:
 
 
 @dataclass(frozen=True)
-class Study:
+class Paper:
     """A published study. `published` gives its numbers in our words: registered names of datasets and models, and no
     model for a number about the data alone. `ours` gives our values of such a line for a dataset and model of the study
     that ran; none if it has no counterpart, more than one if it has several. `chose_on` is the split that chose the
@@ -94,7 +94,7 @@ class Study:
 
     name: str
     published: Callable[[], pd.DataFrame]
-    ours: Callable[[pd.Series, str, str | None, Ran], Iterator[Ours]]
+    ours: Callable[[pd.Series, str, str | None, StudyResults], Iterator[OurValues]]
     chose_on: str = "test"
     # The options with which a dataset's texts are the published ones, where that says more than the dataset itself.
     data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Study:
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def sampled(summary: Mapping[str, Any]) -> str:
+def sample_size(summary: Mapping[str, Any]) -> str:
     """How many of a dataset's texts the study that ran has taken, if it has not taken all."""
     left_out = summary["dropped"].get("limit", {})
     kept = {split: summary["splits"][split]["instances"] for split in left_out}

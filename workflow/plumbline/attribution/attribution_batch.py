@@ -8,13 +8,13 @@ import torch
 
 from plumbline.attribution.importances import (
     Function,
-    Gathered,
     Importances,
+    ScoreBuffer,
     Target,
     explained_output,
     target_classes,
 )
-from plumbline.attribution.inputs import Baseline, Explained, baseline_of, features, read, vectors_of
+from plumbline.attribution.inputs import Baseline, Explained, baseline_of, features, input_vectors, read
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
@@ -23,7 +23,7 @@ from plumbline.models.evaluator import Evaluator
 
 
 @dataclass(frozen=True)
-class Question:
+class AttributionBatch:
     """Rows of which a class each is to be explained.
 
     index: [B] their positions among the instances; free: [B, T] the tokens that are features; vectors and baseline:
@@ -37,9 +37,9 @@ class Question:
     baseline: torch.Tensor
     classes: torch.Tensor
 
-    def take(self, rows: torch.Tensor) -> "Question":
+    def take(self, rows: torch.Tensor) -> "AttributionBatch":
         """The question about some of the rows [n]."""
-        return Question(
+        return AttributionBatch(
             self.index[rows.cpu().numpy()],
             self.batch.take(rows),
             self.free[rows],
@@ -52,21 +52,21 @@ class Question:
 def explain(
     evaluator: Evaluator,
     instances: Instances,
-    answer: Callable[[Question], torch.Tensor],
+    answer: Callable[[AttributionBatch], torch.Tensor],
     target: Target,
     baseline: Baseline,
     texts: Explained,
     specials: bool,
 ) -> Importances:
     """The scores [B, T] that `answer` gives to the tokens of each batch, of which those of features are told."""
-    gathered = Gathered(instances, texts, specials)
+    gathered = ScoreBuffer(instances, texts, specials)
 
     def work(index: np.ndarray, batch: Batch) -> None:
         with torch.no_grad():
-            free, vectors = features(batch, texts, specials), vectors_of(evaluator.model, batch)
+            free, vectors = features(batch, texts, specials), input_vectors(evaluator.model, batch)
             nothing = torch.where(free[:, :, None], baseline_of(evaluator.model, batch, baseline), vectors)
             classes = target_classes(target, read(evaluator.model, batch, vectors).logits, instances.label[index])
-        values = answer(Question(index, batch, free, vectors, nothing, classes))
+        values = answer(AttributionBatch(index, batch, free, vectors, nothing, classes))
         gathered.add(index, batch, values, classes)
 
     evaluator.each(instances, work)
@@ -79,7 +79,9 @@ def copies(evaluator: Evaluator, batch: Batch) -> int:
 
 
 @torch.no_grad()
-def outputs_with(evaluator: Evaluator, question: Question, kept: torch.Tensor, function: Function) -> torch.Tensor:
+def outputs_with(
+    evaluator: Evaluator, question: AttributionBatch, kept: torch.Tensor, function: Function
+) -> torch.Tensor:
     """The explained outputs [n, B] if only these tokens keep their vectors, and others have the baseline's.
 
     kept: [n, B, T]. A class that cannot be the answer has no logit whatever is kept; its output is 0.
