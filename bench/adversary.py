@@ -14,8 +14,8 @@ from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.objectives import objective_of
 from plumbline.models.rows import Column
-from plumbline.models.weights import weights_of
-from plumbline.training.trainer import split_rows, train_seeds
+from plumbline.models.weights import compute_attention
+from plumbline.training.trainer import SeedSetup, split_rows, train_seeds
 
 EPOCHS = {"cpu": 1, "cuda": 4}
 
@@ -26,7 +26,7 @@ def base_outputs(task: Task, device: str) -> dict[str, dict[str, Column]]:
     evaluator = Evaluator(task.build().requires_grad_(False), 0, None, device)
     columns: dict[str, dict[str, Column]] = {}
     for split, instances in task.splits.items():
-        found = weights_of(evaluator, instances)
+        found = compute_attention(evaluator, instances)
         tokens = [np.zeros((len(free), 1), dtype=np.float32) for free in instances.maskable]
         for spread, free, weights in zip(tokens, instances.maskable, found, strict=True):
             spread[free] = weights.T
@@ -37,7 +37,11 @@ def base_outputs(task: Task, device: str) -> dict[str, dict[str, Column]]:
 def block(task: Task, seeds: list[int], device: str, columns: dict[str, dict[str, Column]]) -> None:
     """Train adversaries of these seeds in one go."""
     rows = split_rows(task.splits, task.classes, task.training, device, columns)
-    train_seeds(task.build, rows, task.training, seeds, Budget(), device == "cuda", objective_of("attefa"))
+    train_seeds(
+        SeedSetup(task.build, rows, task.training, record=device == "cuda", objective=objective_of("attefa")),
+        seeds,
+        Budget(),
+    )
 
 
 def task_of(texts: int, device: str) -> Task:

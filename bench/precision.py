@@ -12,7 +12,7 @@ from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.agreement.rank_statistics import kendall_tau
 from plumbline.training.performance import PERFORMANCE_METRICS
-from plumbline.training.trainer import split_rows, train_seeds
+from plumbline.training.trainer import SeedSetup, split_rows, train_seeds
 
 
 def lines(task: Task, device: str, sizes: Sizes) -> Iterator[str]:
@@ -23,7 +23,9 @@ def lines(task: Task, device: str, sizes: Sizes) -> Iterator[str]:
         rows = split_rows(task.splits, task.classes, changed.training, device)
         f1, tau = [], []
         for seed, one in zip(
-            seeds, train_seeds(task.build, rows, changed.training, seeds, Budget(), device == "cuda"), strict=True
+            seeds,
+            train_seeds(SeedSetup(task.build, rows, changed.training, record=device == "cuda"), seeds, Budget()),
+            strict=True,
         ):
             model = task.build()
             model.load_state_dict(one.state)

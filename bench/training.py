@@ -15,9 +15,10 @@ from plumbline.models.batch import collate
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.runtime.devices import arithmetic
-from plumbline.training.learner import Learner, batch_order, class_weights, parameter_groups
+from plumbline.training.learner import Learner, batch_order, class_weights
+from plumbline.training.optimisers import parameter_groups
 from plumbline.training.performance import PERFORMANCE_METRICS
-from plumbline.training.trainer import split_rows, train_seeds
+from plumbline.training.trainer import SeedSetup, split_rows, train_seeds
 
 
 def plain(task: Task, seeds: list[int], device: str) -> tuple[list[float], list[list[float]]]:
@@ -60,7 +61,7 @@ def plain(task: Task, seeds: list[int], device: str) -> tuple[list[float], list[
 def engine(task: Task, seeds: list[int], device: str) -> list[float]:
     """The same training by the trainer, with predictions on all splits. Returns each seed's test F1."""
     rows = split_rows(task.splits, task.classes, task.training, device)
-    trained = train_seeds(task.build, rows, task.training, seeds, Budget(), device == "cuda")
+    trained = train_seeds(SeedSetup(task.build, rows, task.training, record=device == "cuda"), seeds, Budget())
     return [PERFORMANCE_METRICS["f1"](one.probabilities["test"], task.splits["test"].label) for one in trained]
 
 

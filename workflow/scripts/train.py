@@ -13,7 +13,7 @@ from plumbline.models.weights import base_columns
 from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, read_tensors, write_table, write_tensors
 from plumbline.training.schemas import HISTORY, PREDICTIONS
-from plumbline.training.trainer import train_block
+from plumbline.training.trainer import BlockSpec, train_block
 
 with job(snakemake) as running:
     instances = Instances.from_table(read_table(snakemake.input.instances, INSTANCES), SPLITS)
@@ -42,23 +42,21 @@ with job(snakemake) as running:
         left = other if masking["positions"] else None
         variants = {seed: with_masks(instances, masks and masks[seed], mask, left).by_split() for seed in seeds}
     device = running.device()
-    weights, history, predictions = train_block(
-        snakemake.params.object,
-        snakemake.params.options,
-        read_tensors(snakemake.input.embedding) if snakemake.input.embedding else {},
-        snakemake.params.trainable,
-        splits,
-        len(read_record(snakemake.input.summary)["classes"]),
-        Training(**snakemake.params.training),
-        seeds,
-        running.budget(Budget),
-        device,
-        objective_of(against["objective"], against["strength"]) if against.get("objective") else None,
-        columns,
-        variants,
-        # Of models that are trained anew only the test scores are asked.
-        ["test"] if masking else SPLITS,
+    spec = BlockSpec(
+        pointer=snakemake.params.object,
+        options=snakemake.params.options,
+        vectors=read_tensors(snakemake.input.embedding) if snakemake.input.embedding else {},
+        splits=splits,
+        classes=len(read_record(snakemake.input.summary)["classes"]),
+        training=Training(**snakemake.params.training),
+        trainable=snakemake.params.trainable,
+        objective=objective_of(against["objective"], against["strength"]) if against.get("objective") else None,
+        columns=columns,
+        variants=variants,
+        # Of retrained models only the test scores are used.
+        predicted=["test"] if masking else SPLITS,
     )
+    weights, history, predictions = train_block(spec, seeds, running.budget(Budget), device)
     write_table(snakemake.output.history, HISTORY, history)
     write_table(snakemake.output.predictions, PREDICTIONS, predictions)
     write_tensors(snakemake.output.weights, weights)

@@ -20,7 +20,7 @@ from plumbline.errors import PlumblineError
 from plumbline.models.block import build_model
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import PAIRED, Registry
-from plumbline.training.trainer import train_block
+from plumbline.training.trainer import BlockSpec, train_block
 
 REGISTRY = Registry()
 INSTANCES, PAIRS = example_instances(14), example_instances(paired=True)
@@ -380,8 +380,8 @@ def taught():
     options = {name: option.default for name, option in declaration.options.items()} | {"hidden": 16}
     training = Training(epochs=10, learning_rate=0.01, first_eligible_epoch=1, select_by="accuracy")
     weights, _, _ = train_block(
-        declaration.pointer, options, {"embedding": vectors}, True, splits, 2, training, [0], 4096
-    )  # fmt: skip
+        BlockSpec(declaration.pointer, options, {"embedding": vectors}, splits, 2, training), [0], 4096
+    )
     state = {name.removeprefix("0/"): tensor for name, tensor in weights.items()}
     model = build_model(declaration.pointer, options, state["embedding.weight"], 2)
     model.load_state_dict(state)

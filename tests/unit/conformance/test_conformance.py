@@ -161,7 +161,8 @@ def test_broken_heads_are_noticed(name, tmp_path: Path):
     body, complaint = BROKEN_HEADS[name]
     plugin = tmp_path / "plugin.py"
     plugin.write_text(
-        "import torch\nfrom plumbline.models.classifier import MultiHeadClassifier, Output\n"
+        "import torch\nfrom plumbline.models.classifier import Output\n"
+        "from plumbline.models.multi_head import MultiHeadClassifier\n"
         "from plumbline.registry import model\n\n"
         f'@model("{name}", provides=["heads"])\nclass Broken(MultiHeadClassifier):\n    """Broken on purpose."""\n\n'
         "    def forward(self, batch, embedded=None):\n        o = super().forward(batch, embedded)\n"

@@ -16,7 +16,7 @@ from plumbline.data.schemas import MASKS
 from plumbline.data.vocabulary import MASK, SPECIALS, UNK
 from plumbline.errors import PlumblineError
 from plumbline.registry import Registry
-from plumbline.training.trainer import train_block
+from plumbline.training.trainer import BlockSpec, train_block
 
 LEVELS = {"relative": list(range(10, 101, 10)), "absolute": list(range(1, 11))}
 
@@ -173,9 +173,9 @@ def test_each_seed_learns_its_own_texts():
     model = example_model(declaration)
     vectors = {"embedding": model.embedding.weight.detach()}
     training = Training(epochs=2, batch_size=8, first_eligible_epoch=1, select_by="accuracy")
-    run = (declaration.pointer, {}, vectors, True, splits, 2, training)
-    weights, _, told = train_block(*run, [0, 1], 4096, variants=variants, predicted=["test"])
-    alone, _, _ = train_block(*run, [0], 4096)
+    spec = BlockSpec(declaration.pointer, {}, vectors, splits, 2, training)
+    weights, _, told = train_block(replace(spec, variants=variants, predicted=["test"]), [0, 1], 4096)
+    alone, _, _ = train_block(spec, [0], 4096)
     assert all((weights[name] == alone[name]).all() for name in alone)
     seeds, rows = np.array(told["seed"]), np.stack(told["probabilities"])
     assert set(told["split"]) == {"test"}

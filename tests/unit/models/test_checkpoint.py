@@ -20,7 +20,7 @@ from plumbline.models.block import trained_models
 from plumbline.models.transformer import TransformerClassifier
 from plumbline.registry import Registry
 from plumbline.store import write_tensors
-from plumbline.training.trainer import train_block
+from plumbline.training.trainer import BlockSpec, train_block
 
 POINTER = Registry().get("model", "pretrained").pointer
 SIZES = {
@@ -111,8 +111,8 @@ def test_no_epoch_leaves_the_checkpoint_as_it_is(classifier):
     instances = example_instances(12, splits=("train", "dev", "test"))
     options = {"checkpoint": str(folder), "head": "own", "labels": ["bad", "good"]}
     training = Training(epochs=0, schedule="linear", optimiser="adamw")
-    rest = {}, True, instances.by_split(), 2, training, [0, 4], 10_000
-    weights, history, predictions = train_block(POINTER, options, *rest)
+    spec = BlockSpec(POINTER, options, {}, instances.by_split(), 2, training)
+    weights, history, predictions = train_block(spec, [0, 4], 10_000)
     model = TransformerClassifier(None, 2, **options).eval()
     for name, tensor in model.state_dict().items():
         assert torch.equal(weights[f"0/{name}"], tensor) and torch.equal(weights[f"4/{name}"], tensor)
@@ -125,7 +125,7 @@ def test_no_epoch_leaves_the_checkpoint_as_it_is(classifier):
 @pytest.mark.parametrize(
     ("labels", "classes", "told"),
     [
-        ([], 2, r"has the outputs bad, none, good, and the dataset has 2 classes; name by `labels`"),
+        ([], 2, r"has the outputs bad, none, good, and the dataset has 2 classes; name the output"),
         (["bad", "god"], 2, r"`labels` names 'god' of .*did you mean 'good'\?"),
         ([0, 3], 2, r"`labels` names 3 of"),
         ([0, 1], 3, r"the dataset has 3 classes"),
@@ -140,15 +140,13 @@ def test_a_checkpoint_with_one_output_for_two_classes_is_refused(tmp_path, tiny_
     folder = shutil.copytree(tiny_bert, tmp_path / "regression")
     config = AutoConfig.from_pretrained(tiny_bert, num_labels=1)
     AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
-    told = (
-        r"has one output of its own, and the dataset has 2 classes, each of which needs one; leave `head: own` out\.$"
-    )
-    with pytest.raises(PlumblineError, match=told):
+    message = r"has one output, and the dataset has 2 classes, each of which needs one; leave out `head: own`\.$"
+    with pytest.raises(PlumblineError, match=message):
         TransformerClassifier(None, 2, checkpoint=str(folder), head="own")
 
 
-def test_a_checkpoint_that_does_not_classify_has_no_output_to_keep(tiny_bert):
-    with pytest.raises(PlumblineError, match=r"has no output of its own that classifies; leave `head: own` out\."):
+def test_a_checkpoint_without_a_classification_head_has_none_to_keep(tiny_bert):
+    with pytest.raises(PlumblineError, match=r"has no classification head; leave out `head: own`\."):
         TransformerClassifier(None, 2, checkpoint=str(tiny_bert), head="own")
 
 

@@ -17,18 +17,18 @@ from plumbline.attribution.run import MeasureCall, attribute
 from plumbline.config.recipes import Training
 from plumbline.conformance import ANSWERS, example_instances, example_model
 from plumbline.errors import PlumblineError
-from plumbline.models.batch import collate, plan
+from plumbline.models.batch import collate, plan_batches
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.objectives import AtteFa, Classification
 from plumbline.models.rows import DeviceRows
 from plumbline.models.widths import choose_widths
 from plumbline.registry import Registry
-from plumbline.training.amsgrad import Adam, AmsGrad, PlateauRate
 from plumbline.training.learner import Learner, batch_order
+from plumbline.training.optimisers import Adam, AmsGrad, PlateauRate
 from plumbline.training.performance import PERFORMANCE_METRICS
-from plumbline.training.selection import METRICS, scores
-from plumbline.training.trainer import split_rows, train_seeds, train_together
+from plumbline.training.selection import SELECTION_METRICS, selection_metrics
+from plumbline.training.trainer import SeedSetup, split_rows, train_seeds, train_together
 
 REGISTRY = Registry()
 INSTANCES = example_instances(70)
@@ -87,15 +87,18 @@ def test_selection_scores_are_the_reported_ones(classes):
         if round == 0:
             told[:, 0] = 9  # Only one class is ever predicted.
         told /= told.sum(1, keepdims=True)
-        found = scores(torch.from_numpy(told), torch.from_numpy(labels)).tolist()
-        expected = [*(PERFORMANCE_METRICS[name](told, labels) for name in METRICS[:-1]), len(np.unique(told.argmax(1)))]
+        found = selection_metrics(torch.from_numpy(told), torch.from_numpy(labels)).tolist()
+        expected = [
+            *(PERFORMANCE_METRICS[name](told, labels) for name in SELECTION_METRICS[:-1]),
+            len(np.unique(told.argmax(1))),
+        ]
         assert found == pytest.approx(expected, abs=1e-6) and (found[-1] == 1) == (round == 0)
 
 
 def test_selection_scores_without_a_class_or_a_number():
     told = torch.tensor([[0.4, 0.6], [0.7, 0.3]])
-    assert scores(told, torch.tensor([1, 1]))[3].isnan()
-    assert scores(told * torch.nan, torch.tensor([0, 1]))[3].isnan()
+    assert selection_metrics(told, torch.tensor([1, 1]))[3].isnan()
+    assert selection_metrics(told * torch.nan, torch.tensor([0, 1]))[3].isnan()
 
 
 def plain_epoch(model, training, seed):
@@ -155,7 +158,7 @@ def test_mixed_precision_learns_too():
     for precision in ("float32", "bfloat16"):
         training = Training(epochs=3, precision=precision, learning_rate=0.01)
         rows = split_rows(SPLITS, 2, training, "cpu")
-        (trained,) = train_together(make, rows, training, [0], Budget(400))
+        (trained,) = train_together(SeedSetup(make, rows, training), [0], Budget(400))
         found[precision] = [
             row["value"] for row in trained.history if (row["split"], row["metric"]) == ("train", "loss")
         ]
@@ -167,19 +170,19 @@ def test_mixed_precision_learns_too():
 def test_seeds_that_do_not_fit_together_train_in_smaller_groups(monkeypatch):
     training = Training(epochs=2)
     rows = split_rows(SPLITS, 2, training, "cpu")
-    alone = [train_together(make, rows, training, [seed], Budget(400))[0] for seed in range(5)]
+    alone = [train_together(SeedSetup(make, rows, training), [seed], Budget(400))[0] for seed in range(5)]
     sizes = []
 
-    def short_of_memory(build, rows, training, seeds, budget, record, objective, predicted):
+    def short_of_memory(setup, seeds, budget):
         sizes.append(len(seeds))
         if len(seeds) > 2:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return train_together(build, rows, training, seeds, budget)
+        return train_together(replace(setup, record=False), seeds, budget)
 
     monkeypatch.setattr("plumbline.training.trainer.train_together", short_of_memory)
     budget = Budget(400)
-    with pytest.warns(UserWarning, match="5 seeds at once are too many, going on with 2"):
-        found = train_seeds(make, rows, training, list(range(5)), budget, record=True)
+    with pytest.warns(UserWarning, match="5 seeds at once are too many, continuing with 2"):
+        found = train_seeds(SeedSetup(make, rows, training, record=True), list(range(5)), budget)
     assert sizes == [5, 2, 3, 1, 2] and len(budget.events) == 2
     for one, other in zip(alone, found, strict=True):
         assert all(torch.equal(one.state[name], other.state[name]) for name in one.state)
@@ -193,13 +196,13 @@ def test_one_seed_that_does_not_fit_is_one_sentence(monkeypatch):
     with pytest.raises(
         PlumblineError, match="One seed alone does not fit into the device's memory; lower `batch_size`"
     ):
-        train_seeds(make, {}, Training(), [0], Budget(400), record=True)
+        train_seeds(SeedSetup(make, {}, Training(), record=True), [0], Budget(400))
 
 
 def test_an_optimiser_does_not_import_the_compiler():
     program = (
         "import sys, torch\n"
-        "from plumbline.training.amsgrad import AmsGrad\n"
+        "from plumbline.training.optimisers import AmsGrad\n"
         "model = torch.nn.Linear(2, 1)\n"
         "optimiser = AmsGrad([(list(model.parameters()), 0.0)], 0.1)\n"
         "model(torch.ones(1, 2)).sum().backward()\n"
@@ -244,7 +247,7 @@ def test_paired_inputs_train_and_do_not_depend_on_the_batch():
     splits = {name: paired(split, seed) for seed, (name, split) in enumerate(SPLITS.items())}
     training = Training(epochs=25, learning_rate=0.02, select_by="accuracy", weight_decay=0, class_weights="none")
     rows = split_rows(splits, ANSWERS, training, "cpu")
-    (trained,) = train_together(make_paired, rows, training, [0], Budget(400))
+    (trained,) = train_together(SeedSetup(make_paired, rows, training), [0], Budget(400))
     losses = [row["value"] for row in trained.history if (row["split"], row["metric"]) == ("train", "loss")]
     assert losses[-1] < 0.1 * losses[0], "only the second text tells the label"
     model = make_paired()
@@ -257,11 +260,11 @@ def test_paired_inputs_train_and_do_not_depend_on_the_batch():
 def test_batches_of_pairs_keep_the_budget():
     random = np.random.default_rng(0)
     lengths, seconds = random.integers(1, 60, size=300), random.integers(1, 40, size=300)
-    batches = plan(lengths, 500, "cpu", seconds)
+    batches = plan_batches(lengths, 500, "cpu", seconds)
     assert sorted(np.concatenate(batches)) == list(range(300))
     assert max(len(b) * (lengths[b].max() + seconds[b].max()) for b in batches) <= 500
     with pytest.raises(PlumblineError, match="does not fit into"):
-        plan(lengths, 70, "cpu", seconds)
+        plan_batches(lengths, 70, "cpu", seconds)
 
 
 def test_measures_of_a_job_do_not_touch_each_other_and_are_named():
@@ -302,9 +305,9 @@ class Dropping(torch.nn.Module):
 def test_a_seed_with_dropout_does_not_depend_on_its_block_or_budget():
     training = Training(epochs=2)
     rows = split_rows(SPLITS, 2, training, "cpu")
-    block = train_seeds(Dropping, rows, training, [0, 1], Budget(), record=False)
+    block = train_seeds(SeedSetup(Dropping, rows, training), [0, 1], Budget())
     for seed, budget in ((1, Budget()), (1, Budget(400)), (0, Budget(400))):
-        (alone,) = train_seeds(Dropping, rows, training, [seed], budget, record=False)
+        (alone,) = train_seeds(SeedSetup(Dropping, rows, training), [seed], budget)
         assert alone.history[0]["value"] == block[seed].history[0]["value"]
         assert all(torch.equal(alone.state[name], block[seed].state[name]) for name in alone.state)
 
@@ -361,7 +364,7 @@ def test_a_plateau_is_pytorchs(larger, patience, factor):
     place, seen = rate.value.data_ptr(), set()
     for value in told.tolist():
         theirs.step(value)
-        rate.see(value)
+        rate.update(value)
         seen.add(rate.value.item())
         assert rate.value.item() == pytest.approx(theirs.get_last_lr()[0], rel=1e-6)
     assert len(seen) > 3 and rate.value.data_ptr() == place, "recorded steps read it where it is"
@@ -419,7 +422,7 @@ def test_a_models_own_objective_is_learnt_unless_another_is_given():
         for own, given in [(HalfOfTheWords(), None), (HalfOfTheWords(), Classification()), (None, None)]
     ]
     assert [("dev", "selection_rate") in values for values in told] == [True, False, False]
-    (trained,) = train_together(lambda: Drawing(HalfOfTheWords()), rows, training, [0], Budget(400))
+    (trained,) = train_together(SeedSetup(lambda: Drawing(HalfOfTheWords()), rows, training), [0], Budget(400))
     assert {row["metric"] for row in trained.history} >= {"selection_rate", "loss"}
 
 
@@ -440,7 +443,7 @@ def test_an_objective_that_is_reached_ends_training_at_its_epoch():
         seen.clear()
         training = Training(**{"epochs": 6, "select_by": "loss", "first_eligible_epoch": 1, **changes})
         rows = split_rows(SPLITS, 2, training, "cpu")
-        return train_together(lambda: Drawing(objective), rows, training, [0], Budget(400))[0]
+        return train_together(SeedSetup(lambda: Drawing(objective), rows, training), [0], Budget(400))[0]
 
     found = trained(Rising(third))
     assert found.chosen_epoch == 3 == max(row["epoch"] for row in found.history)
@@ -463,8 +466,8 @@ def test_evaluation_draws_nothing_and_drawn_steps_depend_on_the_seed_alone():
     learner.end_epoch(1)
     assert torch.equal(between, torch.get_rng_state()) and not torch.equal(before, between)
     build = lambda: Drawing(HalfOfTheWords())  # noqa: E731
-    block = train_seeds(build, rows, training, [0, 1], Budget(), record=False)
-    (alone,) = train_seeds(build, rows, training, [1], Budget(300), record=False)
+    block = train_seeds(SeedSetup(build, rows, training), [0, 1], Budget())
+    (alone,) = train_seeds(SeedSetup(build, rows, training), [1], Budget(300))
     assert all(torch.equal(alone.state[name], block[1].state[name]) for name in alone.state)
     assert alone.history[0]["value"] != block[0].history[0]["value"]
 
@@ -474,13 +477,14 @@ import torch
 from plumbline.config.recipes import Training
 from plumbline.conformance import example_instances, example_model
 from plumbline.models.budget import Budget
-from plumbline.training.trainer import split_rows, train_together
+from plumbline.training.trainer import SeedSetup, split_rows, train_together
 from plumbline.registry import Registry
 
 splits = {name: example_instances(64) for name in ("train", "dev", "test")}
 training = Training(epochs=2)
 model = Registry().get("model", "average-tanh")
-train_together(lambda: example_model(model), split_rows(splits, 2, training, "cpu"), training, [0], Budget(400))
+rows = split_rows(splits, 2, training, "cpu")
+train_together(SeedSetup(lambda: example_model(model), rows, training), [0], Budget(400))
 """
 
 

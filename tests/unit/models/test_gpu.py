@@ -26,7 +26,7 @@ from plumbline.protocols.attention.permutation import permuted
 from plumbline.registry import PAIRED, Registry, load, needed
 from plumbline.training.learner import Learner
 from plumbline.training.recorded import Recorded
-from plumbline.training.trainer import split_rows, train_block, train_seeds, train_together
+from plumbline.training.trainer import BlockSpec, SeedSetup, split_rows, train_block, train_seeds, train_together
 from tests.unit.models.test_engine import Drawing, HalfOfTheWords, run_epoch
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
@@ -128,7 +128,7 @@ def test_recorded_steps_do_what_ordinary_steps_do(model):
     found = {}
     for way, device, record in [("cpu", "cpu", False), ("plain", "cuda", False), ("recorded", "cuda", True)]:
         rows = split_rows(SPLITS, 2, training, device)
-        found[way] = train_seeds(lambda: make(model), rows, training, [0, 1, 2], Budget(600), record)
+        found[way] = train_seeds(SeedSetup(lambda: make(model), rows, training, record=record), [0, 1, 2], Budget(600))
     for plain in ("cpu", "plain"):
         for one, other in zip(found[plain], found["recorded"], strict=True):
             assert values(one, "loss") == pytest.approx(values(other, "loss"), abs=1e-3)
@@ -147,7 +147,7 @@ def test_recorded_steps_follow_the_recipe(changes):
     usual |= {"optimiser": "adam", "checkpoint_gain": 0.0}
     training = Training(**usual | changes)
     rows = {device: split_rows(SPLITS, 2, training, device) for device in ("cpu", "cuda")}
-    found = [train_seeds(make, rows[d], training, [0, 1], Budget(600), d == "cuda") for d in rows]
+    found = [train_seeds(SeedSetup(make, rows[d], training, record=d == "cuda"), [0, 1], Budget(600)) for d in rows]
     for one, other in zip(*found, strict=True):
         assert values(one, "loss") == pytest.approx(values(other, "loss"), abs=1e-3)
         assert one.chosen_epoch == other.chosen_epoch and list(one.checkpoints) == list(other.checkpoints)
@@ -156,7 +156,7 @@ def test_recorded_steps_follow_the_recipe(changes):
             for name, tensor in state.items():
                 assert tensor.device.type == "cpu"
                 torch.testing.assert_close(tensor, one.checkpoints[epoch][name], atol=2e-3, rtol=1e-2)
-    plain = train_seeds(make, rows["cuda"], Training(**usual), [1], Budget(600), record=True)[0]
+    plain = train_seeds(SeedSetup(make, rows["cuda"], Training(**usual), record=True), [1], Budget(600))[0]
     assert values(found[1][1], "loss") != pytest.approx(values(plain, "loss"), abs=1e-3), "what is asked happens"
 
 
@@ -165,9 +165,9 @@ def test_an_objective_whose_steps_draw_is_recorded():
     training = Training(epochs=4, learning_rate=0.01, select_by="loss", reduction="mean")
     rows = split_rows(SPLITS, 2, training, "cuda")
     build = lambda: Drawing(HalfOfTheWords())  # noqa: E731
-    together = train_together(build, rows, training, [0, 1, 2], Budget(600), record=True)
+    together = train_together(SeedSetup(build, rows, training, record=True), [0, 1, 2], Budget(600))
     for trained, seed in zip(together, range(3), strict=True):
-        (alone,) = train_together(build, rows, training, [seed], Budget(600), record=True)
+        (alone,) = train_together(SeedSetup(build, rows, training, record=True), [seed], Budget(600))
         assert values(alone, "loss") == pytest.approx(values(trained, "loss"), abs=1e-4)
         assert np.isfinite(values(trained, "loss")).all()
     torch.manual_seed(0)
@@ -192,10 +192,10 @@ def test_an_objective_that_is_reached_ends_recorded_training():
 
     objective = Classification()
     objective.reached = third
-    found = train_together(make, rows, training, [0], Budget(600), record=True, objective=objective)[0]
+    found = train_together(SeedSetup(make, rows, training, record=True, objective=objective), [0], Budget(600))[0]
     assert found.chosen_epoch == len(seen) == 3
     until = training.model_copy(update={"first_eligible_epoch": 3, "epochs": 3})
-    after = train_together(make, rows, until, [0], Budget(600), record=True)[0]
+    after = train_together(SeedSetup(make, rows, until, record=True), [0], Budget(600))[0]
     for name, tensor in after.state.items():
         torch.testing.assert_close(found.state[name], tensor, atol=1e-3, rtol=1e-2)
 
@@ -209,7 +209,9 @@ def test_recorded_steps_of_a_model_of_pictures_do_what_ordinary_steps_do():
     found = []
     for device, record in [("cpu", False), ("cuda", False), ("cuda", True)]:
         rows = split_rows(splits, 2, training, device)
-        found += train_seeds(lambda: ResNet(None, 2, **options), rows, training, [0], Budget(4096), record)
+        found += train_seeds(
+            SeedSetup(lambda: ResNet(None, 2, **options), rows, training, record=record), [0], Budget(4096)
+        )
     for other in found[:2]:
         assert values(other, "loss") == pytest.approx(values(found[2], "loss"), abs=1e-3)
         for name, tensor in other.state.items():
@@ -231,16 +233,18 @@ class Dropping(torch.nn.Module):
 def test_seeds_side_by_side_do_not_touch_each_other(model, tolerance):
     training = Training(epochs=3, learning_rate=0.01)
     rows = split_rows(SPLITS, 2, training, "cuda")
-    together = train_together(model, rows, training, [0, 1, 2, 3], Budget(600), record=True)
+    together = train_together(SeedSetup(model, rows, training, record=True), [0, 1, 2, 3], Budget(600))
     for trained, seed in zip(together, range(4), strict=True):
-        (alone,) = train_together(model, rows, training, [seed], Budget(600), record=True)
+        (alone,) = train_together(SeedSetup(model, rows, training, record=True), [seed], Budget(600))
         assert values(alone, "loss") == pytest.approx(values(trained, "loss"), abs=tolerance)
 
 
 def test_dropout_is_in_the_recorded_steps():
     training = Training(epochs=3, learning_rate=0.01)
     rows = split_rows(SPLITS, 2, training, "cuda")
-    (dropped,), (whole,) = (train_together(m, rows, training, [0], Budget(600), record=True) for m in (Dropping, make))
+    (dropped,), (whole,) = (
+        train_together(SeedSetup(m, rows, training, record=True), [0], Budget(600)) for m in (Dropping, make)
+    )
     assert values(dropped, "loss") != pytest.approx(values(whole, "loss"), abs=1e-3)
 
 
@@ -305,8 +309,8 @@ def test_a_model_that_cannot_be_recorded_trains_all_the_same():
     training = Training(epochs=2, learning_rate=0.01)
     rows = split_rows(SPLITS, 2, training, "cuda")
     with pytest.warns(UserWarning, match="cannot be recorded, so training is slower"):
-        found = train_seeds(Impatient, rows, training, [0, 1], Budget(600), record=True)
-    usual = train_seeds(make, rows, training, [0, 1], Budget(600), record=True)
+        found = train_seeds(SeedSetup(Impatient, rows, training, record=True), [0, 1], Budget(600))
+    usual = train_seeds(SeedSetup(make, rows, training, record=True), [0, 1], Budget(600))
     for one, other in zip(found, usual, strict=True):
         assert values(one, "loss") == pytest.approx(values(other, "loss"), abs=1e-3)
 
@@ -364,7 +368,7 @@ def test_pairs_train_recorded_as_on_the_cpu():
     for device in ("cpu", "cuda"):
         rows = split_rows(splits, ANSWERS, training, device)
         build = lambda: example_model(REGISTRY.get("model", "bilstm-tanh"), torch.initial_seed(), paired=True)  # noqa: E731
-        found.append(train_seeds(build, rows, training, [0, 1], Budget(900), device == "cuda"))
+        found.append(train_seeds(SeedSetup(build, rows, training, record=device == "cuda"), [0, 1], Budget(900)))
     for one, other in zip(*found, strict=True):
         assert values(one, "loss") == pytest.approx(values(other, "loss"), abs=1e-3)
         np.testing.assert_allclose(one.probabilities["test"], other.probabilities["test"], atol=2e-3)
@@ -383,13 +387,7 @@ def test_a_block_trains_and_predicts_on_the_gpu():
     embedding = torch.randn(40, 8)
     told = [
         train_block(
-            declaration.pointer,
-            options,
-            {"embedding": embedding},
-            True,
-            SPLITS,
-            2,
-            Training(epochs=2),
+            BlockSpec(declaration.pointer, options, {"embedding": embedding}, SPLITS, 2, Training(epochs=2)),
             [0, 1],
             600,
             device,

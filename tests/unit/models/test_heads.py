@@ -13,9 +13,10 @@ from plumbline.config.runs import list_runs
 from plumbline.conformance import ANSWERS, CLASSES, DIMENSIONS, WORDS, example_instances, example_model, whole_batch
 from plumbline.errors import PlumblineError
 from plumbline.models import evaluator
-from plumbline.models.classifier import AttentionClassifier, MultiHeadClassifier
-from plumbline.models.distances import MOST_HEADS, jensen_shannon, matched
+from plumbline.models.classifier import AttentionClassifier
+from plumbline.models.distances import MOST_HEADS, jensen_shannon, match_heads
 from plumbline.models.evaluator import Evaluator
+from plumbline.models.multi_head import MultiHeadClassifier
 from plumbline.registry import Registry
 
 REGISTRY = Registry()
@@ -86,7 +87,7 @@ def test_the_order_of_heads_means_nothing_and_is_found_again(paired):
     torch.testing.assert_close(permuted.logits.softmax(-1), told, atol=1e-6, rtol=0)
     torch.testing.assert_close(permuted.attention, one.attention, atol=1e-6, rtol=0)
     distances = jensen_shannon(one.heads[:, :, None], permuted.heads[:, None]).mean(0)
-    found = matched(distances)
+    found = match_heads(distances)
     assert [order[place] for place in found.tolist()] == [0, 1, 2, 3]
     assert distances[torch.arange(4), found].abs().max() < 1e-6
     assert distances.flatten().sort().values[4] > 1e-3, "all other pairs are apart"
@@ -118,7 +119,7 @@ def test_leave_one_out_of_long_texts_is_as_if_read_anew(paired, monkeypatch):
     long = replace(example_instances(2, paired=paired), ids=ids, maskable=free)
     assert asked.probabilities_without(long, 0).shape == (70, ANSWERS if paired else CLASSES)
     found = leave_one_out(asked, long).scores
-    monkeypatch.setattr(evaluator, "LONG", 1000)
+    monkeypatch.setattr(evaluator, "LONG_TEXT", 1000)
     expected = leave_one_out(asked, long).scores
     assert max(scores.max() for scores in expected) > 1e-4
     for one, other in zip(found, expected, strict=True):

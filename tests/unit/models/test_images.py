@@ -24,7 +24,7 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.models.images import LinearPixels, ResNet
 from plumbline.registry import Registry
 from plumbline.store import read_table, write_table, write_tensors
-from plumbline.training.trainer import train_block
+from plumbline.training.trainer import BlockSpec, train_block
 
 REGISTRY = Registry()
 MODELS = [declaration for declaration in REGISTRY.all("model") if declaration.reads == "pixels"]
@@ -119,14 +119,14 @@ def test_linear_pixels_is_a_sum_over_pixels() -> None:
 
 
 def test_pictures_that_a_model_cannot_read_are_refused() -> None:
-    with pytest.raises(PlumblineError, match=r"reads pictures of 8 x 8 pixels, and these have 16 x 16; set its option"):
+    with pytest.raises(PlumblineError, match=r"reads images of 8 x 8 pixels, and these have 16 x 16; set its option"):
         LinearPixels(None, 2, side=8)(whole_batch(IMAGES))
     with pytest.raises(PlumblineError, match="`side` is 0"):
         LinearPixels(None, 2, side=0)
     with pytest.raises(PlumblineError, match="A text of 12 tokens is no picture"):
         ResNet(None, 2, **SMALL)(collate([np.arange(12)], None))
     model, one = ResNet(None, 2, **SMALL).train(), whole_batch(IMAGES.take([0]))
-    with pytest.raises(PlumblineError, match=r"One picture of 16 x 16 pixels .* cannot be normalised in training"):
+    with pytest.raises(PlumblineError, match=r"one image of 16 x 16 pixels .* cannot be normalised in training"):
         model(one)
     # Two are enough, and so is one that is larger.
     model(whole_batch(IMAGES.take([0, 1])))
@@ -138,7 +138,7 @@ def test_training_moves_no_colour_and_keeps_the_statistics_of_its_epoch(tmp_path
     declaration = REGISTRY.get("model", "resnet-small")
     splits = {split: example_images(20, seed, [split]) for seed, split in enumerate(("train", "dev", "test"))}
     training = Training(**{**declaration.training, "epochs": 2, "batch_size": 8, "checkpoint_gain": None})
-    trained = train_block(declaration.pointer, SMALL, {}, True, splits, 2, training, [0, 1], None)
+    trained = train_block(BlockSpec(declaration.pointer, SMALL, {}, splits, 2, training), [0, 1], None)
     weights, _, predictions = trained
     torch.testing.assert_close(weights["0/embedding.weight"], ResNet(None, 2).embedding.weight.data, atol=0, rtol=0)
     norm = "0/blocks.0.first_norm"
@@ -151,7 +151,7 @@ def test_training_moves_no_colour_and_keeps_the_statistics_of_its_epoch(tmp_path
     for evaluator, own in zip(asked, told, strict=True):
         for split, there in zip(("train", "dev", "test"), own, strict=True):
             np.testing.assert_allclose(evaluator.probabilities(splits[split]), there, atol=1e-6)
-    again = train_block(declaration.pointer, SMALL, {}, False, splits, 2, training, [1], None)[0]
+    again = train_block(BlockSpec(declaration.pointer, SMALL, {}, splits, 2, training, trainable=False), [1], None)[0]
     for name, tensor in again.items():
         torch.testing.assert_close(tensor, weights[name], atol=0, rtol=0)
 
@@ -165,7 +165,9 @@ def test_resnet_small_learns_textures(tmp_path: Path) -> None:
     declaration = REGISTRY.get("model", "resnet-small")
     training = Training(**{**declaration.training, "epochs": 6, "batch_size": 16, "checkpoint_gain": None})
     options = {name: option.default for name, option in declaration.options.items()}
-    _, _, told = train_block(declaration.pointer, options, {}, False, splits.by_split(), 2, training, [0], None)
+    _, _, told = train_block(
+        BlockSpec(declaration.pointer, options, {}, splits.by_split(), 2, training, trainable=False), [0], None
+    )
     right = np.stack(told["probabilities"]).argmax(1) == told["label"]
     assert right[np.array(told["split"]) == "test"].mean() > 0.65
 
@@ -174,7 +176,7 @@ def test_resnet34_learns_eight_pictures_by_heart() -> None:
     declaration = REGISTRY.get("model", "resnet34")
     splits = {split: example_images(8, seed, [split]) for seed, split in enumerate(("train", "dev", "test"))}
     training = Training(**{**declaration.training, "epochs": 8, "checkpoint_gain": None, "stop_at": None})
-    _, history, _ = train_block(declaration.pointer, {}, {}, False, splits, 2, training, [0], None)
+    _, history, _ = train_block(BlockSpec(declaration.pointer, {}, {}, splits, 2, training, trainable=False), [0], None)
     loss = [
         value
         for split, metric, value in zip(history["split"], history["metric"], history["value"], strict=True)

@@ -20,7 +20,7 @@ from plumbline.conformance import (
 )
 from plumbline.data.instances import Texts
 from plumbline.errors import PlumblineError
-from plumbline.models.batch import collate, plan
+from plumbline.models.batch import collate, plan_batches
 from plumbline.models.classifier import AttentionClassifier, Head, Output
 from plumbline.models.encoders import GRU, BiLSTM, Transformer
 from plumbline.models.evaluator import Evaluator
@@ -184,9 +184,7 @@ def test_layers_of_the_small_transformer_equal_numpy(paired):
 
 def test_only_transformers_have_layers():
     batch = collate(INSTANCES.ids, INSTANCES.maskable)
-    with pytest.raises(
-        PlumblineError, match=r"^The encoder GRU has no layers of self-attention; set `encoder` to tran"
-    ):
+    with pytest.raises(PlumblineError, match=r"^The encoder GRU has no self-attention layers; set `encoder` to tran"):
         example_model(REGISTRY.get("model", "gru-tanh")).layers(batch)
     having = {model.name for model in REGISTRY.all("model") if "layers" in model.provides and model.reads == "words"}
     assert having == {"transformer-tanh"}
@@ -298,7 +296,7 @@ def test_identical_rows_run_once():
 
 def test_plan_keeps_the_budget_and_every_row():
     lengths = np.random.default_rng(0).integers(1, 50, size=500)
-    batches = plan(lengths, 200)
+    batches = plan_batches(lengths, 200)
     assert sorted(np.concatenate(batches)) == list(range(500))
     assert all(len(batch) * lengths[batch].max() <= 200 for batch in batches)
     # Greedy: no two neighbours would fit together.
@@ -309,7 +307,7 @@ def test_text_over_the_budget_gets_one_sentence():
     with pytest.raises(
         PlumblineError, match=r"A text of 30 tokens does not fit into `compute\.token_budget`, which is 20"
     ):
-        plan(np.array([3, 30]), 20)
+        plan_batches(np.array([3, 30]), 20)
 
 
 def test_padding_vector_stays_zero():

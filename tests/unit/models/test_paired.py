@@ -19,7 +19,7 @@ from plumbline.protocols.attention.permutation import permuted
 from plumbline.registry import Registry
 from plumbline.store import write_tensors
 from plumbline.training.learner import parameter_groups
-from plumbline.training.trainer import train_block
+from plumbline.training.trainer import BlockSpec, train_block
 
 REGISTRY = Registry()
 NAMES = ["bilstm-shared", "bilstm-shared-uniform"]
@@ -150,7 +150,7 @@ def test_another_attention_leaves_the_second_text_as_it_is():
 
 @BOTH
 def test_leaving_words_out_of_long_texts_is_the_same_the_fast_way(name, monkeypatch):
-    monkeypatch.setattr(evaluator, "LONG", 1)
+    monkeypatch.setattr(evaluator, "LONG_TEXT", 1)
     asked = Evaluator(made(name), 0, 200)
     i = 9
     found = asked.probabilities_without(PAIRS, i)
@@ -218,7 +218,7 @@ def test_it_learns_whether_two_texts_say_the_same():
     training = Training(**declaration.training | {"epochs": 12, "batch_size": 16, "learning_rate": 0.005})
     options = {"attention": "tanh", "hidden": 16}
     _, _, predictions = train_block(
-        declaration.pointer, options, {"embedding": vectors, "pair": vectors}, True, splits, 2, training, [0], 4096
+        BlockSpec(declaration.pointer, options, {"embedding": vectors, "pair": vectors}, splits, 2, training), [0], 4096
     )
     here = np.array(predictions["split"]) == "test"
     predicted = np.stack(predictions["probabilities"])[here].argmax(1)

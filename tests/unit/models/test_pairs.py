@@ -295,7 +295,7 @@ def test_long_texts_without_each_word_are_as_if_read_anew(name, paired, monkeypa
         asked = Evaluator(model, 0, budget)
         assert asked.probabilities_without(long, 0).shape == (69, ANSWERS if paired else CLASSES)
         found[budget] = leave_one_out(asked, long).scores
-    monkeypatch.setattr(evaluator, "LONG", 1000)
+    monkeypatch.setattr(evaluator, "LONG_TEXT", 1000)
     assert Evaluator(model, 0, 400).probabilities_without(long, 0) is None
     expected = leave_one_out(Evaluator(model, 0, 400), long).scores
     assert max(score.max() for score in expected) > 1e-4

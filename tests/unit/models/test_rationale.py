@@ -19,10 +19,10 @@ from plumbline.models.batch import Batch
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.rationale import MEMORY, Generator, Rationale, RationaleCR, RationaleRL
-from plumbline.models.rationale_objectives import Relaxed, Rewarded
+from plumbline.models.rationale_objectives import Reinforce, Relaxed
 from plumbline.registry import Registry
 from plumbline.training.learner import MetricKey
-from plumbline.training.trainer import split_rows, train_together
+from plumbline.training.trainer import SeedSetup, split_rows, train_together
 from tests.unit.models.test_rcnn import golden
 
 D, H, LENGTH = 3, 4, 5
@@ -132,7 +132,7 @@ def test_hardkuma_is_its_distribution_function(a, b):
 
     outputs = outputs_of(a, b)
     assert hardkuma.open_probability(outputs).item() == pytest.approx(1 - below(0.1 / 1.2), abs=1e-9)
-    assert hardkuma.mean(outputs).item() == pytest.approx(quad(lambda x: 1 - below(x), 0, 1)[0], abs=1e-7)
+    assert hardkuma.kumaraswamy_mean(outputs).item() == pytest.approx(quad(lambda x: 1 - below(x), 0, 1)[0], abs=1e-7)
     uniform = torch.linspace(0.001, 0.999, 9, dtype=torch.float64)
     noise = torch.stack([uniform, torch.ones_like(uniform)], dim=1)
     z = hardkuma.draw_selection(outputs.expand(9, -1), noise)[:, 0].numpy()
@@ -143,20 +143,20 @@ def test_hardkuma_is_its_distribution_function(a, b):
 
 def test_the_mean_holds_in_single_precision_where_shapes_are_extreme():
     outputs = torch.tensor([[-12.0, 3.0], [60.0, -12.0], [-30.0, -30.0]])
-    exact = hardkuma.mean(outputs.double())
-    torch.testing.assert_close(hardkuma.mean(outputs), exact.float(), atol=1e-6, rtol=1e-5)
+    exact = hardkuma.kumaraswamy_mean(outputs.double())
+    torch.testing.assert_close(hardkuma.kumaraswamy_mean(outputs), exact.float(), atol=1e-6, rtol=1e-5)
 
 
-def test_without_chance_z_is_the_likeliest_of_0_1_and_between():
+def test_z_in_evaluation_is_the_most_probable_of_0_1_and_between():
     one = torch.ones(1, 1, dtype=torch.float64)
     # a = b = 1 is uniform: 0 and 1 have 1/12 each, and the mean is 1/2 stretched or not.
-    assert hardkuma.likeliest(outputs_of(1, 1), one).item() == pytest.approx(0.5)
+    assert hardkuma.most_probable(outputs_of(1, 1), one).item() == pytest.approx(0.5)
     # a = 1, b = 2: P(0) = 1 - (11/12)² = .16 and the mean 1/3, which is stretched to .3.
-    assert hardkuma.likeliest(outputs_of(1, 2), one).item() == pytest.approx(0.3)
-    assert hardkuma.likeliest(outputs_of(1, 2), one, "published").item() == pytest.approx(1 / 3)
-    assert hardkuma.likeliest(outputs_of(0.05, 5), one).item() == 0
-    assert hardkuma.likeliest(outputs_of(5, 0.05), one).item() == 1
-    assert hardkuma.likeliest(outputs_of(5, 0.05), 0 * one).item() == 0
+    assert hardkuma.most_probable(outputs_of(1, 2), one).item() == pytest.approx(0.3)
+    assert hardkuma.most_probable(outputs_of(1, 2), one, "published").item() == pytest.approx(1 / 3)
+    assert hardkuma.most_probable(outputs_of(0.05, 5), one).item() == 0
+    assert hardkuma.most_probable(outputs_of(5, 0.05), one).item() == 1
+    assert hardkuma.most_probable(outputs_of(5, 0.05), 0 * one).item() == 0
 
 
 def example(name, hidden=6, **options):
@@ -239,7 +239,7 @@ ENTROPY = [np.log(2), np.log(1 + np.e)]
 def test_rewarded_by_hand(penalty, costs):
     z = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0]], dtype=torch.float64)
     output = told_output(z, WORDS, log_probability=torch.tensor([-2.0, -3.0], dtype=torch.float64))
-    objective = Rewarded(0.2, 3.0, penalty, 0.97, 0.01)
+    objective = Reinforce(0.2, 3.0, penalty, 0.97, 0.01)
     expected = [e + (e + 3 * c) * p for e, c, p in zip(ENTROPY, costs, (-2, -3), strict=True)]
     np.testing.assert_allclose(objective.losses(output, ROW), expected, rtol=1e-12)
     rate, loss = objective.summary(objective.quantities(output, ROW).mean(0))
@@ -304,7 +304,7 @@ def test_draws_have_the_probability_that_is_told():
 
 
 def test_training_ends_where_accuracy_and_share_are_reached():
-    objective = Rewarded(0.1, 1.0, "code", 0.97, 0.01)
+    objective = Reinforce(0.1, 1.0, "code", 0.97, 0.01)
 
     def told(accuracy, rate):
         return {MetricKey("dev", "accuracy"): accuracy, MetricKey("dev", "selection_rate"): rate}
@@ -351,7 +351,7 @@ def test_it_learns_to_select_planted_words(name):
         model.embedding.weight.requires_grad_(False)
         return model
 
-    (trained,) = train_together(build, rows, training, [0], Budget(10**5))
+    (trained,) = train_together(SeedSetup(build, rows, training), [0], Budget(10**5))
     told = {(row["epoch"], row["split"], row["metric"]): row["value"] for row in trained.history}
     last = trained.history[-1]["epoch"]
     assert last == trained.chosen_epoch < 20

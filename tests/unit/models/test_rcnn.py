@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from plumbline.models.fused import Fused
-from plumbline.models.rcnn import RCNN, advance, retreat
+from plumbline.models.rcnn import RCNN, cell_backward, cell_forward
 
 H, D, LENGTH = 4, 3, 7
 
@@ -133,9 +133,9 @@ def test_a_kernel_that_cannot_be_compiled_is_done_without(monkeypatch):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("fused", [advance, retreat], ids=["advance", "retreat"])
+@pytest.mark.parametrize("fused", [cell_forward, cell_backward], ids=["cell_forward", "cell_backward"])
 def test_kernels_give_what_the_operations_give(fused):
-    inputs = torch.randn(8, 2, 5, 4, device="cuda")[: 7 if fused is advance else 8]
+    inputs = torch.randn(8, 2, 5, 4, device="cuda")[: 7 if fused is cell_forward else 8]
     inputs[-2:] = (torch.arange(20, device="cuda").view(5, 4) % 3 > 0).float()
     for kernel, plain in zip(fused(*inputs), fused.plain(*inputs), strict=True):
         torch.testing.assert_close(kernel, plain, atol=1e-6, rtol=1e-5)

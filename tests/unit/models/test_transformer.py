@@ -24,12 +24,12 @@ from plumbline.models.batch import Batch, collate
 from plumbline.models.block import build_model, trained_models
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
-from plumbline.models.transformer import SongTransformer, TransformerClassifier, values_and_outputs
+from plumbline.models.transformer import SongTransformer, TransformerClassifier, value_and_output_projections
 from plumbline.registry import Registry
 from plumbline.store import write_tensors
-from plumbline.training.amsgrad import AdamW, AmsGrad, LinearRate
 from plumbline.training.learner import Learner, parameter_groups
-from plumbline.training.trainer import split_rows, train_block
+from plumbline.training.optimisers import AdamW, AmsGrad, LinearRate
+from plumbline.training.trainer import BlockSpec, split_rows, train_block
 
 DECLARATION = Registry().get("model", "roberta")
 RECIPE = Training(**DECLARATION.training)
@@ -254,7 +254,7 @@ def test_weights_after_attention_untransposed_by_hand(folder):
     right.load_state_dict(model.state_dict())
     texts, _ = rows_of(folder)
     batch, kept = collate(texts, None), {}
-    values, mixed = values_and_outputs(model.encoder.base_model)[0]
+    values, mixed = value_and_output_projections(model.encoder.base_model)[0]
     values.register_forward_hook(lambda module, inputs, output: kept.update(states=inputs[0]))
     mixed.register_forward_hook(lambda module, inputs, output: kept.update(told=output))
     weights = model.layers(batch)[:, 0]
@@ -271,7 +271,7 @@ def test_attention_that_cannot_be_made_uniform_is_refused(tmp_path):
     torch.manual_seed(0)
     AutoModel.from_config(AutoConfig.for_model("mpnet", vocab_size=40, **shape)).save_pretrained(tmp_path)
     assert TransformerClassifier(None, 2, checkpoint=str(tmp_path)).layers(collate([np.arange(5)], None)).shape[1] == 1
-    with pytest.raises(PlumblineError, match="is a mpnet, whose attention cannot be made uniform; take one of BERT's"):
+    with pytest.raises(PlumblineError, match="is a mpnet, which does not support uniform attention; use a BERT"):
         TransformerClassifier(None, 2, checkpoint=str(tmp_path), attention="uniform")
 
 
@@ -374,7 +374,7 @@ def test_a_checkpoint_of_another_kind_is_refused(tmp_path):
     shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     specials = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 0)
     AutoConfig.for_model("modernbert", vocab_size=20, **shape, **specials).save_pretrained(tmp_path)
-    with pytest.raises(PlumblineError, match="is a modernbert, which has no table of positions"):
+    with pytest.raises(PlumblineError, match="is a modernbert, which has no position embeddings"):
         TransformerClassifier(torch.zeros(20, 16), 2, checkpoint=str(tmp_path))
     with pytest.raises(PlumblineError, match=re.escape(f"The checkpoint '{tmp_path / 'absent'}' cannot be read")):
         TransformerClassifier(None, 2, checkpoint=str(tmp_path / "absent"))
@@ -517,7 +517,7 @@ def accuracy(predictions, split="test"):
 def trained(folder, seeds, epochs):
     training = RECIPE.model_copy(update={"learning_rate": 0.005, "epochs": epochs})
     splits = splits_of(folder)
-    return train_block(DECLARATION.pointer, {"checkpoint": folder}, {}, True, splits, 2, training, seeds, 4096)
+    return train_block(BlockSpec(DECLARATION.pointer, {"checkpoint": folder}, {}, splits, 2, training), seeds, 4096)
 
 
 @BERTS
@@ -538,7 +538,7 @@ def test_the_song_learns_a_planted_word(name, tiny_distilbert, tmp_path):
     options = {key: option.default for key, option in declaration.options.items()} | {"checkpoint": folder}
     training = Training(**declaration.training | {"learning_rate": 0.005, "epochs": 12, "batch_size": 16})
     splits = splits_of(folder)
-    weights, _, predictions = train_block(declaration.pointer, options, {}, True, splits, 2, training, [0], 4096)
+    weights, _, predictions = train_block(BlockSpec(declaration.pointer, options, {}, splits, 2, training), [0], 4096)
     assert accuracy(predictions) >= 0.95
     write_tensors(tmp_path / "weights", weights)
     (again,) = trained_models(tmp_path / "weights", declaration.pointer, options, 2, [0], 4096)
@@ -606,6 +606,6 @@ def test_minilm_of_its_package_is_fine_tuned():
     training = RECIPE.model_copy(update={"learning_rate": 1e-3, "epochs": 2, "batch_size": 8})
     splits = splits_of(folder, (48, 12, 12))
     _, _, predictions = train_block(
-        DECLARATION.pointer, {"checkpoint": folder}, {}, True, splits, 2, training, [0], 4096
+        BlockSpec(DECLARATION.pointer, {"checkpoint": folder}, {}, splits, 2, training), [0], 4096
     )
     assert accuracy(predictions) == 1

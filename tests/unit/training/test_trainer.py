@@ -9,14 +9,15 @@ from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import EOS, SOS
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import collate
-from plumbline.models.block import build_model, checkpoint_models, checkpoints, trained_models
+from plumbline.models.block import build_model, checkpoint_models, list_checkpoints, trained_models
 from plumbline.models.budget import Budget
 from plumbline.models.classifier import Output
 from plumbline.registry import Registry
 from plumbline.store import write_tensors
-from plumbline.training.epochs import chosen_epoch, gained
-from plumbline.training.learner import batch_order, class_weights, parameter_groups
-from plumbline.training.trainer import expecting, split_rows, train_block, train_together
+from plumbline.training.epochs import checkpoint_epochs, select_epoch
+from plumbline.training.learner import batch_order, class_weights
+from plumbline.training.optimisers import parameter_groups
+from plumbline.training.trainer import BlockSpec, SeedSetup, split_rows, train_block, train_together, with_logits_check
 
 REGISTRY = Registry()
 FILLER, GOOD, BAD = 5, range(6, 10), range(10, 14)
@@ -48,7 +49,7 @@ def pointer(name):
 def train(name="average-tanh", seeds=(0, 1), options=None, **changes):
     training = Training(**{"epochs": 4, "learning_rate": 0.01, **changes})
     place, usual = pointer(name)
-    return train_block(place, usual | (options or {}), VECTORS, True, SPLITS, 2, training, list(seeds), 4096)
+    return train_block(BlockSpec(place, usual | (options or {}), VECTORS, SPLITS, 2, training), list(seeds), 4096)
 
 
 @pytest.mark.parametrize("name", [m.name for m in REGISTRY.all("model") if m.reads == "words" and reads_one_text(m)])
@@ -78,15 +79,15 @@ class Narrow(torch.nn.Module):
 
 @pytest.mark.parametrize(("logits", "flat", "shape"), [(1, False, "32, 1"), (3, False, "32, 3"), (1, True, "32")])
 def test_logits_that_are_not_one_for_each_class_are_refused_in_one_sentence(logits, flat, shape):
-    told = rf"^The model 'Narrow' gives logits of shape \[{shape}\], and the dataset has 2 classes; its `forward` must "
-    told += r"return Output\(logits\) with one logit for each class, \[instances, 2\], also where there are two\.$"
+    message = rf"^The model 'Narrow' gives logits of shape \[{shape}\], and the dataset has 2 classes; its `forward` "
+    message += r"must return Output\(logits\) with one logit per class, \[instances, 2\], also for two classes\.$"
     options, training = {"logits": logits, "flat": flat}, Training(batch_size=32)
-    with pytest.raises(PlumblineError, match=told):
-        train_block(f"{__name__}:Narrow", options, VECTORS, True, SPLITS, 2, training, [0], 4096)
+    with pytest.raises(PlumblineError, match=message):
+        train_block(BlockSpec(f"{__name__}:Narrow", options, VECTORS, SPLITS, 2, training), [0], 4096)
 
 
 def test_a_model_is_asked_for_its_classes_only_once():
-    model = expecting(build_model(*pointer("average-tanh"), EMBEDDING, 2), 2)
+    model = with_logits_check(build_model(*pointer("average-tanh"), EMBEDDING, 2), 2)
     model(collate(SPLITS["dev"].ids[:2], SPLITS["dev"].maskable[:2]))
     assert not model._forward_hooks
 
@@ -112,9 +113,11 @@ def test_stored_block_predicts_as_it_did(tmp_path):
 
 def test_frozen_vectors_do_not_move():
     training = Training(epochs=2)
-    weights, _, _ = train_block(*pointer("bilstm-tanh"), VECTORS, False, SPLITS, 2, training, [0], 4096)
+    weights, _, _ = train_block(
+        BlockSpec(*pointer("bilstm-tanh"), VECTORS, SPLITS, 2, training, trainable=False), [0], 4096
+    )
     assert torch.equal(weights["0/embedding.weight"], EMBEDDING)
-    moved, _, _ = train_block(*pointer("bilstm-tanh"), VECTORS, True, SPLITS, 2, training, [0], 4096)
+    moved, _, _ = train_block(BlockSpec(*pointer("bilstm-tanh"), VECTORS, SPLITS, 2, training), [0], 4096)
     assert not torch.equal(moved["0/embedding.weight"], EMBEDDING)
     assert moved["0/embedding.weight"][0].abs().sum() == 0
 
@@ -168,12 +171,14 @@ def test_diverged_training_ends_and_is_told():
             return output._replace(logits=output.logits * float("nan"))
 
     training = Training(epochs=6)
-    (trained,) = train_together(Exploding, split_rows(SPLITS, 2, training, "cpu"), training, [0], Budget(4096))
+    (trained,) = train_together(
+        SeedSetup(Exploding, split_rows(SPLITS, 2, training, "cpu"), training), [0], Budget(4096)
+    )
     assert {row["epoch"] for row in trained.history} == {1}
     assert np.isnan(next(row["value"] for row in trained.history if row["metric"] == "loss"))
 
 
-def told_by(history, split, metric):
+def metric_values(history, split, metric):
     """The values of a metric, epoch by epoch."""
     rows = zip(*(history[key] for key in ("split", "metric", "value")), strict=True)
     return [value for *key, value in rows if key == [split, metric]]
@@ -181,13 +186,13 @@ def told_by(history, split, metric):
 
 def test_training_stops_at_the_score_that_is_asked():
     whole, history, _ = train(seeds=[0], epochs=12, select_by="accuracy", learning_rate=0.004)
-    accuracies = told_by(history, "dev", "accuracy")
+    accuracies = metric_values(history, "dev", "accuracy")
     first = 1 + next(i for i, value in enumerate(accuracies) if value >= 0.8)
     assert 2 < first < 12 and max(accuracies) > accuracies[first - 1], "or the test would tell nothing"
     changes = {"epochs": 12, "select_by": "accuracy", "learning_rate": 0.004, "stop_at": accuracies[first - 1]}
     stopped, history, _ = train(seeds=[0], **changes)
-    assert told_by(history, "dev", "accuracy") == accuracies[:first]
-    assert told_by(history, "dev", "chosen_epoch") == [first]
+    assert metric_values(history, "dev", "accuracy") == accuracies[:first]
+    assert metric_values(history, "dev", "chosen_epoch") == [first]
     until, _, _ = train(seeds=[0], epochs=first, first_eligible_epoch=first, learning_rate=0.004)
     assert all(torch.equal(tensor, until[name]) for name, tensor in stopped.items())
     assert not torch.equal(stopped["0/head.linear.weight"], whole["0/head.linear.weight"])
@@ -206,7 +211,7 @@ def test_training_stops_at_the_score_that_is_asked():
     ],
 )
 def test_the_epoch_at_which_training_stops_by_hand(values, options, expected):
-    assert chosen_epoch(values, **options) == expected
+    assert select_epoch(values, **options) == expected
 
 
 @pytest.mark.parametrize(
@@ -220,7 +225,7 @@ def test_the_epoch_at_which_training_stops_by_hand(values, options, expected):
     ],
 )
 def test_the_epochs_that_gained_by_hand(values, least, expected):
-    assert gained(values, least) == expected
+    assert checkpoint_epochs(values, least) == expected
 
 
 def test_checkpoints_are_the_models_of_their_epochs(tmp_path):
@@ -230,9 +235,11 @@ def test_checkpoints_are_the_models_of_their_epochs(tmp_path):
     assert {name for name in weights if not name.startswith("checkpoints/")} == set(plain)
     assert all(torch.equal(weights[name], tensor) for name, tensor in plain.items()), "they change nothing else"
     write_tensors(tmp_path / "w.safetensors", weights)
-    accuracies = told_by(history, "dev", "accuracy")
-    expected = [(seed, epoch) for seed in (0, 1) for epoch in gained(accuracies[8 * seed : 8 * seed + 8], 0.05)]
-    assert checkpoints(tmp_path / "w.safetensors") == expected and len(expected) > 3
+    accuracies = metric_values(history, "dev", "accuracy")
+    expected = [
+        (seed, epoch) for seed in (0, 1) for epoch in checkpoint_epochs(accuracies[8 * seed : 8 * seed + 8], 0.05)
+    ]
+    assert list_checkpoints(tmp_path / "w.safetensors") == expected and len(expected) > 3
     asked = checkpoint_models(tmp_path / "w.safetensors", *pointer("average-tanh"), 2, [1, 0], 4096)
     found = {(evaluator.seed, epoch): evaluator.probabilities(SPLITS["dev"]) for epoch, evaluator in asked}
     assert list(found) == sorted(expected, key=lambda key: (key[0] == 0, key[1])), "seeds as asked, epochs in order"
@@ -242,14 +249,14 @@ def test_checkpoints_are_the_models_of_their_epochs(tmp_path):
         right = (told.argmax(1) == SPLITS["dev"].label).mean()
         assert right == pytest.approx(accuracies[8 * seed + epoch - 1])
     write_tensors(tmp_path / "plain.safetensors", plain)
-    assert checkpoints(tmp_path / "plain.safetensors") == []
+    assert list_checkpoints(tmp_path / "plain.safetensors") == []
 
 
 @pytest.mark.parametrize("name", ["bag-of-words", "bilstm-softmax"])
 def test_every_model_can_choose_by_its_loss(name):
     _, history, _ = train(name, seeds=[0], epochs=5, learning_rate=0.1, select_by="loss", first_eligible_epoch=1)
-    losses = told_by(history, "dev", "loss")
-    assert len(losses) == 5 and told_by(history, "dev", "chosen_epoch") == [1 + int(np.argmin(losses))]
+    losses = metric_values(history, "dev", "loss")
+    assert len(losses) == 5 and metric_values(history, "dev", "chosen_epoch") == [1 + int(np.argmin(losses))]
 
 
 @pytest.mark.parametrize(

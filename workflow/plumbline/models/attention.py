@@ -1,6 +1,6 @@
-"""Attention over hidden states: one score per token, softmax over the tokens that may be attended.
+"""Attention over hidden states: one score per token, softmax over the attendable tokens.
 
-`query` is the summary [B, H] of a second text, such as a question; None where there is one text only.
+`query` is the summary [B, H] of a second text, such as a question; None for single texts.
 """
 
 import torch
@@ -24,7 +24,7 @@ class TanhAttention(nn.Module):
 
 
 class DotAttention(nn.Module):
-    """Scaled dot product: s_t = u · h_t / √H with a learned vector u, or with the query, and then nothing to learn."""
+    """Scaled dot product: s_t = u · h_t / √H, u a learned vector or, with a query, the query (no parameters)."""
 
     def __init__(self, size: int, queried: bool = False) -> None:
         super().__init__()
@@ -39,24 +39,13 @@ class DotAttention(nn.Module):
 
 
 class UniformAttention(nn.Module):
-    """The same weight for each word, whatever it is: s_t = 0, nothing to learn (Wiegreffe & Pinter 2019)."""
+    """Equal weight for every word: s_t = 0, no parameters (Wiegreffe & Pinter 2019)."""
 
     def __init__(self, size: int, queried: bool = False) -> None:
         super().__init__()
 
     def forward(self, hidden: torch.Tensor, query: torch.Tensor | None = None) -> torch.Tensor:
         return hidden.new_zeros(hidden.shape[:-1])
-
-
-class TanhHeads(nn.Module):
-    """Several additive attentions over the same hidden states, each with weights of its own; scores [K, B, L]."""
-
-    def __init__(self, heads: int, size: int, queried: bool = False) -> None:
-        super().__init__()
-        self.heads = nn.ModuleList(TanhAttention(size, queried) for _ in range(heads))
-
-    def forward(self, hidden: torch.Tensor, query: torch.Tensor | None = None) -> torch.Tensor:
-        return torch.stack([head(hidden, query) for head in self.heads])
 
 
 def masked_softmax(scores: torch.Tensor, attendable: torch.Tensor) -> torch.Tensor:

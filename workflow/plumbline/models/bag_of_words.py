@@ -1,4 +1,4 @@
-"""A linear model over words, whose explanation is known: the contribution of each word is its weight."""
+"""A linear model over words with a known explanation: each word contributes its weight."""
 
 import torch
 from torch import nn
@@ -10,7 +10,7 @@ from plumbline.registry import model
 
 @model("bag-of-words", provides=["gradient"], training={"first_eligible_epoch": 1})
 class BagOfWords(nn.Module):
-    """A linear layer over the mean of a text's word vectors; no attention. The simplest model to compare with."""
+    """A linear layer over the mean of a text's word vectors, without attention: the simplest baseline."""
 
     def __init__(self, embedding: torch.Tensor, classes: int) -> None:
         super().__init__()

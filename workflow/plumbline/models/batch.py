@@ -1,4 +1,4 @@
-"""Rows of token ids as padded tensors, and how many fit into one forward pass."""
+"""Padded batches of token ids, and the assignment of rows to batches within a token budget."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from plumbline.errors import PlumblineError
 class Batch:
     """Padded rows.
 
-    ids: [B, L] token ids; present: [B, L] what is no padding; attendable: [B, L] where attention may fall, which leaves
-    out specials and padding; pair: the second texts of paired inputs, such as questions, as a batch of their own;
-    answers: [B, K] the classes that may be the answer, counted from 1 and filled up with 0, where not all may.
+    ids: [B, L] token ids; present: [B, L] False for padding; attendable: [B, L] False for padding and special tokens;
+    pair: the batch of second texts, such as questions; answers: [B, K] the admissible classes, counted from 1 and
+    padded with 0, or None if all classes are admissible.
     """
 
     ids: torch.Tensor
@@ -27,13 +27,13 @@ class Batch:
     answers: torch.Tensor | None = None
 
     @property
-    def turned(self) -> torch.Tensor:
-        """Positions [B, L] that read each row backwards within its length; padding stays where it is."""
+    def reversed_positions(self) -> torch.Tensor:
+        """Positions [B, L] that reverse each row within its length; padding keeps its position."""
         positions = torch.arange(self.ids.shape[1], device=self.ids.device)
         return torch.where(self.present, self.present.sum(1, keepdim=True) - 1 - positions, positions)
 
     def take(self, index: torch.Tensor) -> "Batch":
-        """The rows at these positions [N], in this order."""
+        """The rows at `index` [N], in this order."""
         return Batch(
             self.ids[index],
             self.present[index],
@@ -43,15 +43,15 @@ class Batch:
         )
 
     def repeat(self, times: int) -> "Batch":
-        """All rows so many times, one whole batch after the other."""
+        """The whole batch, `times` times in a row."""
         return self.take(torch.arange(len(self.ids), device=self.ids.device).repeat(times))
 
-    def barred(self, classes: int) -> torch.Tensor | None:
-        """Which of so many classes cannot be the answer, [B, C]; None if all can."""
+    def excluded(self, classes: int) -> torch.Tensor | None:
+        """Mask [B, C] of the classes that are not admissible; None if all are."""
         if self.answers is None:
             return None
-        none = torch.zeros(len(self.answers), classes + 1, dtype=torch.bool, device=self.answers.device)
-        return ~none.scatter(1, self.answers, True)[:, 1:]
+        admissible = torch.zeros(len(self.answers), classes + 1, dtype=torch.bool, device=self.answers.device)
+        return ~admissible.scatter(1, self.answers, True)[:, 1:]
 
 
 def collate(
@@ -62,23 +62,22 @@ def collate(
     answers: Sequence[np.ndarray] | None = None,
     pair_attendable: Sequence[np.ndarray] | None = None,
 ) -> Batch:
-    """Pad rows to the longest of them. Second texts can be attended throughout unless it is said where."""
+    """Pad rows to the longest one. Without `attendable` or `pair_attendable` all tokens are attendable."""
     padded, present = padded_rows(ids)
-    attended = present.copy()
+    mask = present.copy()
     if attendable is not None:
-        attended[present] = np.concatenate([*attendable])
-    tokens, there, free = (torch.from_numpy(array).to(device) for array in (padded, present, attended))
+        mask[present] = np.concatenate([*attendable])
     return Batch(
-        tokens,
-        there,
-        free,
+        torch.from_numpy(padded).to(device),
+        torch.from_numpy(present).to(device),
+        torch.from_numpy(mask).to(device),
         None if pair is None else collate(pair, pair_attendable, device),
         None if answers is None else torch.from_numpy(padded_answers(answers)).to(device),
     )
 
 
 def padded_rows(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of whole numbers filled up with PAD, which is 0, to [B, longest], and what is no padding."""
+    """Integer rows padded with PAD, which is 0, to [B, longest], and the mask of what is not padding."""
     lengths = np.array([len(row) for row in rows])
     present = np.arange(lengths.max()) < lengths[:, None]
     padded = np.full(present.shape, PAD, dtype=np.int64)
@@ -87,23 +86,23 @@ def padded_rows(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def padded_answers(answers: Sequence[np.ndarray]) -> np.ndarray:
-    """The classes that may be the answer, [B, K]; counted from 1, so that 0 is none."""
+    """The admissible classes [B, K], counted from 1 so that 0 is padding."""
     classes, present = padded_rows(answers)
     return (classes + 1) * present
 
 
-# Padding costs as much as words do, so a batch is cut before padding is more than a tenth of its tokens, once it has
-# enough of them to keep the processor busy.
+# Padding costs as much as words, so a batch ends before padding exceeds a tenth of its tokens, once it has enough
+# tokens to keep the processor busy.
 PADDING = 1.1
 ENOUGH_TOKENS = {"cpu": 1024, "cuda": 65536}
 
 
-def plan(
+def plan_batches(
     lengths: np.ndarray, token_budget: int, device: torch.device | str = "cpu", pair: np.ndarray | None = None
 ) -> list[np.ndarray]:
-    """Cut rows, sorted by length, into batches of at most `token_budget` tokens, padding and second texts included.
+    """Split rows, sorted by length, into batches of at most `token_budget` tokens, padding and second texts included.
 
-    pair: the lengths of the second texts, if there are any.
+    pair: the lengths of the second texts, if any.
     """
     pair = np.zeros_like(lengths) if pair is None else pair
     if len(lengths) and (lengths + pair).max() > token_budget:

@@ -22,13 +22,13 @@ def build_model(
     pair: torch.Tensor | None = None,
     trainable: bool = True,
 ) -> Any:
-    """A fresh model. Its class takes the word vectors [V, d], or None if it brings its own, the number of classes, the
-    vectors of second texts where there are any, and its options."""
+    """A new model. Its class takes the word vectors [V, d], or None if it has its own, the number of classes, the
+    vectors of second texts if any, and its options."""
     model = load(pointer)(embedding, classes, *([] if pair is None else [pair]), **options)
     if not isinstance(model, torch.nn.Module):
         raise PlumblineError(f"The model '{type(model).__name__}' must be a subclass of torch.nn.Module.")
     for name in ("embedding", *([] if pair is None else ["pair_embedding"])):
-        # Trained models are found again by these names.
+        # Stored weights are looked up by these names.
         if not hasattr(getattr(model, name, None), "weight"):
             raise PlumblineError(f"The model '{type(model).__name__}' must keep its word vectors as `self.{name}`.")
         getattr(model, name).weight.requires_grad_(trainable)
@@ -44,19 +44,19 @@ def trained_models(
     budget: Budget | int,
     device: torch.device | str = "cpu",
 ) -> Iterator[Evaluator]:
-    """The models of a block, one at a time, ready to be asked, with one budget for all."""
+    """Load the models of a block one at a time, in evaluation mode, with one budget for all."""
     budget = Budget.of(budget)
     for seed in seeds:
-        yield _stored(weights, f"{seed}/", pointer, options, classes, seed, budget, device)
+        yield _load_model(weights, f"{seed}/", pointer, options, classes, seed, budget, device)
 
 
 def checkpoint_prefix(seed: int, epoch: int) -> str:
-    """What the names of the weights of an epoch kept beside the chosen one begin with."""
+    """The prefix of the tensor names of a checkpoint, that is an epoch stored in addition to the selected one."""
     return f"checkpoints/{seed}/{epoch}/"
 
 
-def checkpoints(weights: str | Path) -> list[tuple[int, int]]:
-    """Each seed and epoch that a file of weights keeps beside the chosen one, in order; no weight is read."""
+def list_checkpoints(weights: str | Path) -> list[tuple[int, int]]:
+    """The seed and epoch of each checkpoint in a weights file, sorted; reads no tensor."""
     parts = [name.split("/") for name in tensor_names(weights, prefix="checkpoints/")]
     return sorted({(int(seed), int(epoch)) for seed, epoch, *_ in parts})
 
@@ -70,17 +70,16 @@ def checkpoint_models(
     budget: Budget | int,
     device: torch.device | str = "cpu",
 ) -> Iterator[tuple[int, Evaluator]]:
-    """The models of a block at the epochs that are kept beside the chosen one, each with its epoch, seed by seed."""
+    """Load the checkpoints of a block, each with its epoch, seed by seed."""
     budget = Budget.of(budget)
-    kept = checkpoints(weights)
-    for wanted in seeds:
-        for seed, epoch in kept:
-            if seed == wanted:
-                prefix = checkpoint_prefix(seed, epoch)
-                yield epoch, _stored(weights, prefix, pointer, options, classes, seed, budget, device)
+    stored = list_checkpoints(weights)
+    for seed in seeds:
+        for epoch in (epoch for owner, epoch in stored if owner == seed):
+            prefix = checkpoint_prefix(seed, epoch)
+            yield epoch, _load_model(weights, prefix, pointer, options, classes, seed, budget, device)
 
 
-def _stored(
+def _load_model(
     weights: str | Path,
     prefix: str,
     pointer: str,

@@ -1,4 +1,4 @@
-"""Classifiers of a text, or of a text and a question, whose parts can be called one by one: encode, attend, decode."""
+"""Attention classifiers of single texts and pairs, with the separate steps encode, attend and decode."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -8,10 +8,9 @@ from torch import nn
 from torch.nn.functional import pad
 
 from plumbline.errors import PlumblineError
-from plumbline.models.attention import DotAttention, TanhAttention, TanhHeads, UniformAttention, masked_softmax
+from plumbline.models.attention import DotAttention, TanhAttention, UniformAttention, masked_softmax
 from plumbline.models.batch import Batch
 from plumbline.models.deletion import states_without
-from plumbline.models.distances import MOST_HEADS
 from plumbline.models.encoders import CNN, GRU, Average, BiLSTM, Encoder, Transformer
 from plumbline.registry import model
 
@@ -25,9 +24,8 @@ ATTENTIONS = {"tanh": TanhAttention, "dot": DotAttention, "uniform": UniformAtte
 
 
 class Output(NamedTuple):
-    """logits: [B, C]; attention: [B, L], or None if the model has none; heads: [B, K, L], of whose K rows the attention
-    is the mean, or None if it is one row from the start; pair_attention: [B, M], of models that attend to the second
-    text too."""
+    """logits: [B, C]; attention: [B, L], or None if the model has none; heads: [B, K, L], the K heads whose mean is
+    `attention`, or None with a single attention; pair_attention: [B, M] over the second text, if the model has it."""
 
     logits: torch.Tensor
     attention: torch.Tensor | None = None
@@ -36,11 +34,11 @@ class Output(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """hidden: [B, L, H]; barred: [B, C] the classes that cannot be the answer; query: [B, H] of the second text;
-    pair_attention: [B, M] by which it was gathered, where it was."""
+    """hidden: [B, L, H]; excluded: [B, C] mask of inadmissible classes; query: [B, H] summary of the second text;
+    pair_attention: [B, M] attention that pools the second text, if any."""
 
     hidden: torch.Tensor
-    barred: torch.Tensor | None = None
+    excluded: torch.Tensor | None = None
     query: torch.Tensor | None = None
     pair_attention: torch.Tensor | None = None
 
@@ -48,9 +46,9 @@ class Encoded(NamedTuple):
 class Head(nn.Module):
     """A linear layer to C class logits.
 
-    For two classes it is the studies' single output z with a sigmoid, written as the logits (-z/2, z/2): their softmax
-    is (1 - sigmoid(z), sigmoid(z)) and their cross entropy the binary one, so nothing after it need know. Unless
-    `single`, two classes have an output each, as Recursive ROAR's have.
+    For two classes it is the studies' single output z with a sigmoid, as the logits (-z/2, z/2): their softmax is
+    (1 - sigmoid(z), sigmoid(z)) and their cross entropy the binary one, so downstream code is the same. With
+    `single=False` two classes have one logit each, as in Recursive ROAR.
     """
 
     def __init__(self, size: int, classes: int, single: bool = True) -> None:
@@ -63,9 +61,9 @@ class Head(nn.Module):
 
 
 class MixedHead(nn.Module):
-    """The output for two texts: a linear layer over tanh(A c + B q), of context c and query q; A and B: H → H/2.
+    """The output for pairs: a linear layer over tanh(A c + B q), with context c and query q; A and B: H → H/2.
 
-    With several heads c is that of all of them, [K * H].
+    With K heads c is their concatenation, [K * H].
     """
 
     def __init__(self, size: int, classes: int, heads: int = 1) -> None:
@@ -131,13 +129,12 @@ class MixedHead(nn.Module):
     hidden=128,
 )
 class AttentionClassifier(nn.Module):
-    """Embedding, encoder, attention and output, as in Jain & Wallace 2019 (spec of their code, not paper).
+    """Embedding, encoder, attention and output, as in Jain & Wallace 2019 (their code, not the paper).
 
-    With `pair`, the initial vectors [V, d] of second texts, it reads a question or hypothesis by an encoder and vectors
-    of their own, and its summary takes part in the attention and in the output. `gru`, `transformer` and `uniform` are
-    not of that study, nor is `temperature`, which divides the scores of words before the softmax: the higher, the more
-    even the attention. `softmax` is Recursive ROAR's and Zhou et al.'s output of two classes, one number each instead
-    of one for both.
+    With `pair`, the initial vectors [V, d] of second texts, a separate embedding and encoder summarise the question or
+    hypothesis, and the summary enters the attention and the output. `gru`, `transformer` and `uniform` are additions to
+    that study, as is `temperature`, which divides the attention scores before the softmax: higher is more uniform.
+    `softmax` gives two classes one logit each, as in Recursive ROAR and Zhou et al.
     """
 
     def __init__(
@@ -157,61 +154,62 @@ class AttentionClassifier(nn.Module):
         if not temperature > 0:
             raise PlumblineError(f"`temperature` is {temperature:g}; it must be above 0.")
 
-        def made() -> Encoder:
+        def build_encoder() -> Encoder:
             if encoder == "average":
                 return Average(embedding.shape[1], hidden, activation)
             return ENCODERS[encoder](embedding.shape[1], hidden)
 
         self.embedding = nn.Embedding.from_pretrained(embedding.clone(), freeze=False, padding_idx=0)
-        self.encoder = made()
+        self.encoder = build_encoder()
         size, queried = self.encoder.size, pair is not None
         self.attention: nn.Module = ATTENTIONS[attention](size, queried)
         self.head: nn.Module = MixedHead(size, classes) if queried else Head(size, classes, output == "sigmoid")
         self.classes, self.temperature = classes, temperature
         if pair is not None:
             self.pair_embedding = nn.Embedding.from_pretrained(pair.clone(), freeze=False, padding_idx=0)
-            self.pair_encoder = made()
+            self.pair_encoder = build_encoder()
 
     def encode(self, embedded: torch.Tensor, batch: Batch, pair_embedded: torch.Tensor | None = None) -> Encoded:
-        """Hidden states of embedded tokens [B, L, d], and what the second text and the answers contribute.
+        """Encode embedded tokens [B, L, d], the second text and the admissible classes.
 
-        pair_embedded: [B, M, d], in the place of the second text's own vectors.
+        pair_embedded: [B, M, d], replaces the second text's vectors.
         """
-        return Encoded(self.encoder(embedded, batch), *self._beside(batch, pair_embedded))
+        return Encoded(self.encoder(embedded, batch), *self._encode_pair(batch, pair_embedded))
 
-    def _beside(self, batch: Batch, pair_embedded: torch.Tensor | None = None) -> tuple[torch.Tensor | None, ...]:
-        """All of `Encoded` but the hidden states: what is the same whatever is done to the text."""
-        barred = batch.barred(self.classes)
+    def _encode_pair(self, batch: Batch, pair_embedded: torch.Tensor | None = None) -> tuple[torch.Tensor | None, ...]:
+        """The fields of `Encoded` that do not depend on the first text: all but the hidden states."""
+        excluded = batch.excluded(self.classes)
         if batch.pair is None:
-            return (barred,)
+            return (excluded,)
         embedded = self.pair_embedding(batch.pair.ids) if pair_embedded is None else pair_embedded
-        return barred, *self._summed_up(embedded, batch.pair)
+        return excluded, *self._summarise_pair(embedded, batch.pair)
 
-    def _summed_up(self, embedded: torch.Tensor, second: Batch) -> tuple[torch.Tensor, ...]:
-        """The query [B, H] that a second text is, and the attention by which it was gathered if it was by one."""
+    def _summarise_pair(self, embedded: torch.Tensor, second: Batch) -> tuple[torch.Tensor, ...]:
+        """The query [B, H], followed by the attention over the second text if it is pooled by attention."""
         return (self.pair_encoder.summary(self.pair_encoder(embedded, second), second),)
 
-    def encode_without(self, batch: Batch, places: torch.Tensor) -> tuple[Encoded, Batch] | None:
-        """One text without the word at each of the places [P], as P rows, and the batch that they stand for; None if
-        the encoder knows no faster way than to read each shortened text."""
+    def encode_without(self, batch: Batch, positions: torch.Tensor) -> tuple[Encoded, Batch] | None:
+        """One text with each of the tokens at `positions` [P] deleted, as P encoded rows and their batch; None if the
+        encoder cannot do this faster than by reading each shortened text."""
         if not isinstance(self.encoder, BiLSTM):
             return None
-        hidden = states_without(self.encoder, self.embedding(batch.ids)[0], places)
-        beside = (None if part is None else part.expand(len(places), -1) for part in self._beside(batch))
-        attendable = batch.attendable.repeat(len(places), 1)
-        attendable[torch.arange(len(places)), places] = False
+        count = len(positions)
+        hidden = states_without(self.encoder, self.embedding(batch.ids)[0], positions)
+        shared = (None if part is None else part.expand(count, -1) for part in self._encode_pair(batch))
+        attendable = batch.attendable.repeat(count, 1)
+        attendable[torch.arange(count), positions] = False
         rows = Batch(batch.ids.expand_as(attendable), batch.present.expand_as(attendable), attendable)
-        return Encoded(hidden, *beside), rows
+        return Encoded(hidden, *shared), rows
 
     def attend(self, encoded: Encoded, batch: Batch) -> torch.Tensor:
         """Attention weights [B, L] over hidden states."""
         return masked_softmax(self.attention(encoded.hidden, encoded.query) / self.temperature, batch.attendable)
 
     def decode(self, encoded: Encoded, attention: torch.Tensor) -> torch.Tensor:
-        """Logits [..., B, C] from hidden states and any attention weights [..., B, L], one set of them or many."""
+        """Logits [..., B, C] from hidden states and one or more sets of attention weights [..., B, L]."""
         context = self._context(encoded.hidden, attention)
         logits = self.head(context) if encoded.query is None else self.head(context, encoded.query)
-        return logits if encoded.barred is None else logits.masked_fill(encoded.barred, float("-inf"))
+        return logits if encoded.excluded is None else logits.masked_fill(encoded.excluded, float("-inf"))
 
     def _context(self, hidden: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
         return torch.einsum("...bl,blh->...bh", attention, hidden)
@@ -224,8 +222,8 @@ class AttentionClassifier(nn.Module):
         return Output(self.decode(encoded, attention), attention, pair_attention=encoded.pair_attention)
 
     def layers(self, batch: Batch) -> torch.Tensor:
-        """The self-attention [B, layers, heads, T, T] of an encoder that is a transformer; T is L, or L + M with second
-        texts, none of whose tokens attends to the other text."""
+        """The self-attention [B, layers, heads, T, T] of a transformer encoder; T is L, or L + M for pairs, where no
+        token attends to the other text."""
         own = _self_attention(self.encoder, self.embedding, batch)
         if batch.pair is None:
             return own
@@ -234,8 +232,8 @@ class AttentionClassifier(nn.Module):
         return pad(own, (0, second, 0, second)) + pad(seconds, (first, 0, first, 0))
 
     def readout(self, batch: Batch) -> torch.Tensor:
-        """The weights [B, T] with which the output reads the last of the layers: the attention; with second texts, of
-        which it reads the mean, half of it and half of that."""
+        """The weights [B, T] with which the output reads the last layer: the attention; for pairs, half the attention
+        and half the mean over the second text."""
         attention = self(batch).attention
         if batch.pair is None:
             return attention
@@ -246,9 +244,9 @@ class AttentionClassifier(nn.Module):
 def _self_attention(encoder: Encoder, embedding: nn.Embedding, batch: Batch) -> torch.Tensor:
     if not isinstance(encoder, Transformer):
         raise PlumblineError(
-            f"The encoder {type(encoder).__name__} has no layers of self-attention; set `encoder` to transformer."
+            f"The encoder {type(encoder).__name__} has no self-attention layers; set `encoder` to transformer."
         )
-    return torch.stack(encoder.attending(embedding(batch.ids), batch)[1], dim=1)
+    return torch.stack(encoder.forward_with_attention(embedding(batch.ids), batch)[1], dim=1)
 
 
 @model("bilstm-song-uniform", attention="uniform")
@@ -266,7 +264,7 @@ def _self_attention(encoder: Encoder, embedding: nn.Embedding, batch: Batch) -> 
     },
 )
 class SongClassifier(AttentionClassifier):
-    """The BiLSTM with attention of Neely et al. 2022 for single texts: Jain & Wallace's, trained otherwise."""
+    """The BiLSTM with attention of Neely et al. 2022 for single texts: Jain & Wallace's with other training options."""
 
     def __init__(
         self,
@@ -277,54 +275,3 @@ class SongClassifier(AttentionClassifier):
         hidden: int = 128,
     ) -> None:
         super().__init__(embedding, classes, attention=attention, hidden=hidden)
-
-
-@model("average-heads", encoder="average", hidden=128)
-@model(
-    "bilstm-heads",
-    limits={"hidden": [1, None], "heads": [1, 7]},
-    provides=["gradient", "heads"],
-    tasks=["classification", "question answering", "inference", "paraphrase"],
-    encoder="bilstm",
-    hidden=128,
-)
-class MultiHeadClassifier(AttentionClassifier):
-    """Embedding, encoder, several tanh attentions over the same hidden states and output over all that they gather.
-
-    Weights, which have one row a text [B, L] where there is one attention, have one for each head here, [B, K, L].
-    """
-
-    def __init__(
-        self,
-        embedding: torch.Tensor,
-        classes: int,
-        pair: torch.Tensor | None = None,
-        *,
-        encoder: Literal["bilstm", "cnn", "average", "gru", "transformer"] = "bilstm",
-        hidden: int = 128,
-        activation: Literal["tanh", "relu"] = "tanh",
-        temperature: float = 1.0,
-        heads: int = 4,
-    ) -> None:
-        if not 1 <= heads <= MOST_HEADS:
-            raise PlumblineError(f"`heads` is {heads}; it must be from 1 to {MOST_HEADS}.")
-        super().__init__(
-            embedding, classes, pair, encoder=encoder, hidden=hidden, activation=activation, temperature=temperature
-        )
-        size, queried = self.encoder.size, pair is not None
-        self.attention = TanhHeads(heads, size, queried)
-        self.head = MixedHead(size, classes, heads) if queried else Head(heads * size, classes)
-
-    def attend(self, encoded: Encoded, batch: Batch) -> torch.Tensor:
-        """Attention weights [B, K, L] of all heads."""
-        return super().attend(encoded, batch).transpose(0, 1)
-
-    def _context(self, hidden: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
-        return torch.einsum("...bkl,blh->...bkh", attention, hidden).flatten(-2)
-
-    def forward(
-        self, batch: Batch, embedded: torch.Tensor | None = None, pair_embedded: torch.Tensor | None = None
-    ) -> Output:
-        encoded = self.encode(self.embedding(batch.ids) if embedded is None else embedded, batch, pair_embedded)
-        heads = self.attend(encoded, batch)
-        return Output(self.decode(encoded, heads), heads.mean(1), heads)

@@ -1,8 +1,8 @@
-"""Hidden states of a BiLSTM for a text without each of its words; what these shortened texts share is computed once.
+"""Hidden states of a BiLSTM for a text with each of its words deleted in turn; shared computation is done once.
 
-Up to a deleted word, the forward direction reads what it always reads, and from there on the backward one does. Some
-words after the deleted one its absence is forgotten. And what a word brings into either direction does not depend on
-its neighbours. So what is left to compute is the recurrent part of the steps between.
+Before the deleted word the forward states are those of the whole text, as are the backward states after it. Some words
+past the deletion the state converges to that of the whole text. The input projection of a word does not depend on its
+neighbours. So only the recurrent part of the steps in between is computed.
 """
 
 import torch
@@ -10,58 +10,60 @@ from torch import nn
 
 from plumbline.models.encoders import BiLSTM
 
-# States that differ by no more are the same in float32. They are compared only now and then.
-EQUAL, EVERY = 2e-7, 8
+# States that differ by at most TOLERANCE are equal in float32; they are compared every INTERVAL steps.
+TOLERANCE, INTERVAL = 2e-7, 8
 
 
-def states_without(encoder: BiLSTM, embedded: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """Hidden states [P, L, H] of one text [L, d] without the word at each of the places [P], in ascending order.
+def states_without(encoder: BiLSTM, embedded: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """Hidden states [P, L, H] of one text [L, d] with the word at each of `positions` [P], ascending, deleted.
 
-    At a deleted place stands something that must not be attended.
+    The state at a deleted position is undefined and must not be attended.
     """
-    states = embedded.new_empty(len(places), len(embedded), encoder.size)
-    ahead, back = states.split(encoder.size // 2, dim=-1)
+    states = embedded.new_empty(len(positions), len(embedded), encoder.size)
+    forwards, backwards = states.split(encoder.size // 2, dim=-1)
     last = len(embedded) - 1
-    mirrored = [last - place for place in reversed(places.tolist())]
-    _read(encoder.forwards, embedded, places.tolist(), ahead, backwards=False)
-    _read(encoder.backwards, embedded.flip(0), mirrored, back, backwards=True)
+    mirrored = [last - position for position in reversed(positions.tolist())]
+    _fill_states(encoder.forwards, embedded, positions.tolist(), forwards, backwards=False)
+    _fill_states(encoder.backwards, embedded.flip(0), mirrored, backwards, backwards=True)
     return states
 
 
-def _read(lstm: nn.LSTM, embedded: torch.Tensor, places: list[int], states: torch.Tensor, backwards: bool) -> None:
-    """Fill in the states [P, L, H] of one direction, in whose order text and places are.
+def _fill_states(
+    lstm: nn.LSTM, embedded: torch.Tensor, positions: list[int], states: torch.Tensor, backwards: bool
+) -> None:
+    """Fill in the states [P, L, H] of one direction; text and positions are in the order of that direction.
 
-    `hidden` and `cell` hold, from `done` to `left`, the texts that differ from the whole at this step, and then the
-    whole text. At its place a text leaves the whole, and skips the step.
+    `hidden` and `cell` hold in rows `first` to `last` - 1 the texts whose state differs from the whole text's at this
+    step, and in row `last` the whole text. A text becomes such a row at its position, where it skips the step.
     """
-    size, count, last = lstm.hidden_size, len(places), len(embedded) - 1
-    # Gates as input, forget, output and candidate, so that those with a sigmoid stand together.
+    size, count, end = lstm.hidden_size, len(positions), len(embedded) - 1
+    # Gates in the order input, forget, output, candidate: the ones with a sigmoid are contiguous.
     order = torch.cat([torch.arange(2 * size), torch.arange(3 * size, 4 * size), torch.arange(2 * size, 3 * size)])
-    enters, recurs, *biases = (parameter[order] for parameter in lstm.parameters())
-    brought = embedded @ enters.T + sum(biases)
-    recurrent = recurs.T.contiguous()
+    input_weight, recurrent_weight, *biases = (parameter[order] for parameter in lstm.parameters())
+    projected = embedded @ input_weight.T + sum(biases)
+    recurrent = recurrent_weight.T.contiguous()
     hidden, cell = embedded.new_zeros(2, count + 1, size)
-    done = left = 0
+    first = last = 0
     for step in range(len(embedded)):
-        skips = left < count and places[left] == step
-        before = (hidden[left].clone(), cell[left].clone()) if skips else None
-        active = slice(done, left + 1)
-        gates = torch.addmm(brought[step], hidden[active], recurrent)
+        skips = last < count and positions[last] == step
+        before = (hidden[last].clone(), cell[last].clone()) if skips else None
+        active = slice(first, last + 1)
+        gates = torch.addmm(projected[step], hidden[active], recurrent)
         gates[:, : 3 * size].sigmoid_()
         gates[:, 3 * size :].tanh_()
-        enter, keep, tell, new = gates.split(size, dim=1)
-        cell[active].mul_(keep).addcmul_(enter, new)
-        torch.mul(tell, cell[active].tanh(), out=hidden[active])
-        at = last - step if backwards else step
-        states[:, at] = hidden[left]
+        input_gate, forget_gate, output_gate, candidate = gates.split(size, dim=1)
+        cell[active].mul_(forget_gate).addcmul_(input_gate, candidate)
+        torch.mul(output_gate, cell[active].tanh(), out=hidden[active])
+        position = end - step if backwards else step
+        states[:, position] = hidden[last]
         if backwards:
-            states[count - left : count - done, at] = hidden[done:left].flip(0)
+            states[count - last : count - first, position] = hidden[first:last].flip(0)
         else:
-            states[done:left, at] = hidden[done:left]
-        if step % EVERY == 0 and left > done:
-            apart = torch.stack([state[done:left] - state[left] for state in (hidden, cell)]).abs().amax((0, 2))
-            done += int((apart <= EQUAL).cumprod(0).sum())
+            states[first:last, position] = hidden[first:last]
+        if step % INTERVAL == 0 and last > first:
+            distance = torch.stack([state[first:last] - state[last] for state in (hidden, cell)]).abs().amax((0, 2))
+            first += int((distance <= TOLERANCE).cumprod(0).sum())
         if before:
-            hidden[left + 1], cell[left + 1] = hidden[left], cell[left]
-            hidden[left], cell[left] = before
-            left += 1
+            hidden[last + 1], cell[last + 1] = hidden[last], cell[last]
+            hidden[last], cell[last] = before
+            last += 1

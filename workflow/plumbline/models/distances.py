@@ -1,4 +1,4 @@
-"""How far two models' outputs, and their attention, are from each other."""
+"""Distances between the outputs and between the attention weights of two models."""
 
 from functools import cache
 from itertools import permutations
@@ -7,13 +7,13 @@ import torch
 
 # Keeps logarithms finite, as in the studies' code.
 TINY = 1e-10
-# Heads are matched by trying every order of them.
+# Heads are matched by trying all permutations.
 MOST_HEADS = 7
 
 
-def total_variation(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Half the summed distance of two distributions [..., C]; for two classes |p - q|."""
-    return (one - other).abs().sum(-1) / 2
+def total_variation(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    """½ Σ |p - q| of distributions [..., C]; |p - q| of class 1 for two classes."""
+    return (p - q).abs().sum(-1) / 2
 
 
 def negative_entropy(weights: torch.Tensor) -> torch.Tensor:
@@ -22,37 +22,37 @@ def negative_entropy(weights: torch.Tensor) -> torch.Tensor:
 
 
 def entropy_slope(weights: torch.Tensor) -> torch.Tensor:
-    """The derivative of the negative entropy by each weight."""
-    above = weights + TINY
-    return above.log() + weights / above
+    """The derivative of the negative entropy with respect to each weight."""
+    shifted = weights + TINY
+    return shifted.log() + weights / shifted
 
 
-def jensen_shannon(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+def jensen_shannon(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Jensen-Shannon divergence of weights [..., L], natural logarithm, from 0 to ln 2.
 
-    ½ KL(a‖m) + ½ KL(b‖m) with m = (a + b)/2, written with the negative entropies of a, b and m.
+    ½ KL(a‖m) + ½ KL(b‖m) with m = (a + b)/2, in terms of the negative entropies of a, b and m.
     """
-    mean = negative_entropy((one + other) / 2)
-    return (negative_entropy(one) + negative_entropy(other)) / 2 - mean
+    mean = negative_entropy((a + b) / 2)
+    return (negative_entropy(a) + negative_entropy(b)) / 2 - mean
 
 
-def kullback_leibler(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """KL(a‖b) of weights [..., L]; where b underflowed to 0 it counts as tiny, and where a is 0 the term is 0."""
-    return negative_entropy(one) - (one * (other + TINY).log()).sum(-1)
+def kullback_leibler(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """KL(a‖b) of weights [..., L]; b that underflowed to 0 counts as tiny, and the term is 0 where a is 0."""
+    return negative_entropy(a) - (a * (b + TINY).log()).sum(-1)
 
 
 @cache
-def _orders(heads: int, device: torch.device) -> torch.Tensor:
+def _permutations(heads: int, device: torch.device) -> torch.Tensor:
     return torch.tensor(list(permutations(range(heads)))).to(device)
 
 
-def matched(distances: torch.Tensor) -> torch.Tensor:
-    """The order of the second model's heads that is nearest to the first's, as places [K].
+def match_heads(distances: torch.Tensor) -> torch.Tensor:
+    """The permutation [K] of the second model's heads that is nearest to the first model's.
 
     distances: [K, K] between each head of the first model (rows) and each of the second (columns).
     """
     heads = len(distances)
-    orders = _orders(heads, distances.device)
+    orders = _permutations(heads, distances.device)
     totals = distances[torch.arange(heads, device=distances.device), orders].sum(-1)
-    # As a list of one place, which the device looks up by itself.
+    # Indexed by a tensor of one element, so that the host does not wait for the device.
     return orders[totals.argmin()[None]][0]

@@ -1,7 +1,7 @@
 """Encoders: from embedded tokens [B, L, d] to hidden states [B, L, H].
 
-BiLSTM, CNN and average are those of Jain & Wallace 2019. `summary` is a whole text as one vector [B, H], which is how a
-question or hypothesis enters attention and output.
+BiLSTM, CNN and average are those of Jain & Wallace 2019. `summary` reduces a text to one vector [B, H], the form in
+which a question or hypothesis enters attention and output.
 """
 
 from math import log
@@ -18,12 +18,12 @@ Layer = TypeVar("Layer", nn.LSTM, nn.GRU)
 
 
 class Encoder(nn.Module):
-    """What all encoders share; `size` is H."""
+    """Base class of encoders; `size` is H."""
 
     size: int
 
     def summary(self, hidden: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The mean over tokens, [B, H]. The study's code counts padding among them, so that it depends on the batch."""
+        """The mean over tokens, [B, H]. The study's code includes padding, so that its mean depends on the batch."""
         present = batch.present[:, :, None].to(hidden.dtype)
         return (hidden * present).sum(1) / present.sum(1)
 
@@ -31,9 +31,9 @@ class Encoder(nn.Module):
 class Recurrent(Encoder, Generic[Layer]):
     """One recurrent layer, `hidden` units per direction; H = 2 * hidden.
 
-    Each direction runs over the padded rows, the backward one over rows turned round within their own length, so that
-    padding comes last for both and never reaches a real token. Packed sequences would give the same numbers, but on the
-    CPU their training step is two to four times slower.
+    Each direction runs over the padded rows, the backward one over rows reversed within their own length, so that
+    padding comes last in both and never affects a real token. Packed sequences give the same numbers, but their
+    training step is two to four times slower on the CPU.
     """
 
     def __init__(self, layer: type[Layer], dimensions: int, hidden: int) -> None:
@@ -43,27 +43,28 @@ class Recurrent(Encoder, Generic[Layer]):
         self.size = 2 * hidden
 
     def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:
-        turned = batch.turned[:, :, None]
-        ahead, _ = self.forwards(embedded)
-        back, _ = self.backwards(embedded.gather(1, turned.expand(-1, -1, embedded.shape[-1])))
-        return torch.cat([ahead, back.gather(1, turned.expand(-1, -1, back.shape[-1]))], dim=-1)
+        order = batch.reversed_positions[:, :, None]
+        forwards, _ = self.forwards(embedded)
+        backwards, _ = self.backwards(embedded.gather(1, order.expand(-1, -1, embedded.shape[-1])))
+        return torch.cat([forwards, backwards.gather(1, order.expand(-1, -1, backwards.shape[-1]))], dim=-1)
 
     def summary(self, hidden: torch.Tensor, batch: Batch) -> torch.Tensor:
         """The last state of each direction, [B, H]."""
-        ahead, back = hidden.chunk(2, dim=-1)
+        forwards, backwards = hidden.chunk(2, dim=-1)
         last = batch.present.sum(1)[:, None, None] - 1
-        return torch.cat([ahead.gather(1, last.expand(-1, 1, ahead.shape[-1])).squeeze(1), back[:, 0]], dim=-1)
+        final = forwards.gather(1, last.expand(-1, 1, forwards.shape[-1])).squeeze(1)
+        return torch.cat([final, backwards[:, 0]], dim=-1)
 
 
 class BiLSTM(Recurrent[nn.LSTM]):
-    """A layer of long short-term memory in both directions."""
+    """A bidirectional LSTM layer."""
 
     def __init__(self, dimensions: int, hidden: int) -> None:
         super().__init__(nn.LSTM, dimensions, hidden)
 
 
 class GRU(Recurrent[nn.GRU]):
-    """A layer of gated recurrent units in both directions."""
+    """A bidirectional GRU layer."""
 
     def __init__(self, dimensions: int, hidden: int) -> None:
         super().__init__(nn.GRU, dimensions, hidden)
@@ -80,20 +81,20 @@ class CNN(Encoder):
         self.size = 4 * hidden
 
     def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:
-        # Padding must be zero on the way in too, or a wide filter at the last word would see it.
+        # The input must be zero at padding too, or a wide filter at the last word would read it.
         present = batch.present[:, None, :]
         signal = embedded.transpose(1, 2) * present
         hidden = torch.cat([convolution(signal) for convolution in self.convolutions], dim=1).relu()
         return (hidden * present).transpose(1, 2)
 
     def summary(self, hidden: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The largest value of each filter over words, [B, H]; as in the study's code special tokens are 0 like
-        padding, and no filter goes below."""
+        """The maximum of each filter over words, [B, H]; as in the study's code special tokens count as 0, the minimum
+        after the ReLU, like padding."""
         return (hidden * batch.attendable[:, :, None]).amax(1)
 
 
 class Average(Encoder):
-    """Each token by itself: a linear map and a nonlinearity; H = hidden. tanh and 128 as in the study's code."""
+    """A linear map and a nonlinearity for each token; H = hidden. tanh and 128 as in the study's code."""
 
     def __init__(self, dimensions: int, hidden: int, activation: Literal["tanh", "relu"] = "tanh") -> None:
         super().__init__()
@@ -106,7 +107,7 @@ class Average(Encoder):
 
 
 class Transformer(Encoder):
-    """A linear map, sinusoidal positions, `layers` transformer layers and a last norm; H = hidden."""
+    """A linear map, sinusoidal positions, `layers` transformer layers and a final norm; H = hidden."""
 
     def __init__(self, dimensions: int, hidden: int, layers: int = 2, heads: int = 4) -> None:
         super().__init__()
@@ -118,22 +119,22 @@ class Transformer(Encoder):
         self.size = hidden
 
     def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:
-        return self.attending(embedded, batch)[0]
+        return self.forward_with_attention(embedded, batch)[0]
 
-    def attending(self, embedded: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    def forward_with_attention(self, embedded: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, list[torch.Tensor]]:
         """Hidden states [B, L, H], and the self-attention [B, heads, L, L] of each layer."""
         hidden = self.linear(embedded) + sinusoids(embedded.shape[1], self.size, embedded)
-        told = []
+        attention = []
         for layer in self.layers:
             hidden, weights = layer(hidden, batch.present)
-            told.append(weights)
-        return self.norm(hidden), told
+            attention.append(weights)
+        return self.norm(hidden), attention
 
 
 class TransformerLayer(nn.Module):
-    """Self-attention and two linear layers for each token, each added to what it reads, of which it reads the norm.
+    """Pre-norm self-attention and feed-forward network with residual connections.
 
-    Written down, because PyTorch's own layer takes other kernels in evaluation than in training.
+    Implemented here because PyTorch's layer uses different kernels in evaluation and in training.
     """
 
     def __init__(self, size: int, heads: int) -> None:
@@ -153,7 +154,7 @@ class TransformerLayer(nn.Module):
 
 
 def sinusoids(length: int, size: int, like: torch.Tensor) -> torch.Tensor:
-    """Places in a text as vectors [length, size]: sines and cosines of wavelengths from 2π to nearly 20000π."""
-    places, steps = (torch.arange(count, dtype=like.dtype, device=like.device) for count in (length, size // 2))
-    angles = places[:, None] * (steps * (-2 * log(10000) / size)).exp()
+    """Sinusoidal position vectors [length, size]: sines and cosines of wavelengths from 2π to nearly 20000π."""
+    positions, steps = (torch.arange(count, dtype=like.dtype, device=like.device) for count in (length, size // 2))
+    angles = positions[:, None] * (steps * (-2 * log(10000) / size)).exp()
     return torch.cat([angles.sin(), angles.cos()], dim=-1)

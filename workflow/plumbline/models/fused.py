@@ -1,6 +1,6 @@
-"""Functions of a few tensors, number by number, that a GPU computes in one kernel.
+"""Elementwise functions of several tensors that run as one kernel on a GPU.
 
-A loop over the words of a text is as slow as the kernels that each word takes are many, however small they are.
+A loop over the words of a text takes time in proportion to the number of kernels per word, however small they are.
 """
 
 import warnings
@@ -13,10 +13,10 @@ Tensors = tuple[torch.Tensor, ...]
 
 
 class Fused:
-    """A function of up to eight tensors, as PyTorch's own operations and as the CUDA code of one kernel.
+    """A function of up to eight tensors, as PyTorch operations and as CUDA code of one kernel.
 
-    The code is a template of one function: its inputs by value, then its outputs by reference. It has no derivative.
-    Where it cannot be compiled, the operations take its place, with a warning.
+    The code is a function template: inputs by value, then outputs by reference. It has no derivative. If it does not
+    compile, the operations are used instead, with a warning.
     """
 
     def __init__(self, plain: Callable[..., Tensors], code: str, outputs: int) -> None:
@@ -29,10 +29,10 @@ class Fused:
         try:
             if self._kernel is None:
                 self._kernel = torch.cuda.jiterator._create_multi_output_jit_fn(self.code, self.outputs)
-            told = self._kernel(*inputs)
+            outputs = self._kernel(*inputs)
         except RuntimeError as error:
             self._kernel = False
             reason = str(error).splitlines()[0]
             warnings.warn(f"plumbline: a kernel cannot be compiled, so training is slower: {reason}", stacklevel=2)
             return self.plain(*inputs)
-        return (told,) if isinstance(told, torch.Tensor) else tuple(told)
+        return (outputs,) if isinstance(outputs, torch.Tensor) else tuple(outputs)

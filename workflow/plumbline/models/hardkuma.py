@@ -1,8 +1,8 @@
-"""The HardKuma distribution of Bastings et al. 2019: numbers from 0 to 1 that are 0 or 1 with some probability.
+"""The HardKuma distribution of Bastings et al. 2019, on [0, 1] with point masses at 0 and 1.
 
 A Kumaraswamy variable k of shapes a and b, whose distribution function is 1 - (1 - x^a)^b, is stretched to (-0.1, 1.1)
-and cut to [0, 1]. Everything here is a function of what a linear layer gives for each word, [..., 2]: the shapes before
-their softplus.
+and clamped to [0, 1]. All functions take the outputs [..., 2] of a linear layer for each word: the shapes before the
+softplus.
 """
 
 from math import log
@@ -15,26 +15,26 @@ from plumbline.models.fused import Fused, Tensors
 
 LOW, HIGH = -0.1, 1.1
 SMALLEST, LARGEST = 1e-6, 100.0
-# Uniform draws keep off 0 and 1, where slopes are infinite.
+# Uniform draws keep this distance from 0 and 1, where gradients are infinite.
 MARGIN = 1e-3
 
 Continuous = Literal["stretched", "published"]
 
 
-def shapes(outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """a and b [..., 1]."""
+def shape_parameters(outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The shapes a and b, each [..., 1]."""
     a, b = softplus(outputs).clamp(SMALLEST, LARGEST).split(1, dim=-1)
     return a, b
 
 
-def _drawn(a: torch.Tensor, b: torch.Tensor, uniform: torch.Tensor, words: torch.Tensor) -> Tensors:
+def _draw_by_operations(a: torch.Tensor, b: torch.Tensor, uniform: torch.Tensor, words: torch.Tensor) -> Tensors:
     a, b = (softplus(raw).clamp(SMALLEST, LARGEST) for raw in (a, b))
     k = (1 - (1 - uniform) ** (1 / b)) ** (1 / a)
     return ((LOW + (HIGH - LOW) * k).clamp(0, 1) * words,)
 
 
 _draw = Fused(
-    _drawn,
+    _draw_by_operations,
     f"""template <typename T> void draw(T a, T b, T uniform, T words, T& z) {{
         a = a > T(20) ? a : ::log1p(::exp(a));
         b = b > T(20) ? b : ::log1p(::exp(b));
@@ -49,43 +49,43 @@ _draw = Fused(
 
 
 def draw_selection(outputs: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-    """Draws z [..., 1] by the inverse of the distribution function.
+    """Draw z [..., 1] by inverse transform sampling.
 
-    noise: [..., 2], a number drawn uniformly, and 1, or 0 where z must be 0.
+    noise: [..., 2], a uniform draw, and a mask that is 0 where z must be 0.
     """
-    given = *outputs.split(1, dim=-1), *noise.split(1, dim=-1)
-    return (_drawn if torch.is_grad_enabled() else _draw)(*given)[0]
+    inputs = *outputs.split(1, dim=-1), *noise.split(1, dim=-1)
+    return (_draw_by_operations if torch.is_grad_enabled() else _draw)(*inputs)[0]
 
 
 def _above(x: float, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The probability (1 - x^a)^b of a Kumaraswamy variable above x."""
+    """P(k > x) = (1 - x^a)^b of a Kumaraswamy variable k."""
     return (b * (-torch.expm1(a * log(x))).log()).exp()
 
 
 def open_probability(outputs: torch.Tensor) -> torch.Tensor:
-    """The probability [..., 1] that z is above 0."""
-    return _above(-LOW / (HIGH - LOW), *shapes(outputs))
+    """P(z > 0), [..., 1]."""
+    return _above(-LOW / (HIGH - LOW), *shape_parameters(outputs))
 
 
-def mean(outputs: torch.Tensor) -> torch.Tensor:
-    """The mean b B(1 + 1/a, b) [..., 1] of the variable before it is stretched."""
-    # In single precision the gamma functions of 1/a differ by nothing but rounding where a is small.
-    a, b = (shape.double() for shape in shapes(outputs))
+def kumaraswamy_mean(outputs: torch.Tensor) -> torch.Tensor:
+    """The mean b B(1 + 1/a, b) [..., 1] of the unstretched variable."""
+    # In double precision: for small a the difference of the log-gammas of 1/a is below single-precision rounding.
+    a, b = (shape.double() for shape in shape_parameters(outputs))
     one = 1 + 1 / a
     return (b.log() + one.lgamma() + b.lgamma() - (one + b).lgamma()).exp().to(outputs.dtype)
 
 
-def likeliest(outputs: torch.Tensor, words: torch.Tensor, continuous: Continuous = "stretched") -> torch.Tensor:
-    """z [..., 1] without chance: 0 or 1 if that is likelier than all in between, and else the mean.
+def most_probable(outputs: torch.Tensor, words: torch.Tensor, continuous: Continuous = "stretched") -> torch.Tensor:
+    """Deterministic z [..., 1]: 0 or 1 if more probable than the open interval between them, otherwise the mean.
 
-    The mean is that of the stretched variable; `published` is that of the variable before, as the studies' code has it,
+    The mean is that of the stretched variable; `published` is that of the unstretched one, as in the studies' code,
     which is never 0. words: [..., 1], 0 where z must be 0.
     """
-    a, b = shapes(outputs)
+    a, b = shape_parameters(outputs)
     one = _above((1 - LOW) / (HIGH - LOW), a, b)
     zero = 1 - _above(-LOW / (HIGH - LOW), a, b)
     between = 1 - zero - one
-    expected = mean(outputs)
+    expected = kumaraswamy_mean(outputs)
     if continuous == "stretched":
         expected = (LOW + (HIGH - LOW) * expected).clamp(0, 1)
     extreme = (one > zero).to(outputs.dtype)

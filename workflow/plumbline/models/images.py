@@ -1,4 +1,4 @@
-"""Classifiers of pictures, which they read as texts of pixels: a residual network, and a linear model of colours."""
+"""Image classifiers, which read images as sequences of pixels: a residual network and a linear model of colours."""
 
 from typing import ClassVar, Literal
 
@@ -12,14 +12,14 @@ from plumbline.models.batch import Batch
 from plumbline.models.classifier import Output
 from plumbline.registry import model
 
-# Mean and standard deviation of ImageNet's red, green and blue, of 1.
+# Mean and standard deviation of ImageNet's red, green and blue, on the scale from 0 to 1.
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class Colours(nn.Module):
-    """What each byte of a pixel's colour means in each channel, as `weight` [256, 3]: (b / 255 - mean) / deviation."""
+    """Normalised value of each byte in each channel, as `weight` [256, 3]: (b / 255 - mean) / deviation."""
 
-    # What stands for nothing is a black pixel, as it does in PyTorch's own embeddings of words.
+    # Padding is a black pixel; the attribute is that of torch.nn.Embedding.
     padding_idx = 0
 
     def __init__(self) -> None:
@@ -28,14 +28,14 @@ class Colours(nn.Module):
         self.weight = nn.Parameter((share - torch.tensor(MEAN)) / torch.tensor(DEVIATION), requires_grad=False)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """The vectors [B, T, 3] of pixels [B, T]. Training does not move them, whoever asks for it."""
+        """The vectors [B, T, 3] of pixels [B, T]. Training never changes them, even if `requires_grad` is set."""
         weight = self.weight.detach() if self.training else self.weight
         channels = [weight[:, channel][(ids >> shift) & 255] for channel, shift in enumerate((16, 8, 0))]
         return torch.stack(channels, dim=-1)
 
 
 class BasicBlock(nn.Module):
-    """Two 3 x 3 convolutions, to whose outcome what they read is added (He et al. 2016); `stride` makes it smaller."""
+    """Two 3 x 3 convolutions with a residual connection (He et al. 2016); `stride` downsamples."""
 
     def __init__(self, before: int, width: int, stride: int) -> None:
         super().__init__()
@@ -48,12 +48,12 @@ class BasicBlock(nn.Module):
             self.shortcut = nn.Sequential(nn.Conv2d(before, width, 1, stride, bias=False), nn.BatchNorm2d(width))
 
     def forward(self, maps: torch.Tensor) -> torch.Tensor:
-        changed = self.second_norm(self.second(relu(self.first_norm(self.first(maps)))))
-        return relu(changed + self.shortcut(maps))
+        residual = self.second_norm(self.second(relu(self.first_norm(self.first(maps)))))
+        return relu(residual + self.shortcut(maps))
 
 
 def _stem(kind: str, width: int) -> nn.Sequential:
-    """The first layer: of 7 x 7 pixels and four times smaller by its pooling, or of 3 x 3 and twice smaller."""
+    """The first layer: 7 x 7 pixels, downsampling by 4 with its pooling, or 3 x 3 pixels, downsampling by 2."""
     size = 7 if kind == "7x7" else 3
     layers = [nn.Conv2d(3, width, size, 2, padding=size // 2, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
     return nn.Sequential(*layers, *([nn.MaxPool2d(3, 2, padding=1)] if kind == "7x7" else []))
@@ -85,13 +85,13 @@ def _stem(kind: str, width: int) -> nn.Sequential:
     },
 )
 class ResNet(nn.Module):
-    """A residual network of basic blocks (He et al. 2016) from scratch, trained as Zhou et al. 2022 train theirs.
+    """A residual network of basic blocks (He et al. 2016), trained from scratch as in Zhou et al. 2022.
 
-    Four stages of `blocks`, each of maps half as wide and high as those of the stage before and twice as many; the
-    first has `width`. The output is linear in the means of the last maps, one number a class.
+    Four stages of `blocks`; each halves the resolution and doubles the number of feature maps, from `width` in the
+    first. The output is linear in the means of the last feature maps, one logit per class.
     """
 
-    # A pixel is three numbers, so that many of them make a pass faster still (measured on an H200).
+    # A pixel has only three values, so that larger passes are still faster (measured on an H200).
     useful_tokens: ClassVar[dict[str, int]] = {"cpu": 65536, "cuda": 4194304}
 
     def __init__(
@@ -106,7 +106,7 @@ class ResNet(nn.Module):
         super().__init__()
         self.embedding = Colours()
         self.stem = _stem(stem, width)
-        # By how much the last maps are smaller than the picture.
+        # The downsampling factor from the image to the last feature maps.
         self.shrink = 32 if stem == "7x7" else 16
         stages, before = [], width
         for stage, count in enumerate(map(int, blocks.split("-"))):
@@ -121,21 +121,21 @@ class ResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def maps(self, batch: Batch, embedded: torch.Tensor | None = None) -> torch.Tensor:
-        """The maps [B, K, h, w] of the last block, none of whose numbers is negative."""
+        """The non-negative feature maps [B, K, h, w] of the last block."""
         vectors = self.embedding(batch.ids) if embedded is None else embedded
         height = side_of(vectors.shape[1])
         if self.training and len(vectors) == 1 and height <= self.shrink:
             raise PlumblineError(
-                f"One picture of {height} x {height} pixels has one number in each of the last maps, which cannot be "
-                "normalised in training; choose a `batch_size` that leaves no picture over, or larger pictures."
+                f"A batch of one image of {height} x {height} pixels has one value per last feature map, which cannot "
+                "be normalised in training; choose a `batch_size` that leaves no single image over, or larger images."
             )
-        # Pixels lie in memory channel by channel, which is how GPUs convolve fastest; so do all maps from here on.
-        picture = vectors.unflatten(1, (height, height)).permute(0, 3, 1, 2)
-        return self.blocks(self.stem(picture))
+        # Channels-last memory format, in which GPUs convolve fastest; all feature maps inherit it.
+        images = vectors.unflatten(1, (height, height)).permute(0, 3, 1, 2)
+        return self.blocks(self.stem(images))
 
     @property
     def readout_weights(self) -> torch.Tensor:
-        """The weights [C, K] by which the output reads the means of the last maps."""
+        """The weights [C, K] of the output for the means of the last feature maps."""
         return self.linear.weight
 
     def forward(
@@ -163,9 +163,9 @@ class ResNet(nn.Module):
     },
 )
 class LinearPixels(nn.Module):
-    """A linear layer over the colours of all pixels, whose explanation is known: each pixel's own part of the output.
+    """A linear layer over the colours of all pixels, with a known explanation: each pixel's term of the output.
 
-    `side` says how many pixels a row of the pictures has.
+    `side` is the width and height of the images in pixels.
     """
 
     def __init__(self, embedding: torch.Tensor | None, classes: int, *, side: int = 64) -> None:
@@ -181,9 +181,9 @@ class LinearPixels(nn.Module):
     ) -> Output:
         vectors = self.embedding(batch.ids) if embedded is None else embedded
         if vectors.shape[1] != self.side**2:
-            found = side_of(vectors.shape[1])
+            side = side_of(vectors.shape[1])
             raise PlumblineError(
-                f"The model linear-pixels reads pictures of {self.side} x {self.side} pixels, and these have "
-                f"{found} x {found}; set its option `side` to {found}."
+                f"The model linear-pixels reads images of {self.side} x {self.side} pixels, and these have "
+                f"{side} x {side}; set its option `side` to {side}."
             )
         return Output(self.linear(vectors.flatten(1)))

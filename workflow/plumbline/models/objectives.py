@@ -1,8 +1,8 @@
-"""What a model learns: a loss of each row, and what is told of held-out rows beside their scores.
+"""Training objectives: a loss per row, and the metrics of held-out rows that the objective adds.
 
-An adversary (Wiegreffe & Pinter 2019; AtteFa) learns to say what a base model says with attention that differs from
-the base model's. What the base model says stands in the columns of the rows: `base_probabilities` [B, C] and
-`base_attention` [B, L, K] of its K heads.
+An adversary (Wiegreffe & Pinter 2019; AtteFa) learns to output a base model's predictions with attention that differs
+from the base model's. The rows' columns hold the base model's `base_probabilities` [B, C] and `base_attention`
+[B, L, K] of its K heads.
 """
 
 from collections.abc import Mapping
@@ -14,43 +14,44 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from plumbline.models.batch import Batch, output_of
-from plumbline.models.distances import jensen_shannon, kullback_leibler, matched, total_variation
+from plumbline.models.distances import jensen_shannon, kullback_leibler, match_heads, total_variation
 
-Row = Mapping[str, torch.Tensor]
+# The columns of a batch's rows.
+Columns = Mapping[str, torch.Tensor]
 
 
 class Classification:
     """Cross entropy times the row's weight."""
 
-    # What `summary` tells, the loss among it, and the splits that are always told of.
+    # The names of the metrics that `summary` returns, `loss` among them, and the splits that are always evaluated.
     told: tuple[str, ...] = ("loss",)
     reports: tuple[str, ...] = ()
 
-    def run(self, model: Any, batch: Batch, row: Row) -> Any:
+    def run(self, model: Any, batch: Batch, row: Columns) -> Any:
         """The model's output."""
         return output_of(model, batch)
 
-    def losses(self, output: Any, row: Row) -> torch.Tensor:
-        """The loss [B] that training lowers."""
+    def losses(self, output: Any, row: Columns) -> torch.Tensor:
+        """The loss [B] that training minimises."""
         return cross_entropy(output.logits, row["label"], reduction="none") * row["weight"]
 
-    def quantities(self, output: Any, row: Row) -> torch.Tensor:
-        """Numbers [B, Q] of each row, of whose means over a split the summary is made."""
+    def quantities(self, output: Any, row: Columns) -> torch.Tensor:
+        """Values [B, Q] of each row, whose means over a split enter the summary."""
         return self.losses(output, row)[:, None]
 
     def summary(self, means: torch.Tensor) -> torch.Tensor:
-        """What is `told` of a split, from the means [Q] of its quantities."""
+        """The metrics of a split, from the means [Q] of its quantities."""
         return means
 
 
 class Guided(Classification):
-    """Classification with the base model's attention in the place of its own (Wiegreffe & Pinter's pre-loaded one)."""
+    """Classification with the base model's attention instead of its own (Wiegreffe & Pinter's pre-loaded attention)."""
 
-    def run(self, model: Any, batch: Batch, row: Row) -> Any:
+    def run(self, model: Any, batch: Batch, row: Columns) -> Any:
         """The output with the base model's attention."""
         encoded = model.encode(model.embedding(batch.ids), batch)
         attention = row["base_attention"].squeeze(-1)
-        # Not the model's own class of output, which a plug-in need not share.
+        # Not `classifier.Output`: a plug-in's model may return another class.
         return _Output(model.decode(encoded, attention), attention)
 
 
@@ -61,83 +62,80 @@ class _Output:
 
 
 class Adversarial(Classification):
-    """Near to the base model in output and far from it in attention.
+    """Output close to the base model's, attention far from it.
 
-    Heads have no order of their own: they are matched to the base model's so that they are nearest, or else a change of
-    their order would count as another attention.
+    Heads are unordered: they are matched to the nearest heads of the base model, because a permutation of the heads is
+    not a different attention.
     """
 
     told = ("tvd", "jsd", "kl", "loss")
     reports = ("test",)
 
-    def joined(self, change: torch.Tensor, jsd: torch.Tensor, kl: torch.Tensor) -> torch.Tensor:
+    def combined_loss(self, tvd: torch.Tensor, jsd: torch.Tensor, kl: torch.Tensor) -> torch.Tensor:
         """The loss, from total variation, Jensen-Shannon and Kullback-Leibler divergence."""
         raise NotImplementedError
 
-    def losses(self, output: Any, row: Row) -> torch.Tensor:
+    def losses(self, output: Any, row: Columns) -> torch.Tensor:
         """The loss [B]; heads are matched over the batch."""
-        return self.joined(*self._told(output, row))
+        tvd, jsd, kl = self._distances(output, row)
+        return self.combined_loss(tvd, _matched_mean(jsd, jsd.mean(0)), _matched_mean(kl, jsd.mean(0)))
 
-    def _told(self, output: Any, row: Row) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        change, jsd, kl = self._distances(output, row)
-        return change, _of_matched(jsd, jsd.mean(0)), _of_matched(kl, jsd.mean(0))
-
-    def _distances(self, output: Any, row: Row) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Total variation [B], and both divergences [B, K, K] of each head of the base model from each of ours."""
+    def _distances(self, output: Any, row: Columns) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Total variation [B], and both divergences [B, K, K] between heads of the base model and the adversary's."""
         base = row["base_attention"].transpose(1, 2)[:, :, None]
-        ours = heads_of(output)[:, None]
-        change = total_variation(output.logits.softmax(-1), row["base_probabilities"])
-        return change, jensen_shannon(ours, base), kullback_leibler(ours, base)
+        heads = heads_of(output)[:, None]
+        tvd = total_variation(output.logits.softmax(-1), row["base_probabilities"])
+        return tvd, jensen_shannon(heads, base), kullback_leibler(heads, base)
 
-    def quantities(self, output: Any, row: Row) -> torch.Tensor:
+    def quantities(self, output: Any, row: Columns) -> torch.Tensor:
         """Total variation, then both divergences of all pairs of heads."""
-        change, jsd, kl = self._distances(output, row)
-        return torch.cat([change[:, None], jsd.flatten(1), kl.flatten(1)], dim=1)
+        tvd, jsd, kl = self._distances(output, row)
+        return torch.cat([tvd[:, None], jsd.flatten(1), kl.flatten(1)], dim=1)
 
     def summary(self, means: torch.Tensor) -> torch.Tensor:
         """TVD on the studies' scale, which for two classes is ½ |p - q|, the divergences and the loss."""
         heads = round(((len(means) - 1) / 2) ** 0.5)
-        change, pairs = means[0], means[1:].view(2, heads, heads)
-        jsd, kl = (_of_matched(pair[None], pairs[0])[0] for pair in pairs)
-        return torch.stack([change / 2, jsd, kl, self.joined(change, jsd, kl)])
+        tvd, pairs = means[0], means[1:].view(2, heads, heads)
+        jsd, kl = (_matched_mean(pair[None], pairs[0])[0] for pair in pairs)
+        return torch.stack([tvd / 2, jsd, kl, self.combined_loss(tvd, jsd, kl)])
 
 
 def heads_of(output: Any) -> torch.Tensor:
-    """The weights [B, K, L] of each head of an output; one head, if the model has no more."""
+    """The attention weights [B, K, L] of each head of an output; K is 1 for models with a single attention."""
     heads = getattr(output, "heads", None)
     return output.attention[:, None] if heads is None else heads
 
 
-def _of_matched(pairs: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
-    """The mean [B] over heads of values [B, K, K] of pairs of heads, each with its match by the distances [K, K]."""
+def _matched_mean(pairs: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
+    """The mean [B] of values [B, K, K] of pairs of heads over the pairs that are matched by the distances [K, K]."""
     heads = len(distances)
     if heads == 1:
         return pairs[:, 0, 0]
-    order = matched(distances.detach())
+    order = match_heads(distances.detach())
     return pairs[:, torch.arange(heads, device=pairs.device), order].mean(-1)
 
 
 class AtteFa(Adversarial):
-    """Scaled TVD less scaled JSD, both from 0 to 1."""
+    """Scaled TVD minus scaled JSD, both from 0 to 1."""
 
-    def joined(self, change: torch.Tensor, jsd: torch.Tensor, kl: torch.Tensor) -> torch.Tensor:
+    def combined_loss(self, tvd: torch.Tensor, jsd: torch.Tensor, kl: torch.Tensor) -> torch.Tensor:
         """TVD / 0.5 - JSD / ln 2."""
-        return change - jsd / log(2)
+        return tvd - jsd / log(2)
 
 
 class WiegreffePinter(Adversarial):
-    """TVD less a strength times the KL divergence of the adversary's attention from the base model's."""
+    """TVD minus `strength` times the KL divergence of the adversary's attention from the base model's."""
 
     def __init__(self, strength: float) -> None:
         self.strength = strength
 
-    def joined(self, change: torch.Tensor, jsd: torch.Tensor, kl: torch.Tensor) -> torch.Tensor:
+    def combined_loss(self, tvd: torch.Tensor, jsd: torch.Tensor, kl: torch.Tensor) -> torch.Tensor:
         """TVD - λ KL(α‖α_base)."""
-        return change / 2 - self.strength * kl
+        return tvd / 2 - self.strength * kl
 
 
 def objective_of(name: str = "", strength: float | None = None) -> Classification:
-    """The objective by its name in the config; none is classification."""
+    """The objective of a name in the config; classification if empty."""
     if name == "wiegreffe-pinter":
         return WiegreffePinter(strength or 0.0)
     return {"": Classification, "guided": Guided, "attefa": AtteFa}[name]()

@@ -1,4 +1,4 @@
-"""A classifier of pairs of texts that reads both in the same way and compares them."""
+"""A classifier of text pairs that encodes both texts with the same weights and compares them."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ from plumbline.registry import model
 
 
 class ComparingHead(nn.Module):
-    """A linear layer to C class logits over both texts' contexts, [c; q; |c - q|; c ⊙ q]."""
+    """A linear layer to C class logits over the contexts of both texts, [c; q; |c - q|; c ⊙ q]."""
 
     def __init__(self, size: int, classes: int) -> None:
         super().__init__()
@@ -42,8 +42,8 @@ class ComparingHead(nn.Module):
 class SharedClassifier(AttentionClassifier):
     """One embedding, one BiLSTM and one attention for both texts, and an output that compares them (Neely et al. 2022).
 
-    The second text's context is its query, so that attention over the first can be varied while that over the second is
-    held. `pair`, the vectors of second texts, is not read: they are those of first texts.
+    The second text's context is the query, so that attention over the first text can vary while that over the second is
+    fixed. `pair`, the vectors of second texts, is ignored: both texts share `embedding`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class SharedClassifier(AttentionClassifier):
         """The vectors of both texts."""
         return self.embedding
 
-    def _summed_up(self, embedded: torch.Tensor, second: Batch) -> tuple[torch.Tensor, ...]:
+    def _summarise_pair(self, embedded: torch.Tensor, second: Batch) -> tuple[torch.Tensor, ...]:
         hidden = self.encoder(embedded, second)
         attention = masked_softmax(self.attention(hidden), second.attendable)
         return self._context(hidden, attention), attention

@@ -1,4 +1,4 @@
-"""Instances on a device, from which padded batches are gathered without leaving it."""
+"""Instances on a device, from which padded batches are gathered on the device."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,21 +8,21 @@ import torch
 
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import PAD
-from plumbline.models.batch import Batch, padded_answers, plan
+from plumbline.models.batch import Batch, padded_answers, plan_batches
 from plumbline.models.budget import ROWS, Budget
 
 Column = np.ndarray | Sequence[np.ndarray]
 
 
 class RowChunk(NamedTuple):
-    """Rows that go through a model together: their positions, on the device, and the widths that hold them."""
+    """Rows of one forward pass: their positions, on the device, and the padded widths."""
 
-    places: torch.Tensor
+    positions: torch.Tensor
     widths: tuple[int, ...]
 
 
 class Ragged:
-    """Rows of different lengths, end to end in one tensor per column."""
+    """Rows of different lengths, concatenated in one tensor per column."""
 
     def __init__(self, rows: Mapping[str, Sequence[np.ndarray]], device: torch.device | str) -> None:
         lengths = np.array([len(row) for row in next(iter(rows.values()))], dtype=np.int64)
@@ -36,21 +36,21 @@ class Ragged:
         self._start = torch.from_numpy(np.concatenate([[0], np.cumsum(lengths)[:-1]])).to(device)
 
     def padded(self, index: torch.Tensor, width: int) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
-        """Every column of the rows at `index` [B], padded with 0 to [B, width], and what is no padding."""
+        """Every column of the rows at `index` [B], padded with 0 to [B, width], and the mask of what is not padding."""
         positions = torch.arange(width, device=index.device)
         present = positions < self._length[index, None]
-        places = torch.where(present, self._start[index, None] + positions, 0)
+        source = torch.where(present, self._start[index, None] + positions, 0)
         return {
-            name: values[places] * present.view(*present.shape, *[1] * (values.dim() - 1))
+            name: values[source] * present.view(*present.shape, *[1] * (values.dim() - 1))
             for name, values in self.columns.items()
         }, present
 
 
 class DeviceRows:
-    """The instances of a split. `columns` adds what a loss reads beside them: one value per row, or one per token.
+    """The instances of a split. `columns` adds further inputs of a loss, with one value per row or per token.
 
-    A column of arrays, one per row with one number per token, or one per token and head, is padded as the text is; any
-    other is taken row by row.
+    A sequence of arrays, one per row with a value per token, or per token and head, is padded like the text; a NumPy
+    array is indexed by row.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class DeviceRows:
         self.text = Ragged(tokens, device)
         self.pair = None
         if instances.pair is not None:
-            words = [instances.pair_words(place) for place in range(len(instances))]
+            words = [instances.pair_words(row) for row in range(len(instances))]
             self.pair = Ragged({"ids": instances.pair, "attendable": words}, device)
         self.answers = None
         if instances.answers is not None:
@@ -83,7 +83,7 @@ class DeviceRows:
         return self.text.lengths
 
     def widths(self, index: np.ndarray) -> tuple[int, ...]:
-        """The widths that hold the texts of these rows, and their second texts if there are any."""
+        """The padded widths of the texts of these rows, and of their second texts if any."""
         return tuple(int(texts.lengths[index].max()) for texts in (self.text, self.pair) if texts)
 
     def batch(self, index: torch.Tensor, width: int, pair_width: int = 0) -> tuple[Batch, dict[str, torch.Tensor]]:
@@ -91,14 +91,14 @@ class DeviceRows:
         columns, present = self.text.padded(index, width)
         pair = None
         if self.pair:
-            seconds, there = self.pair.padded(index, pair_width)
-            pair = Batch(seconds["ids"].long(), there, seconds["attendable"])
+            seconds, pair_present = self.pair.padded(index, pair_width)
+            pair = Batch(seconds["ids"].long(), pair_present, seconds["attendable"])
         answers = None if self.answers is None else self.answers[index]
         batch = Batch(columns.pop("ids").long(), present, columns.pop("attendable"), pair, answers)
         return batch, {name: column[index] for name, column in self.columns.items()} | columns
 
-    def planned(self, model: Any, budget: Budget) -> list[RowChunk]:
-        """Batches of all rows within the budget of a model."""
+    def plan_chunks(self, model: Any, budget: Budget) -> list[RowChunk]:
+        """Chunks of all rows within the token budget of a model."""
         pair = self.pair.lengths if self.pair else None
         whole = self.lengths + (0 if pair is None else pair)
         longest = np.full(ROWS, whole.argmax())
@@ -109,5 +109,5 @@ class DeviceRows:
         tokens = budget.settle(model, int(whole.max()), example)
         return [
             RowChunk(torch.from_numpy(index).to(self.device), self.widths(index))
-            for index in plan(self.lengths, tokens, self.device, pair)
+            for index in plan_batches(self.lengths, tokens, self.device, pair)
         ]

@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from plumbline.store import INSTANCE_KEY, NUMBERS, declare
 
-# Where a model looks: `heads` rows of weights end to end, each with one number per word.
+# `attention` concatenates the weights of all `heads`, each with one number per word.
 ATTENTION = declare(
     "attention",
     1,

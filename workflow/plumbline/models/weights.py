@@ -1,4 +1,4 @@
-"""Where trained models look, as a table; and what an adversary reads of its base model."""
+"""Attention weights of trained models as a table, and the base model's columns that an adversary reads."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,54 +16,54 @@ from plumbline.models.rows import Column
 
 
 @torch.no_grad()
-def weights_of(evaluator: Evaluator, instances: Instances) -> list[np.ndarray]:
-    """The weights [K, words] of each instance."""
-    found: list[np.ndarray] = [np.empty(0)] * len(instances)
+def compute_attention(evaluator: Evaluator, instances: Instances) -> list[np.ndarray]:
+    """The attention weights [K, words] of each instance."""
+    weights: list[np.ndarray] = [np.empty(0)] * len(instances)
 
     def work(index: np.ndarray, batch: Batch) -> None:
-        told = heads_of(evaluator.model(batch)).cpu().numpy()
-        for row, i in enumerate(index):
-            free = instances.maskable[i]
-            found[i] = told[row][:, : len(free)][:, free]
+        for i, heads in zip(index, heads_of(evaluator.model(batch)).cpu().numpy(), strict=True):
+            maskable = instances.maskable[i]
+            weights[i] = heads[:, : len(maskable)][:, maskable]
 
     evaluator.each(instances, work)
-    return found
+    return weights
 
 
 def attention_columns(evaluators: Iterable[Evaluator], instances: Instances) -> dict[str, list[Any]]:
     """Columns of the table `attention`."""
     columns: dict[str, list[Any]] = {key: [] for key in ("seed", "split", "instance", "heads", "attention")}
     for evaluator in evaluators:
-        found = weights_of(evaluator, instances)
+        weights = compute_attention(evaluator, instances)
         columns["seed"] += [evaluator.seed] * len(instances)
         columns["split"] += instances.split.tolist()
         columns["instance"] += instances.instance.tolist()
-        columns["heads"] += [len(weights) for weights in found]
-        columns["attention"] += [weights.ravel() for weights in found]
+        columns["heads"] += [len(heads) for heads in weights]
+        columns["attention"] += [heads.ravel() for heads in weights]
     return columns
 
 
 def base_columns(
     attention: pa.Table, predictions: pa.Table, seed: int, splits: Mapping[str, Instances]
 ) -> dict[str, dict[str, Column]]:
-    """What objectives read of a base model, split by split: `base_probabilities` [N, C] and `base_attention`, of each
-    instance [tokens, K], with 0 for tokens that are no words."""
+    """The base model's columns of each split: `base_probabilities` [N, C] and `base_attention`, [tokens, K] for each
+    instance, 0 at special tokens."""
     columns: dict[str, dict[str, Column]] = {}
     for split, instances in splits.items():
-        looks, says = (_of(table, seed, split) for table in (attention, predictions))
-        place = {number: i for i, number in enumerate(looks["instance"].to_pylist())}
-        order = [place[int(number)] for number in instances.instance]
-        weights, heads = ragged(looks["attention"]), looks["heads"].to_pylist()
-        spread = []
-        for i, free in zip(order, instances.maskable, strict=True):
-            tokens = np.zeros((len(free), heads[i]), dtype=np.float32)
-            tokens[free] = weights[i].reshape(heads[i], -1).T
-            spread.append(tokens)
-        place = {number: i for i, number in enumerate(says["instance"].to_pylist())}
-        told = np.stack(ragged(says["probabilities"]))[[place[int(number)] for number in instances.instance]]
-        columns[split] = {"base_attention": spread, "base_probabilities": told}
+        stored, predicted = (_aligned(table, seed, split, instances) for table in (attention, predictions))
+        base_attention = []
+        for weights, heads, maskable in zip(
+            ragged(stored["attention"]), stored["heads"].to_pylist(), instances.maskable, strict=True
+        ):
+            tokens = np.zeros((len(maskable), heads), dtype=np.float32)
+            tokens[maskable] = weights.reshape(heads, -1).T
+            base_attention.append(tokens)
+        probabilities = np.stack(ragged(predicted["probabilities"]))
+        columns[split] = {"base_attention": base_attention, "base_probabilities": probabilities}
     return columns
 
 
-def _of(table: pa.Table, seed: int, split: str) -> pa.Table:
-    return table.filter(pc.and_(pc.equal(table["seed"], seed), pc.equal(table["split"].cast(pa.string()), split)))
+def _aligned(table: pa.Table, seed: int, split: str, instances: Instances) -> pa.Table:
+    """The rows of a seed and split, in the order of the instances."""
+    table = table.filter(pc.and_(pc.equal(table["seed"], seed), pc.equal(table["split"].cast(pa.string()), split)))
+    rows = {number: row for row, number in enumerate(table["instance"].to_pylist())}
+    return table.take(pa.array([rows[int(number)] for number in instances.instance], pa.int64()))

@@ -1,14 +1,13 @@
-"""The few widths to which batches are padded, so that few shapes need be recorded."""
+"""A small set of widths to which batches are padded, so that few shapes are recorded as CUDA graphs."""
 
 import numpy as np
 
 
 def choose_widths(needed: np.ndarray, longest: int, repeats: int, cost: float, most: int | None = None) -> np.ndarray:
-    """Widths, ascending, that waste the least; a batch is padded to the first that holds it.
+    """The ascending widths with the least total cost; a batch is padded to the smallest width that fits.
 
-    needed: the width of each batch of a pass, of which there will be `repeats`. A batch costs its padded width, a new
-    width as much as `cost` batches of it, and more if there would else be more than `most` of them. `longest` is always
-    one of the widths.
+    needed: the width of each batch of an epoch; there are `repeats` epochs. A batch costs its padded width, a new width
+    `cost` batches of that width; `cost` is raised until there are at most `most` widths. `longest` is always included.
     """
     chosen = _cheapest(needed, longest, repeats, cost)
     while most and len(chosen) > most:
@@ -18,7 +17,7 @@ def choose_widths(needed: np.ndarray, longest: int, repeats: int, cost: float, m
 
 
 def _cheapest(needed: np.ndarray, longest: int, repeats: int, cost: float) -> np.ndarray:
-    """Exact, by dynamic programming over where to cut the sorted widths."""
+    """The exact optimum, by dynamic programming over the split points of the sorted widths."""
     candidates, counts = np.unique(np.append(needed, longest), return_counts=True)
     counts[-1] -= 1
     before = np.concatenate([[0], np.cumsum(counts)]) * repeats

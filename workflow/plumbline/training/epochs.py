@@ -1,42 +1,42 @@
-"""Which epoch a training keeps, told from what each epoch scored."""
+"""Selection of epochs from the values of their selection metric."""
 
 from collections.abc import Sequence
 from math import inf, isfinite
 
-# A share such as 0.97 is off by its last digit on some devices.
+# A metric such as 0.97 differs in its last digit on some devices.
 ROUNDING = 1e-9
 
 
-def chosen_epoch(
+def select_epoch(
     values: Sequence[float],
     first: int = 1,
     patience: int | None = None,
     larger: bool = True,
     stop_at: float | None = None,
 ) -> tuple[int, bool]:
-    """The epoch, counted from 1, with the best value from `first` on, and whether training is over.
+    """The epoch, counted from 1, with the best value from epoch `first` on, and whether training is over.
 
-    It is once an epoch reached `stop_at`, or once `patience` epochs after the best brought nothing better; later ones
-    do not count. 0 if none was eligible.
+    Training is over once an epoch reaches `stop_at`, or `patience` epochs after the best one brought no improvement;
+    later epochs are ignored. 0 if none was eligible.
     """
-    best, chosen = -inf, 0
+    best, selected = -inf, 0
     for epoch, value in enumerate(values, 1):
         signed = value if larger else -value
         if epoch < first:
             continue
-        if not chosen or signed > best:
-            best, chosen = (signed if isfinite(signed) else best), epoch
+        if not selected or signed > best:
+            best, selected = (signed if isfinite(signed) else best), epoch
             if stop_at is not None and value >= stop_at - ROUNDING:
-                return chosen, True
-        elif patience and epoch - chosen >= patience:
-            return chosen, True
-    return chosen, False
+                return selected, True
+        elif patience and epoch - selected >= patience:
+            return selected, True
+    return selected, False
 
 
-def gained(values: Sequence[float], least: float) -> list[int]:
-    """The first epoch, which is 1, and each whose value exceeds that of the last one listed by more than `least`."""
-    listed: list[int] = []
+def checkpoint_epochs(values: Sequence[float], gain: float) -> list[int]:
+    """Epoch 1, and each epoch whose value exceeds that of the checkpoint before it by more than `gain`."""
+    epochs: list[int] = []
     for epoch, value in enumerate(values, 1):
-        if not listed or value - values[listed[-1] - 1] > least + ROUNDING:
-            listed.append(epoch)
-    return listed
+        if not epochs or value - values[epochs[-1] - 1] > gain + ROUNDING:
+            epochs.append(epoch)
+    return epochs

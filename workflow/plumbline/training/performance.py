@@ -1,4 +1,4 @@
-"""How good predictions are. Every function takes probabilities [N, C] and labels [N]."""
+"""Performance metrics. Every metric takes probabilities [N, C] and labels [N]."""
 
 from collections.abc import Callable
 
@@ -9,19 +9,19 @@ from plumbline.registry import metric
 
 def midranks(values: np.ndarray) -> np.ndarray:
     """The rank of each of the values [N], from 1; equal values share the mean of their ranks."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[place]
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[inverse]
 
 
 def _f1_of(predicted: np.ndarray, labels: np.ndarray, class_: int) -> float:
-    """2 TP / (2 TP + FP + FN) of a class; 0 where nothing is of it."""
+    """2 TP / (2 TP + FP + FN) of a class; 0 if it is neither predicted nor a label."""
     hits = np.sum((predicted == class_) & (labels == class_))
     of_class = np.sum(predicted == class_) + np.sum(labels == class_)
     return float(2 * hits / of_class) if of_class else 0.0
 
 
 def _area(scores: np.ndarray, positive: np.ndarray) -> float:
-    """P(score of a positive > score of a negative), ties counted half: Mann and Whitney's U over the pairs."""
+    """P(score of a positive > score of a negative), ties counted half: the Mann-Whitney U over the number of pairs."""
     n, wins = positive.sum(), midranks(scores)[positive].sum()
     return float((wins - n * (n + 1) / 2) / (n * (len(scores) - n)))
 
@@ -44,7 +44,7 @@ def f1(probabilities: np.ndarray, labels: np.ndarray) -> float:
 
 @metric("macro_f1", direction="higher", range=[0, 1], unit="score", equation="(1/C) Σ_c F1_c")
 def macro_f1(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Mean of the F1 of each class that is predicted or a label of some instance."""
+    """Mean F1 of the classes that are predicted or the label of some instance."""
     predicted = probabilities.argmax(1)
     return float(np.mean([_f1_of(predicted, labels, class_) for class_ in np.union1d(predicted, labels)]))
 
@@ -57,16 +57,16 @@ def macro_f1(probabilities: np.ndarray, labels: np.ndarray) -> float:
     equation="P(p(x⁺) > p(x⁻)); one against the rest for C > 2",
 )
 def roc_auc(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Area under the ROC curve; NaN where the split lacks a class or a probability is not finite."""
+    """Area under the ROC curve; NaN if the split lacks a class or a probability is not finite."""
     classes = probabilities.shape[1]
     if len(np.unique(labels)) < classes or not np.isfinite(probabilities).all():
         return float("nan")
-    against = [1] if classes == 2 else range(classes)
-    return float(np.mean([_area(probabilities[:, class_], labels == class_) for class_ in against]))
+    positives = [1] if classes == 2 else range(classes)
+    return float(np.mean([_area(probabilities[:, class_], labels == class_) for class_ in positives]))
 
 
 def wilson_low(hits: float, n: int, z: float = 1.959964) -> float:
-    """The lower end of Wilson's 95 % interval of a share of `hits` among `n`."""
+    """The lower bound of Wilson's 95 % interval of the proportion `hits` / `n`."""
     share, more = hits / n, z * z / n
     return float((share + more / 2 - z * np.sqrt(share * (1 - share) / n + more / (4 * n))) / (1 + more))
 
@@ -76,12 +76,12 @@ def wilson_low(hits: float, n: int, z: float = 1.959964) -> float:
     direction="higher",
     range=[None, 1],
     unit="share",
-    equation="(a - g) / (1 - g); a the lower end of accuracy's 95 % interval (Wilson), g = Σ_c P(ŷ = c) P(y = c)",
+    equation="(a - g) / (1 - g); a the lower bound of accuracy's 95 % interval (Wilson), g = Σ_c P(ŷ = c) P(y = c)",
 )
 def above_chance(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """How much of the way from guessing to always right the accuracy surely covers; NaN where there is one class.
+    """Accuracy rescaled so that chance is 0 and perfect is 1, at the lower bound of its interval; NaN with one class.
 
-    Guessing is drawing answers as often as the model gives them, whatever the text, as in Cohen's κ.
+    Chance is that of predictions drawn with the model's own class frequencies, as in Cohen's κ.
     """
     predicted = probabilities.argmax(1)
     guessed = sum(float(np.mean(predicted == c) * np.mean(labels == c)) for c in np.unique(labels))

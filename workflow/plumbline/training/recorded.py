@@ -1,8 +1,7 @@
-"""Work of a fixed shape on a GPU, recorded once as a CUDA graph and replayed from then on.
+"""Functions of fixed shapes on a GPU, recorded once as a CUDA graph and replayed afterwards.
 
-A small model's step is hundreds of kernels of a few microseconds; started one by one, the processor that starts them is
-the bottleneck. A graph starts them all in one call. Several recorded calls, each on its own stream, also run
-side by side.
+A training step of a small model is hundreds of kernels of a few microseconds; launched one by one, the host is the
+bottleneck. A graph launches them all in one call. Recorded calls on different streams also run concurrently.
 """
 
 import gc
@@ -17,11 +16,11 @@ from plumbline.models.budget import out_of_memory
 
 
 class Recorded:
-    """A function of hashable arguments, its work recorded for each of them.
+    """A function of hashable arguments, recorded as one graph for each of them.
 
-    All tensors it touches must stay where they are between calls, and it must not read a result on the host. The first
-    call runs as it is, and so sets up what must not be recorded. What it draws at random, such as dropout, comes from a
-    generator of its own, so that work on other streams neither changes it nor races with it.
+    All tensors it uses must keep their memory between calls, and it must not read a result on the host. The first call
+    is not recorded, so that it can set up state. Random draws, such as dropout, come from a separate generator, so that
+    work on other streams neither changes them nor races with them.
     """
 
     def __init__(self, work: Callable[..., None], stream: torch.cuda.Stream, seed: int) -> None:
@@ -34,9 +33,9 @@ class Recorded:
         self._expected: list[tuple[int, ...]] = []
 
     def expect(self, shapes: Iterable[tuple[int, ...]]) -> None:
-        """Say which arguments, numbers that grow with the work, will come; they are recorded at once, when first is.
+        """Announce the arguments of later calls, which are all recorded with the first recording.
 
-        The largest comes first, since smaller ones fit into its memory, but not it into theirs.
+        They are recorded in descending order, since smaller shapes fit into the memory of larger ones.
         """
         self._expected = sorted(set(shapes), reverse=True)
 
@@ -69,7 +68,7 @@ class Recorded:
             generator.graphsafe_set_state(before)
 
     def _try_to_record(self, shape: tuple[Hashable, ...]) -> None:
-        # Recording runs nothing, so work that cannot be recorded has not happened and can simply be run.
+        # Recording executes nothing, so work that cannot be recorded can be run afterwards.
         try:
             self.graphs[shape] = self._record(*shape)
         except RuntimeError as error:
@@ -80,8 +79,8 @@ class Recorded:
             warnings.warn(f"plumbline: steps cannot be recorded, so training is slower: {reason}", stacklevel=4)
 
     def _record(self, *shape: Hashable) -> torch.cuda.CUDAGraph:
-        # Not `torch.cuda.graph`, which first waits for all streams. The garbage collector must not run meanwhile: if it
-        # met another graph or tensor of the GPU, its release would break the recording.
+        # Not `torch.cuda.graph`, which first waits for all streams. The garbage collector must not run during capture:
+        # freeing another graph or GPU tensor would break the recording.
         graph = torch.cuda.CUDAGraph()
         collecting = gc.isenabled()
         gc.disable()

@@ -1,39 +1,39 @@
-"""Scores that choose an epoch, computed where the model is, without waiting for it.
+"""Metrics that select an epoch, computed on the model's device without synchronisation.
 
-The same numbers as `plumbline.training.performance`, which the tables report; and how many classes were answered at
-all, by which an adversary that gives every text the same answer is found.
+The same numbers as `plumbline.training.performance`, which the tables report; and the number of distinct predicted
+classes, which reveals an adversary that predicts one class for every text.
 """
 
 import torch
 
-METRICS = ("accuracy", "f1", "macro_f1", "roc_auc", "answers")
+SELECTION_METRICS = ("accuracy", "f1", "macro_f1", "roc_auc", "answers")
 
 
-def scores(probabilities: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """All METRICS, in their order, as doubles [5]. probabilities: [N, C]; labels: [N]."""
+def selection_metrics(probabilities: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """All SELECTION_METRICS, in their order, as doubles [5]. probabilities: [N, C]; labels: [N]."""
     classes = probabilities.shape[1]
     codes = torch.arange(classes, device=labels.device)
     truth = labels[:, None] == codes
-    told = probabilities.argmax(1)[:, None] == codes
-    accuracy = (truth & told).any(1).double().mean()
-    f1 = 2 * (truth & told).sum(0) / (truth.sum(0) + told.sum(0)).clamp(min=1).double()
-    # A class that is neither there nor predicted has no part in the mean.
-    there = (truth | told).any(0)
-    macro = (f1 * there).sum() / there.sum()
-    answers = told.any(0).sum().double()
+    predicted = probabilities.argmax(1)[:, None] == codes
+    accuracy = (truth & predicted).any(1).double().mean()
+    f1 = 2 * (truth & predicted).sum(0) / (truth.sum(0) + predicted.sum(0)).clamp(min=1).double()
+    # Classes that are neither a label nor predicted are left out of the mean.
+    present = (truth | predicted).any(0)
+    macro = (f1 * present).sum() / present.sum()
+    answers = predicted.any(0).sum().double()
     return torch.stack([accuracy, f1[1] if classes == 2 else macro, macro, _roc_auc(probabilities, truth), answers])
 
 
 def _roc_auc(probabilities: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
-    """Mean over classes of the share of pairs, one of the class and one not, that the probability orders rightly.
+    """Mean over classes of the share of (positive, negative) pairs that the probability orders correctly.
 
-    NaN where a class is missing or a probability is not finite.
+    NaN if a class is missing or a probability is not finite.
     """
     if probabilities.shape[1] == 2:
         probabilities, truth = probabilities[:, 1:], truth[:, 1:]
     columns = probabilities.T.contiguous()
     ordered = columns.sort(dim=1).values
-    # The mean rank among equals, from 1.
+    # Midranks, from 1.
     first = torch.searchsorted(ordered, columns)
     last = torch.searchsorted(ordered, columns, right=True)
     ranks = (first + last + 1).double() / 2

@@ -1,4 +1,4 @@
-"""Training: a block of seeds on one dataset, each seed by itself and reproducible to the byte on one machine."""
+"""Training of a block of seeds on one dataset; each seed is independent and reproducible to the byte on one machine."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,16 +19,50 @@ from plumbline.models.budget import Budget, out_of_memory
 from plumbline.models.objectives import Classification
 from plumbline.models.rows import Column, DeviceRows
 from plumbline.runtime.progress import Progress
-from plumbline.training.learner import Learner, MetricKey, class_weights, outputs
+from plumbline.training.learner import Learner, MetricKey, class_weights, evaluate_rows
 
 LOSS = MetricKey("train", "loss")
-# Rows that all seeds share, or those of each seed.
+# Rows by split, shared by all seeds or given by a function of the seed.
 SeedRows = Mapping[str, DeviceRows] | Callable[[int], Mapping[str, DeviceRows]]
 
 
 @dataclass(frozen=True)
+class BlockSpec:
+    """The model, data and recipe of a block.
+
+    `vectors` holds the word vectors as `embedding` and, for pairs, those of second texts as `pair`; `trainable` lets
+    training change them. `columns` holds, by split, the objective's further inputs. `variants` holds the splits of each
+    seed if seeds learn different texts. `predicted` are the splits whose predictions are returned.
+    """
+
+    pointer: str
+    options: Mapping[str, Any]
+    vectors: Mapping[str, torch.Tensor]
+    splits: Mapping[str, Instances]
+    classes: int
+    training: Training
+    trainable: bool = True
+    objective: Classification | None = None
+    columns: Mapping[str, Mapping[str, Column]] | None = None
+    variants: Mapping[int, Mapping[str, Instances]] | None = None
+    predicted: Sequence[str] = SPLITS
+
+
+@dataclass(frozen=True)
+class SeedSetup:
+    """What all seeds of a block share: `build` makes a new model; `record` records the steps as CUDA graphs."""
+
+    build: Callable[[], nn.Module]
+    rows: SeedRows
+    training: Training
+    record: bool = False
+    objective: Classification | None = None
+    predicted: Sequence[str] = SPLITS
+
+
+@dataclass(frozen=True)
 class Trained:
-    """One seed's model at its chosen epoch, and how it got there; `checkpoints` are those of other epochs kept."""
+    """One seed's parameters at its selected epoch, its history, and the parameters of its checkpoint epochs."""
 
     state: dict[str, torch.Tensor]
     history: list[dict[str, Any]]
@@ -44,7 +78,7 @@ def split_rows(
     device: torch.device | str,
     columns: Mapping[str, Mapping[str, Column]] | None = None,
 ) -> dict[str, DeviceRows]:
-    """The splits on the device, every row with the weight of its class and with what `columns` adds to its split."""
+    """The splits on the device, every row with its class weight and the values of its split's `columns`."""
     weight = class_weights(splits["train"].label, classes, training.class_weights)
     return {
         name: DeviceRows(split, device, {"weight": weight[split.label], **(columns or {}).get(name, {})})
@@ -52,86 +86,70 @@ def split_rows(
     }
 
 
-def train_together(
-    build: Callable[[], nn.Module],
-    rows: SeedRows,
-    training: Training,
-    seeds: list[int],
-    budget: Budget,
-    record: bool = False,
-    objective: Classification | None = None,
-    predicted: Sequence[str] = SPLITS,
-) -> list[Trained]:
-    """Train seeds step by step in turn, each on its rows; recorded ones run side by side on a GPU."""
-    own = {seed: rows(seed) if callable(rows) else rows for seed in seeds}
+def train_together(setup: SeedSetup, seeds: list[int], budget: Budget) -> list[Trained]:
+    """Train seeds in lockstep, each on its rows; recorded steps run concurrently on a GPU."""
+    training = setup.training
+    rows = {seed: setup.rows(seed) if callable(setup.rows) else setup.rows for seed in seeds}
     learners = []
     for seed in seeds:
         torch.manual_seed(seed)
-        learners.append(Learner(build(), seed, own[seed], training, budget, objective, record))
-    size = len(own[seeds[0]]["train"])
+        model = setup.build()
+        learners.append(Learner(model, seed, rows[seed], training, budget, setup.objective, setup.record))
+    size = len(rows[seeds[0]]["train"])
     history: dict[int, list[dict[str, Any]]] = {seed: [] for seed in seeds}
-    named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
-    progress = Progress(len(seeds) * training.epochs * size, named, "row")
+    name = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+    progress = Progress(len(seeds) * training.epochs * size, name, "row")
     started = time.perf_counter()
     active = learners
     for epoch in range(1, training.epochs + 1):
         counts = [learner.begin_epoch() for learner in active]
-        progress.describe(f"{named}, epoch {epoch}/{training.epochs}", len(counts[0]))
-        for number, taken in enumerate(zip(*counts, strict=True)):
+        progress.describe(f"{name}, epoch {epoch}/{training.epochs}", len(counts[0]))
+        for number, step_counts in enumerate(zip(*counts, strict=True)):
             for learner in active:
                 learner.step(number)
-            progress.update(sum(taken))
+            progress.update(sum(step_counts))
         for learner in active:
             learner.end_epoch(epoch)
             learner.draw_order()
         for learner in active:
-            told = learner.read_epoch(epoch)
+            metrics = learner.read_epoch(epoch)
             history[learner.seed] += [
                 {
                     "seed": learner.seed, "epoch": epoch, "split": split, "metric": metric, "value": value,
                     "seconds": time.perf_counter() - started,
                 }
-                for (split, metric), value in told.items()
+                for (split, metric), value in metrics.items()
             ]  # fmt: skip
-            shown = dict.fromkeys([LOSS, *learner.deciding.values()])
-            progress.note(", ".join(f"{' '.join(key)} {told[key]:.3f}" for key in shown))
-        going = [learner for learner in active if not learner.done and np.isfinite(learner.history[-1][LOSS])]
-        progress.shorten((len(active) - len(going)) * (training.epochs - epoch) * size)
-        active = going
+            shown = dict.fromkeys([LOSS, *learner.selection_keys.values()])
+            progress.note(", ".join(f"{' '.join(key)} {metrics[key]:.3f}" for key in shown))
+        unfinished = [learner for learner in active if not learner.done and np.isfinite(learner.history[-1][LOSS])]
+        progress.shorten((len(active) - len(unfinished)) * (training.epochs - epoch) * size)
+        active = unfinished
         if not active:
             break
     progress.close()
     # Texts of different seeds differ in words, not in length.
-    plans = {name: own[seeds[0]][name].planned(learners[0].model, budget) for name in predicted}
+    chunks = {split: rows[seeds[0]][split].plan_chunks(learners[0].model, budget) for split in setup.predicted}
     trained = []
     for learner in learners:
         chosen = learner.finish()
         state = {name: tensor.detach().cpu() for name, tensor in learner.model.state_dict().items()}
-        told_of = {
-            name: outputs(learner.model, learner.objective, own[learner.seed][name], plan)[0].cpu().numpy()
-            for name, plan in plans.items()
-        }
-        trained.append(Trained(state, history[learner.seed], chosen, told_of, learner.checkpoints))
+        probabilities = {}
+        for split, plan in chunks.items():
+            predicted, _ = evaluate_rows(learner.model, learner.objective, rows[learner.seed][split], plan)
+            probabilities[split] = predicted.cpu().numpy()
+        trained.append(Trained(state, history[learner.seed], chosen, probabilities, learner.checkpoints))
     return trained
 
 
-def train_seeds(
-    build: Callable[[], nn.Module],
-    rows: SeedRows,
-    training: Training,
-    seeds: list[int],
-    budget: Budget,
-    record: bool,
-    objective: Classification | None = None,
-    predicted: Sequence[str] = SPLITS,
-) -> list[Trained]:
-    """Train seeds: side by side where steps are recorded, fewer at a time if memory runs out; else one by one."""
-    pending = [seeds] if record else [[seed] for seed in seeds]
+def train_seeds(setup: SeedSetup, seeds: list[int], budget: Budget) -> list[Trained]:
+    """Train seeds: concurrently if steps are recorded, fewer at a time if memory runs out; otherwise one by one."""
+    pending = [seeds] if setup.record else [[seed] for seed in seeds]
     trained: list[Trained] = []
     while pending:
         group = pending.pop(0)
         try:
-            trained += train_together(build, rows, training, group, budget, record, objective, predicted)
+            trained += train_together(setup, group, budget)
             continue
         except RuntimeError as error:
             if not out_of_memory(error):
@@ -144,69 +162,54 @@ def train_seeds(
         torch.cuda.empty_cache()
         half = len(group) // 2
         pending = [group[:half], group[half:], *pending]
-        budget.note(f"out of memory: {len(group)} seeds at once are too many, going on with {half}")
+        budget.note(f"out of memory: {len(group)} seeds at once are too many, continuing with {half}")
     return trained
 
 
-def expecting(model: nn.Module, classes: int) -> nn.Module:
-    """A model whose first output, of training or of measuring its memory, is refused if it lacks logits of classes."""
+def with_logits_check(model: nn.Module, classes: int) -> nn.Module:
+    """The model, with a hook that checks at the first forward pass that it outputs one logit per class."""
 
-    def check(model: nn.Module, given: Any, output: Any) -> None:
-        first.remove()
+    def check(model: nn.Module, inputs: Any, output: Any) -> None:
+        hook.remove()
         shape = tuple(getattr(getattr(output, "logits", None), "shape", ()))
-        # What is no output at all is refused where it is read.
+        # An output without logits is refused by `output_of`.
         if shape and (len(shape) != 2 or shape[1] != classes):
             raise PlumblineError(
                 f"The model '{type(model).__name__}' gives logits of shape {list(shape)}, and the dataset has "
-                f"{classes} classes; its `forward` must return Output(logits) with one logit for each class, "
-                f"[instances, {classes}]" + (", also where there are two." if classes == 2 else ".")
+                f"{classes} classes; its `forward` must return Output(logits) with one logit per class, "
+                f"[instances, {classes}]" + (", also for two classes." if classes == 2 else ".")
             )
 
-    first = model.register_forward_hook(check)
+    hook = model.register_forward_hook(check)
     return model
 
 
 def train_block(
-    pointer: str,
-    options: Mapping[str, Any],
-    vectors: Mapping[str, torch.Tensor],
-    trainable: bool,
-    splits: Mapping[str, Instances],
-    classes: int,
-    training: Training,
-    seeds: list[int],
-    budget: Budget | int,
-    device: torch.device | str = "cpu",
-    objective: Classification | None = None,
-    columns: Mapping[str, Mapping[str, Column]] | None = None,
-    variants: Mapping[int, Mapping[str, Instances]] | None = None,
-    predicted: Sequence[str] = SPLITS,
+    spec: BlockSpec, seeds: list[int], budget: Budget | int | None, device: torch.device | str = "cpu"
 ) -> tuple[dict[str, torch.Tensor], dict[str, list[Any]], dict[str, list[Any]]]:
     """Train every seed. Returns the weights, named ``seed/parameter``, and the columns of history and predictions.
 
-    Where the recipe keeps epochs beside the chosen one, their weights are named ``checkpoints/seed/epoch/parameter``.
-
-    `vectors` holds the word vectors as `embedding` and, where instances have a second text, those of it as `pair`.
-    `columns` holds, split by split, what the objective reads beside the instances. `variants` holds the splits of each
-    seed where seeds learn different texts. `predicted` are the splits whose predictions are told.
+    The weights of checkpoint epochs are named ``checkpoints/seed/epoch/parameter``.
     """
     weights: dict[str, torch.Tensor] = {}
     history: dict[str, list[Any]] = {key: [] for key in ("seed", "epoch", "split", "metric", "value", "seconds")}
     predictions: dict[str, list[Any]] = {key: [] for key in ("seed", "split", "instance", "label", "probabilities")}
+    training, classes, variants = spec.training, spec.classes, spec.variants
     rows: SeedRows
     if variants is None:
-        rows = split_rows(splits, classes, training, device, columns)
+        rows = split_rows(spec.splits, classes, training, device, spec.columns)
     else:
         rows = cache(lambda seed: split_rows(variants[seed], classes, training, device))
+
+    def build() -> nn.Module:
+        embedding, pair = (spec.vectors.get(name) for name in ("embedding", "pair"))
+        return with_logits_check(
+            build_model(spec.pointer, spec.options, embedding, classes, pair, spec.trainable), classes
+        )
+
     record = torch.device(device).type == "cuda"
-    budget = Budget.of(budget)
-
-    def blueprint() -> nn.Module:
-        model = build_model(pointer, options, vectors.get("embedding"), classes, vectors.get("pair"), trainable)
-        return expecting(model, classes)
-
-    block = train_seeds(blueprint, rows, training, seeds, budget, record, objective, predicted)
-    for seed, trained in zip(seeds, block, strict=True):
+    setup = SeedSetup(build, rows, training, record, spec.objective, spec.predicted)
+    for seed, trained in zip(seeds, train_seeds(setup, seeds, Budget.of(budget)), strict=True):
         weights |= {f"{seed}/{name}": tensor for name, tensor in trained.state.items()}
         for epoch, state in trained.checkpoints.items():
             weights |= {checkpoint_prefix(seed, epoch) + name: tensor for name, tensor in state.items()}
@@ -215,8 +218,8 @@ def train_block(
         for row in [*trained.history, {**chosen, "value": trained.chosen_epoch, "seconds": seconds}]:
             for key, value in row.items():
                 history[key].append(value)
-        for name in predicted:
-            instances = splits[name]
+        for name in spec.predicted:
+            instances = spec.splits[name]
             predictions["seed"] += [seed] * len(instances)
             predictions["split"] += instances.split.tolist()
             predictions["instance"] += instances.instance.tolist()

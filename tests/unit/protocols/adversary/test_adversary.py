@@ -26,7 +26,7 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.models.objectives import AtteFa, Classification, Guided, WiegreffePinter, objective_of
 from plumbline.models.rows import DeviceRows
 from plumbline.models.schemas import ATTENTION
-from plumbline.models.weights import attention_columns, base_columns, weights_of
+from plumbline.models.weights import attention_columns, base_columns, compute_attention
 from plumbline.protocols.adversary.table import (
     CONSTANT,
     KEYS,
@@ -41,10 +41,10 @@ from plumbline.protocols.attention.seed_variance import SeedVariance
 from plumbline.registry import Registry
 from plumbline.store import read_table, write_table
 from plumbline.tables.chance import AT_CHANCE, COLLAPSED, mark_at_chance
-from plumbline.training.epochs import chosen_epoch
-from plumbline.training.learner import outputs
+from plumbline.training.epochs import select_epoch
+from plumbline.training.learner import evaluate_rows
 from plumbline.training.schemas import PREDICTIONS
-from plumbline.training.trainer import split_rows, train_block, train_together
+from plumbline.training.trainer import BlockSpec, SeedSetup, split_rows, train_block, train_together
 from tests.unit.models.test_heads import sharp
 from tests.unit.training.test_trainer import EMBEDDING, FILLER, SPLITS, VECTORS, pointer
 
@@ -217,14 +217,14 @@ def test_heads_are_matched_over_the_batch_and_learn(objective):
 def test_what_is_told_does_not_depend_on_how_a_split_is_cut(name):
     instances, objective = example_instances(20), AtteFa()
     ours, theirs = lively(name), lively(name, seed=1)
-    seen = weights_of(Evaluator(theirs, 1, 10_000), instances)
+    seen = compute_attention(Evaluator(theirs, 1, 10_000), instances)
     spread = [np.pad(heads.T, ((1, 1), (0, 0))) for heads in seen]
     q = Evaluator(theirs, 1, 10_000).probabilities(instances)
     rows = DeviceRows(instances, "cpu", {"base_attention": spread, "base_probabilities": q})
     summaries = []
     for budget in (16, 60, 10_000):
-        subwords = rows.planned(ours, Budget(budget))
-        _, quantities = outputs(ours, objective, rows, subwords)
+        subwords = rows.plan_chunks(ours, Budget(budget))
+        _, quantities = evaluate_rows(ours, objective, rows, subwords)
         summaries.append([len(subwords), *objective.summary(quantities.double().mean(0)).tolist()])
     assert summaries[0][0] > summaries[1][0] > summaries[2][0] == 1 and summaries[2][2] > 0.01
     for summary in summaries[:2]:
@@ -255,7 +255,7 @@ def test_what_is_told_does_not_depend_on_how_a_split_is_cut(name):
     ],
 )
 def test_the_chosen_epoch_by_hand(values, options, expected):
-    assert chosen_epoch(values, **options) == expected
+    assert select_epoch(values, **options) == expected
 
 
 class Scripted(Classification):
@@ -285,7 +285,7 @@ def scripted(train, *held_out, **changes):
     training = Training(**{**usual, **changes})
     rows, objective = split_rows(SPLITS, 2, training, "cpu"), Scripted(train, *held_out)
     made = partial(build_model, *pointer("bag-of-words"), EMBEDDING, 2)
-    (trained,) = train_together(made, rows, training, [0], Budget(4096), objective=objective)
+    (trained,) = train_together(SeedSetup(made, rows, training, objective=objective), [0], Budget(4096))
     return trained
 
 
@@ -316,7 +316,7 @@ def test_the_kept_weights_are_those_of_the_chosen_epoch(dev, test, options, chos
     assert (trained.chosen_epoch, max(row["epoch"] for row in trained.history)) == (chosen, epochs)
     training = Training(**{"epochs": len(dev), "first_eligible_epoch": 1, **options})
     first, patience = training.first_eligible_epoch, training.patience
-    assert chosen_epoch(dev, first, patience, larger=False)[0] == chosen, "as the table of adversaries chooses"
+    assert select_epoch(dev, first, patience, larger=False)[0] == chosen, "as the table of adversaries chooses"
     assert alike(trained.state, at_end_of(chosen)) and not alike(trained.state, at_end_of(epochs))
 
 
@@ -337,7 +337,7 @@ def train(name, seeds=(1,), objective=None, columns=None, **changes):
     usual = OBJECTIVE_TRAINING["attefa"] if objective else {"select_by": "loss"}
     training = Training(**{**usual, "epochs": 12, "learning_rate": 0.01, **changes})
     return train_block(
-        *small(name), VECTORS, True, SPLITS, 2, training, list(seeds), 4096, objective=objective, columns=columns
+        BlockSpec(*small(name), VECTORS, SPLITS, 2, training, objective=objective, columns=columns), list(seeds), 4096
     )
 
 
@@ -391,7 +391,7 @@ def test_an_adversary_is_the_same_whatever_trains_beside_it():
 
 def informative(asked, instances):
     """How much of its weight a model gives to the informative word of each text."""
-    texts = zip(weights_of(asked, instances), instances.ids, instances.maskable, strict=True)
+    texts = zip(compute_attention(asked, instances), instances.ids, instances.maskable, strict=True)
     return np.array([weights[0, ids[free] != FILLER].item() for weights, ids, free in texts])
 
 
@@ -419,7 +419,7 @@ def test_words_that_are_read_one_by_one_bound_the_divergence():
 def given_weights(asked, instances):
     """A model's weights [B, L], with 0 on what is no word."""
     given = torch.zeros(len(instances), instances.lengths.max())
-    for row, weights, free in zip(given, weights_of(asked, instances), instances.maskable, strict=True):
+    for row, weights, free in zip(given, compute_attention(asked, instances), instances.maskable, strict=True):
         row[: len(free)][torch.from_numpy(free)] = torch.from_numpy(weights[0])
     return given
 

@@ -14,7 +14,7 @@ from plumbline.registry import metric, table
 from plumbline.store import TableSchema, read_table
 from plumbline.tables.chance import COLLAPSED, at_chance, mark_at_chance
 from plumbline.tables.sources import Sources
-from plumbline.training.epochs import chosen_epoch
+from plumbline.training.epochs import select_epoch
 from plumbline.training.schemas import HISTORY
 
 FloatArray = npt.NDArray[np.float64]
@@ -88,7 +88,7 @@ def adversary_rows(history: pd.DataFrame, cell: Mapping[str, Any]) -> Iterator[d
         for split in cell["selected_on"]:
             row = {**keys, "seed": seed, "selected_on": split, "epochs": len(scores)}
             losses = scores[split, "loss"].tolist()
-            epoch, _ = chosen_epoch(losses, cell["first"], cell["patience"], larger=False)
+            epoch, _ = select_epoch(losses, cell["first"], cell["patience"], larger=False)
             chosen = {metric: float(scores["test", metric].get(epoch, np.nan)) for metric in ("f1", "tvd", "jsd")}
             diverged = not np.isfinite(list(chosen.values())).all()
             imitates = cell["strength"] == 0

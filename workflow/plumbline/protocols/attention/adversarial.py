@@ -19,7 +19,7 @@ from plumbline.protocols.attention.schemas import ADVERSARIAL_ATTENTION, ADVERSA
 from plumbline.protocols.explained import Explained, instance_columns
 from plumbline.registry import protocol
 from plumbline.store import TableSchema
-from plumbline.training.amsgrad import AmsGrad
+from plumbline.training.optimisers import AmsGrad
 
 # An adversary counts only if it keeps the bound by more than rounding, so that it does when computed anew.
 ROUNDING = 1e-6

@@ -11,7 +11,7 @@ from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.distances import jensen_shannon, total_variation
 from plumbline.models.evaluator import Evaluator
-from plumbline.models.weights import weights_of
+from plumbline.models.weights import compute_attention
 from plumbline.protocols.attention.bins import EVERY, bin_of, quartiles
 from plumbline.protocols.attention.schemas import SEED_VARIANCE, SEED_VARIANCE_SCORES
 from plumbline.protocols.explained import Explained, instance_columns
@@ -66,7 +66,7 @@ class SeedVariance:
     @staticmethod
     def _outputs(evaluator: Evaluator, instances: Instances) -> tuple[list[np.ndarray], np.ndarray]:
         """Attention of each instance, and class probabilities [N, C]; doubles, since the differences may be small."""
-        weights = [heads[0].astype(np.float64) for heads in weights_of(evaluator, instances)]
+        weights = [heads[0].astype(np.float64) for heads in compute_attention(evaluator, instances)]
         return weights, evaluator.probabilities(instances).astype(np.float64)
 
     def summarise(self, scores: pa.Table) -> pd.DataFrame:

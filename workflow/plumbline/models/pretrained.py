@@ -1,0 +1,83 @@
+"""Loading of transformers checkpoints with their own classification head or a new one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import nn
+
+from plumbline.errors import PlumblineError, nearest
+
+# Pickled weights can execute arbitrary code, so only safetensors are read.
+LOADING: dict[str, Any] = {"use_safetensors": True, "output_loading_info": True}
+
+
+def has_classification_head(config: Any) -> bool:
+    """Whether a checkpoint was saved with a sequence classification head."""
+    return any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
+
+
+def output_of_each_class(checkpoint: str, config: Any, labels: Sequence[int | str], classes: int) -> list[int]:
+    """The index of the checkpoint's output for each class: the outputs that `labels` names, or all in order."""
+    names = [str(config.id2label[number]) for number in range(config.num_labels)]
+    if not has_classification_head(config):
+        raise PlumblineError(f"The checkpoint '{checkpoint}' has no classification head; leave out `head: own`.")
+    for label in labels:
+        if label not in (*names, *range(len(names))):
+            raise PlumblineError(
+                f"`labels` names {label!r} of the checkpoint '{checkpoint}'; {nearest(str(label), names)}"
+            )
+    indices = [names.index(label) if isinstance(label, str) else label for label in labels or range(len(names))]
+    if len(names) < classes:
+        count = "one output" if len(names) == 1 else f"{len(names)} outputs"
+        raise PlumblineError(
+            f"The classification head of the checkpoint '{checkpoint}' has {count}, and the dataset has {classes} "
+            "classes, each of which needs one; leave out `head: own`."
+        )
+    if len(indices) != classes:
+        raise PlumblineError(
+            f"The checkpoint '{checkpoint}' has the outputs {', '.join(names)}, and the dataset has {classes} classes; "
+            "name the output of each class with `labels`, in the order of the classes."
+        )
+    return indices
+
+
+def _check_loaded(path: str, encoder: Any, info: Any, whole: bool) -> None:
+    """Refuse a checkpoint whose weights do not fit its config: transformers would initialise missing ones at random."""
+    inside = f"{encoder.base_model_prefix}."
+    wrong = [*info["missing_keys"], *(key[0] for key in info["mismatched_keys"])]
+    # Not every checkpoint has the pooling layer that models classifying by the first token add.
+    wrong = [key for key in wrong if whole or (key.startswith(inside) and ".pooler." not in key)]
+    if wrong:
+        raise PlumblineError(
+            f"The weights of the checkpoint '{path}' do not fit its config: {len(wrong)} are missing or have another "
+            f"shape, such as '{sorted(wrong)[0]}'; save the model again with `save_pretrained`."
+        )
+
+
+def load_with_own_head(path: str, config: Any, indices: list[int], options: dict[str, Any]) -> Any:
+    """A checkpoint with its own classification head, reduced to the outputs at `indices`, in this order."""
+    from transformers import AutoModelForSequenceClassification
+
+    encoder, info = AutoModelForSequenceClassification.from_pretrained(path, config=config, **options, **LOADING)
+    _check_loaded(path, encoder, info, whole=True)
+    body = {*encoder.base_model.modules()}
+    last = [part for part in encoder.modules() if isinstance(part, nn.Linear) and part not in body][-1]
+    last.weight, last.bias = (nn.Parameter(part.detach()[indices]) for part in (last.weight, last.bias))
+    last.out_features = encoder.num_labels = encoder.config.num_labels = len(indices)
+    return encoder
+
+
+def load_with_new_head(path: str, config: Any, options: dict[str, Any]) -> Any:
+    """A checkpoint with a randomly initialised classification head, which replaces its own if it has one."""
+    from transformers import AutoModelForSequenceClassification
+
+    replaced = has_classification_head(config)
+    encoder, info = AutoModelForSequenceClassification.from_pretrained(
+        path, config=config, ignore_mismatched_sizes=True, **options, **LOADING
+    )
+    _check_loaded(path, encoder, info, whole=False)
+    if replaced:
+        new = AutoModelForSequenceClassification.from_config(config, **options).state_dict()
+        inside = f"{encoder.base_model_prefix}."
+        encoder.load_state_dict({k: v for k, v in new.items() if not k.startswith(inside)}, strict=False)
+    return encoder
