@@ -43,11 +43,15 @@ def trained_models(
     seeds: list[int],
     budget: Budget | int,
     device: torch.device | str = "cpu",
+    epoch: int | None = None,
 ) -> Iterator[Evaluator]:
-    """Load the models of a block one at a time, in evaluation mode, with one budget for all."""
+    """Load the models of a block one at a time, at their selected epoch or at a checkpoint, with one budget for all."""
     budget = Budget.of(budget)
     for seed in seeds:
-        yield _load_model(weights, f"{seed}/", pointer, options, classes, seed, budget, device)
+        state = read_tensors(weights, f"{seed}/" if epoch is None else checkpoint_prefix(seed, epoch))
+        model = build_model(pointer, options, state["embedding.weight"], classes, state.get("pair_embedding.weight"))
+        model.load_state_dict(state)
+        yield Evaluator(model.requires_grad_(False), seed, budget, device)
 
 
 def checkpoint_prefix(seed: int, epoch: int) -> str:
@@ -75,24 +79,8 @@ def checkpoint_models(
     stored = list_checkpoints(weights)
     for seed in seeds:
         for epoch in (epoch for owner, epoch in stored if owner == seed):
-            prefix = checkpoint_prefix(seed, epoch)
-            yield epoch, _load_model(weights, prefix, pointer, options, classes, seed, budget, device)
-
-
-def _load_model(
-    weights: str | Path,
-    prefix: str,
-    pointer: str,
-    options: Mapping[str, Any],
-    classes: int,
-    seed: int,
-    budget: Budget,
-    device: torch.device | str,
-) -> Evaluator:
-    state = read_tensors(weights, prefix)
-    model = build_model(pointer, options, state["embedding.weight"], classes, state.get("pair_embedding.weight"))
-    model.load_state_dict(state)
-    return Evaluator(model.requires_grad_(False), seed, budget, device)
+            for evaluator in trained_models(weights, pointer, options, classes, [seed], budget, device, epoch):
+                yield epoch, evaluator
 
 
 def predicted_classes(probabilities: np.ndarray) -> np.ndarray:

@@ -58,33 +58,30 @@ class Evaluator:
         When memory runs out, the budget is halved and `work` is called for the remaining rows, the failed batch
         included, so it must do nothing but store its results.
         """
-        with Progress(len(texts.ids), f"seed {self.seed}", "text") as progress:
-            self._each(texts, work, progress)
-
-    def _each(self, texts: Texts | Instances, work: Callable[[np.ndarray, Batch], None], progress: Progress) -> None:
         lengths = np.array([len(row) for row in texts.ids], dtype=np.int64)
         seconds = np.zeros_like(lengths)
         if texts.pair is not None:
             seconds = np.array([len(row) for row in texts.pair], dtype=np.int64)
         pending = np.arange(len(lengths))
-        while len(pending):
-            tokens = self._settle_budget(texts, pending)
-            planned = plan_batches(lengths[pending], tokens, self.device, seconds[pending])
-            batches = [pending[index] for index in planned]
-            progress.describe(f"seed {self.seed}", len(batches))
-            try:
-                while batches:
-                    with arithmetic():
-                        work(batches[0], self._batch(texts, batches[0]))
-                    progress.update(len(batches.pop(0)))
-            except RuntimeError as error:
-                if not out_of_memory(error):
-                    raise
-            if not batches:
-                return
-            pending = np.concatenate(batches)
-            # Outside the handler, whose traceback would keep the tensors of the failed pass alive.
-            self.budget.halve(int((lengths + seconds)[pending].max()), self.device)
+        with Progress(len(texts.ids), f"seed {self.seed}", "text") as progress:
+            while len(pending):
+                tokens = self._settle_budget(texts, pending)
+                planned = plan_batches(lengths[pending], tokens, self.device, seconds[pending])
+                batches = [pending[index] for index in planned]
+                progress.describe(f"seed {self.seed}", len(batches))
+                try:
+                    while batches:
+                        with arithmetic():
+                            work(batches[0], self._batch(texts, batches[0]))
+                        progress.update(len(batches.pop(0)))
+                except RuntimeError as error:
+                    if not out_of_memory(error):
+                        raise
+                if not batches:
+                    return
+                pending = np.concatenate(batches)
+                # Outside the handler, whose traceback would keep the tensors of the failed pass alive.
+                self.budget.halve(int((lengths + seconds)[pending].max()), self.device)
 
     @torch.no_grad()
     def probabilities_without(self, texts: Texts | Instances, row: int) -> np.ndarray | None:

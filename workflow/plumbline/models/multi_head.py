@@ -70,6 +70,6 @@ class MultiHeadClassifier(AttentionClassifier):
     def forward(
         self, batch: Batch, embedded: torch.Tensor | None = None, pair_embedded: torch.Tensor | None = None
     ) -> Output:
-        encoded = self.encode(self.embedding(batch.ids) if embedded is None else embedded, batch, pair_embedded)
-        heads = self.attend(encoded, batch)
-        return Output(self.decode(encoded, heads), heads.mean(1), heads)
+        output = super().forward(batch, embedded, pair_embedded)
+        assert output.attention is not None
+        return output._replace(attention=output.attention.mean(1), heads=output.attention)

@@ -6,8 +6,8 @@ from the base model's. The rows' columns hold the base model's `base_probabiliti
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import log
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -52,13 +52,7 @@ class Guided(Classification):
         encoded = model.encode(model.embedding(batch.ids), batch)
         attention = row["base_attention"].squeeze(-1)
         # Not `classifier.Output`: a plug-in's model may return another class.
-        return _Output(model.decode(encoded, attention), attention)
-
-
-@dataclass(frozen=True)
-class _Output:
-    logits: torch.Tensor
-    attention: torch.Tensor
+        return SimpleNamespace(logits=model.decode(encoded, attention), attention=attention)
 
 
 class Adversarial(Classification):

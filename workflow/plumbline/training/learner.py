@@ -5,8 +5,8 @@ steps can be recorded as CUDA graphs; recorded and plain steps compute the same.
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from contextlib import nullcontext
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,13 +20,7 @@ from plumbline.models.rows import DeviceRows, RowChunk
 from plumbline.models.widths import choose_widths
 from plumbline.runtime.devices import arithmetic, mixed_precision
 from plumbline.training.epochs import checkpoint_epochs, select_epoch
-from plumbline.training.optimisers import (
-    OPTIMISERS,
-    LinearRate,
-    PlateauRate,
-    learning_rate_schedule,
-    parameter_groups,
-)
+from plumbline.training.optimisers import OPTIMISERS, LinearRate, PlateauRate, learning_rate_schedule, parameter_groups
 from plumbline.training.recorded import Recorded
 from plumbline.training.selection import SELECTION_METRICS, selection_metrics
 
@@ -149,9 +143,6 @@ class Learner:
         if waiting and awaited:
             waiting.wait_stream(awaited)
 
-    def _on_stream(self) -> AbstractContextManager[Any]:
-        return torch.cuda.stream(self._stream) if self._stream else nullcontext()
-
     def draw_order(self) -> None:
         """Draw the batches of the next epoch; may run while the GPU computes the current one."""
         if self._next_epoch is not None:
@@ -185,7 +176,7 @@ class Learner:
         self.draw_order()
         assert self._next_epoch
         (self._shapes, order), self._next_epoch = self._next_epoch, None
-        with self._on_stream():
+        with torch.cuda.stream(self._stream) if self._stream else nullcontext():
             self._wait(self._stream, self._evaluation_stream)
             self._order.copy_(order.pin_memory() if self._stream else order, non_blocking=True)
             self._position.zero_()

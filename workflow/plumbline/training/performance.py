@@ -91,9 +91,5 @@ def above_chance(probabilities: np.ndarray, labels: np.ndarray) -> float:
 
 
 PERFORMANCE_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    "accuracy": accuracy,
-    "f1": f1,
-    "macro_f1": macro_f1,
-    "roc_auc": roc_auc,
-    "above_chance": above_chance,
+    function.__name__: function for function in (accuracy, f1, macro_f1, roc_auc, above_chance)
 }
