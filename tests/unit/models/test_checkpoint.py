@@ -42,7 +42,7 @@ def config_of(kind: str, **others: Any) -> Any:
 
 
 def logits_of(model: Any) -> torch.Tensor:
-    """What transformers' own model says of each row by itself."""
+    """The logits of transformers' own model for each row alone."""
     with torch.no_grad():
         return torch.cat([model(input_ids=torch.from_numpy(row).long()[None]).logits for row in ROWS])
 
@@ -118,12 +118,12 @@ def test_no_epoch_leaves_the_checkpoint_as_it_is(classifier):
         assert torch.equal(weights[f"0/{name}"], tensor) and torch.equal(weights[f"4/{name}"], tensor)
     assert history["metric"] == ["chosen_epoch"] * 2 and history["value"] == [0, 0]
     with torch.no_grad():
-        told = model(collate(instances.ids, instances.maskable)).logits.softmax(-1).numpy()
-    np.testing.assert_allclose(np.array(predictions["probabilities"])[:12], told, atol=1e-6)
+        probabilities = model(collate(instances.ids, instances.maskable)).logits.softmax(-1).numpy()
+    np.testing.assert_allclose(np.array(predictions["probabilities"])[:12], probabilities, atol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("labels", "classes", "told"),
+    ("labels", "classes", "message"),
     [
         ([], 2, r"has the outputs bad, none, good, and the dataset has 2 classes; name the output"),
         (["bad", "god"], 2, r"`labels` names 'god' of .*did you mean 'good'\?"),
@@ -131,8 +131,8 @@ def test_no_epoch_leaves_the_checkpoint_as_it_is(classifier):
         ([0, 1], 3, r"the dataset has 3 classes"),
     ],
 )
-def test_outputs_that_do_not_fit_are_refused(classifier, labels, classes, told):
-    with pytest.raises(PlumblineError, match=told):
+def test_outputs_that_do_not_fit_are_refused(classifier, labels, classes, message):
+    with pytest.raises(PlumblineError, match=message):
         TransformerClassifier(None, classes, checkpoint=str(classifier[0]), head="own", labels=labels)
 
 
@@ -185,7 +185,7 @@ def without(*patterns):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (shutil.rmtree, r"`models.my-bert.checkpoint`: there is no folder '"),
         (without("config.json"), r"has no config.json; save the model there by `save_pretrained`\."),
@@ -201,14 +201,14 @@ def without(*patterns):
         (without("model.safetensors"), r"has no weights \(such as model.safetensors\)"),
     ],
 )
-def test_folders_that_are_no_checkpoint_are_refused(tiny_bert, tmp_path, change, told):
-    with pytest.raises(PlumblineError, match=told) as caught:
+def test_folders_that_are_no_checkpoint_are_refused(tiny_bert, tmp_path, change, message):
+    with pytest.raises(PlumblineError, match=message) as caught:
         study(damaged(tiny_bert, tmp_path / "a" / "checkpoint", change))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         ({"kind": "pretrained"}, r"`models.my-bert.checkpoint` is missing; model 'pretrained' needs it\."),
         ({"training": {"epochs": 0}}, r"`models.my-bert.training.epochs` is 0: it must be 1 or more, unless"),
@@ -217,13 +217,13 @@ def test_folders_that_are_no_checkpoint_are_refused(tiny_bert, tmp_path, change,
         ({"chekpoint": "x"}, r"There is no model 'my-bert'"),
     ],
 )
-def test_faults_of_the_config_are_told_before_any_work(tiny_bert, entry, told):
+def test_faults_of_the_config_are_reported_before_any_work(tiny_bert, entry, message):
     given = entry if {"kind", "chekpoint"} & {*entry} else {"checkpoint": str(tiny_bert), **entry}
-    with pytest.raises(PlumblineError, match=told):
+    with pytest.raises(PlumblineError, match=message):
         study(given)
 
 
-def test_a_model_that_is_not_trained_is_not_trained_anew(classifier):
+def test_a_model_that_is_not_trained_is_not_retrained(classifier):
     entry = {"checkpoint": str(classifier[0]), "head": "own", "training": {"epochs": 0}}
     resolved = study(entry, roar={"relative": {"levels": [10]}})
     with pytest.raises(PlumblineError, match=r"`roar.relative` trains models anew, and model 'my-bert' is not trained"):

@@ -83,22 +83,22 @@ def test_selection_scores_are_the_reported_ones(classes):
     for round in range(20):
         labels = np.append(np.arange(classes), random.integers(classes, size=40))
         # Few distinct values, so that there are ties.
-        told = random.integers(1, 4, size=(len(labels), classes)).astype(np.float32)
+        probabilities = random.integers(1, 4, size=(len(labels), classes)).astype(np.float32)
         if round == 0:
-            told[:, 0] = 9  # Only one class is ever predicted.
-        told /= told.sum(1, keepdims=True)
-        found = selection_metrics(torch.from_numpy(told), torch.from_numpy(labels)).tolist()
+            probabilities[:, 0] = 9  # Only one class is ever predicted.
+        probabilities /= probabilities.sum(1, keepdims=True)
+        found = selection_metrics(torch.from_numpy(probabilities), torch.from_numpy(labels)).tolist()
         expected = [
-            *(PERFORMANCE_METRICS[name](told, labels) for name in SELECTION_METRICS[:-1]),
-            len(np.unique(told.argmax(1))),
+            *(PERFORMANCE_METRICS[name](probabilities, labels) for name in SELECTION_METRICS[:-1]),
+            len(np.unique(probabilities.argmax(1))),
         ]
         assert found == pytest.approx(expected, abs=1e-6) and (found[-1] == 1) == (round == 0)
 
 
 def test_selection_scores_without_a_class_or_a_number():
-    told = torch.tensor([[0.4, 0.6], [0.7, 0.3]])
-    assert selection_metrics(told, torch.tensor([1, 1]))[3].isnan()
-    assert selection_metrics(told * torch.nan, torch.tensor([0, 1]))[3].isnan()
+    probabilities = torch.tensor([[0.4, 0.6], [0.7, 0.3]])
+    assert selection_metrics(probabilities, torch.tensor([1, 1]))[3].isnan()
+    assert selection_metrics(probabilities * torch.nan, torch.tensor([0, 1]))[3].isnan()
 
 
 def plain_epoch(model, training, seed):
@@ -135,10 +135,10 @@ def test_a_loss_may_read_another_models_outputs_and_attention():
     """An adversary: keep the base model's predictions, move its attention."""
     base = make().eval()
     with torch.no_grad():
-        told = base(collate(INSTANCES.ids, INSTANCES.maskable))
-    attention = [told.attention[i, : len(ids), None].numpy() for i, ids in enumerate(INSTANCES.ids)]
+        output = base(collate(INSTANCES.ids, INSTANCES.maskable))
+    attention = [output.attention[i, : len(ids), None].numpy() for i, ids in enumerate(INSTANCES.ids)]
     rows = DeviceRows(
-        INSTANCES, "cpu", {"base_probabilities": told.logits.softmax(-1).numpy(), "base_attention": attention}
+        INSTANCES, "cpu", {"base_probabilities": output.logits.softmax(-1).numpy(), "base_attention": attention}
     )
     training = Training(epochs=30, first_eligible_epoch=1, learning_rate=0.02, weight_decay=0, select_by="loss")
     adversary = example_model(REGISTRY.get("model", "bilstm-tanh"), 4)
@@ -233,7 +233,7 @@ def test_the_optimiser_is_pytorchs(optimiser, amsgrad):
 
 
 def make_paired():
-    """A model that reads a question beside the text."""
+    """A model that reads a question with the text."""
     return example_model(REGISTRY.get("model", "bilstm-tanh"), paired=True)
 
 
@@ -249,7 +249,7 @@ def test_paired_inputs_train_and_do_not_depend_on_the_batch():
     rows = split_rows(splits, ANSWERS, training, "cpu")
     (trained,) = train_together(SeedSetup(make_paired, rows, training), [0], Budget(400))
     losses = [row["value"] for row in trained.history if (row["split"], row["metric"]) == ("train", "loss")]
-    assert losses[-1] < 0.1 * losses[0], "only the second text tells the label"
+    assert losses[-1] < 0.1 * losses[0], "only the second text determines the label"
     model = make_paired()
     model.load_state_dict(trained.state)
     for tokens in (24, 100, 10_000):
@@ -277,14 +277,14 @@ def test_measures_of_a_job_do_not_touch_each_other_and_are_named():
 
     evaluator = Evaluator(make().requires_grad_(False), 0, 400)
     options = {name: option.default for name, option in REGISTRY.get("measure", "gradient").options.items()}
-    asked = {"careless": MeasureCall(careless, {}), "gradient": MeasureCall(gradient, options)}
-    columns, seconds = attribute([evaluator], SPLITS["test"], asked)
-    alone, _ = attribute([evaluator], SPLITS["test"], {"gradient": asked["gradient"]})
-    assert torch.is_grad_enabled() and set(seconds) == set(asked)
+    measures = {"careless": MeasureCall(careless, {}), "gradient": MeasureCall(gradient, options)}
+    columns, seconds = attribute([evaluator], SPLITS["test"], measures)
+    alone, _ = attribute([evaluator], SPLITS["test"], {"gradient": measures["gradient"]})
+    assert torch.is_grad_enabled() and set(seconds) == set(measures)
     for a, b in zip(columns["gradient"]["scores"], alone["gradient"]["scores"], strict=True):
         np.testing.assert_array_equal(a, b)
     with pytest.raises(KeyError) as caught:
-        attribute([evaluator], SPLITS["test"], asked | {"mine": MeasureCall(broken, {})})
+        attribute([evaluator], SPLITS["test"], measures | {"mine": MeasureCall(broken, {})})
     assert caught.value.__notes__ == ["This came from the measure 'mine'."]
     with pytest.raises(PlumblineError, match="The measure 'mine' must return Importances, not list"):
         attribute([evaluator], SPLITS["test"], {"mine": MeasureCall(lambda evaluator, instances: [], {})})
@@ -353,16 +353,16 @@ def test_clipped_steps_and_a_falling_step_size_are_those_of_a_plain_loop():
 def test_a_plateau_is_pytorchs(larger, patience, factor):
     random = np.random.default_rng(patience)
     # Steps below and above a ten-thousandth, ties, values without meaning, and rates that are too small to change.
-    told = np.cumsum(random.choice([-2e-3, -2e-5, 0, 2e-5, 2e-3], size=300)) + 0.5
-    told[random.random(300) < 0.05] = np.nan
+    values = np.cumsum(random.choice([-2e-3, -2e-5, 0, 2e-5, 2e-3], size=300)) + 0.5
+    values[random.random(300) < 0.05] = np.nan
     # At first each epoch is better, but by less than what counts, as are four together.
-    told[:40] = 0.5 + (1 if larger else -1) * 1e-5 * np.arange(40)
+    values[:40] = 0.5 + (1 if larger else -1) * 1e-5 * np.arange(40)
     adam = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=0.3)
     mode = "max" if larger else "min"
     theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(adam, mode=mode, patience=patience, factor=factor)
     rate = PlateauRate(0.3, patience, factor, larger, "cpu")
     place, seen = rate.value.data_ptr(), set()
-    for value in told.tolist():
+    for value in values.tolist():
         theirs.step(value)
         rate.update(value)
         seen.add(rate.value.item())
@@ -396,7 +396,7 @@ class Chosen(NamedTuple):
 
 
 class HalfOfTheWords(Classification):
-    """A term of the batch is added to the loss of each row; what is told is of the whole split."""
+    """A term of the batch is added to the loss of each row; the metrics are those of the whole split."""
 
     told = ("loss", "selection_rate")
 
@@ -417,26 +417,26 @@ class HalfOfTheWords(Classification):
 def test_a_models_own_objective_is_learnt_unless_another_is_given():
     training = Training(epochs=2, select_by="loss")
     rows = split_rows(SPLITS, 2, training, "cpu")
-    told = [
+    histories = [
         run_epoch(Learner(Drawing(own), 0, rows, training, Budget(400), given), 1)
         for own, given in [(HalfOfTheWords(), None), (HalfOfTheWords(), Classification()), (None, None)]
     ]
-    assert [("dev", "selection_rate") in values for values in told] == [True, False, False]
+    assert [("dev", "selection_rate") in values for values in histories] == [True, False, False]
     (trained,) = train_together(SeedSetup(lambda: Drawing(HalfOfTheWords()), rows, training), [0], Budget(400))
     assert {row["metric"] for row in trained.history} >= {"selection_rate", "loss"}
 
 
 def test_an_objective_that_is_reached_ends_training_at_its_epoch():
-    """The loss that is told rises, so that the usual rule would choose the first."""
+    """The reported loss rises, so that the usual rule would select the first epoch."""
     seen = []
 
     class Rising(HalfOfTheWords):
         def summary(self, means):
             return torch.stack([torch.tensor(float(len(seen)), dtype=means.dtype), means[1]])
 
-    def third(told):
-        seen.append(told["dev", "selection_rate"])
-        assert 0 <= told["dev", "accuracy"] <= 1
+    def third(metrics):
+        seen.append(metrics["dev", "selection_rate"])
+        assert 0 <= metrics["dev", "accuracy"] <= 1
         return len(seen) == 3
 
     def trained(objective, **changes):
@@ -449,9 +449,9 @@ def test_an_objective_that_is_reached_ends_training_at_its_epoch():
     assert found.chosen_epoch == 3 == max(row["epoch"] for row in found.history)
     after = trained(Rising(), epochs=3, first_eligible_epoch=3)
     assert all(torch.equal(found.state[name], after.state[name]) for name in after.state)
-    never = trained(Rising(lambda told: False))
+    never = trained(Rising(lambda metrics: False))
     assert never.chosen_epoch == 1 and max(row["epoch"] for row in never.history) == 6
-    late = trained(Rising(lambda told: True), first_eligible_epoch=2)
+    late = trained(Rising(lambda metrics: True), first_eligible_epoch=2)
     assert late.chosen_epoch == 2 == max(row["epoch"] for row in late.history)
 
 

@@ -32,7 +32,7 @@ from tests.unit.models.test_engine import Drawing, HalfOfTheWords, run_epoch
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 REGISTRY = Registry()
 INSTANCES = example_instances(40)
-# Of tokens: several texts, or one picture.
+# Tokens: several texts, or one image.
 BUDGET = 256
 # What a config must set.
 SET = {"captum": {"method": "IntegratedGradients"}}
@@ -72,11 +72,11 @@ def test_importances_are_the_same_on_both_devices(measure, model):
 @pytest.mark.parametrize("model", REGISTRY.names("model"))
 def test_predictions_are_the_same_on_both_devices(model):
     net = REGISTRY.get("model", model)
-    told = [
+    probabilities = [
         Evaluator(example_model(net, paired=needs_pairs(net)), 0, BUDGET, d).probabilities(examples_for(net, 40))
         for d in ("cpu", "cuda")
     ]
-    np.testing.assert_allclose(*told, atol=1e-5)
+    np.testing.assert_allclose(*probabilities, atol=1e-5)
 
 
 ATTENTIVE = [model for model in REGISTRY.all("model") if "attention" in model.provides]
@@ -89,13 +89,13 @@ ATTENTIVE = [model for model in REGISTRY.all("model") if "attention" in model.pr
 )
 def test_counterfactual_attention_is_the_same_on_both_devices(model, paired):
     instances = example_instances(40, paired=paired)
-    asked = [
+    evaluators = [
         Evaluator(example_model(REGISTRY.get("model", model), paired=paired).requires_grad_(False), 0, 200, device)
         for device in ("cpu", "cuda")
     ]
-    for a, b in zip(*(permuted(evaluator, instances, 20) for evaluator in asked), strict=True):
+    for a, b in zip(*(permuted(evaluator, instances, 20) for evaluator in evaluators), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
-    found = [AdversarialAttention(steps=30)._seed(evaluator, instances) for evaluator in asked]
+    found = [AdversarialAttention(steps=30)._seed(evaluator, instances) for evaluator in evaluators]
     np.testing.assert_allclose(found[0]["jsd"], found[1]["jsd"], atol=2e-3)
 
 
@@ -157,7 +157,7 @@ def test_recorded_steps_follow_the_recipe(changes):
                 assert tensor.device.type == "cpu"
                 torch.testing.assert_close(tensor, one.checkpoints[epoch][name], atol=2e-3, rtol=1e-2)
     plain = train_seeds(SeedSetup(make, rows["cuda"], Training(**usual), record=True), [1], Budget(600))[0]
-    assert values(found[1][1], "loss") != pytest.approx(values(plain, "loss"), abs=1e-3), "what is asked happens"
+    assert values(found[1][1], "loss") != pytest.approx(values(plain, "loss"), abs=1e-3), "the option has an effect"
 
 
 @pytest.mark.filterwarnings("error:plumbline. steps cannot be recorded")
@@ -186,8 +186,8 @@ def test_an_objective_that_is_reached_ends_recorded_training():
     rows = split_rows(SPLITS, 2, training, "cuda")
     seen = []
 
-    def third(told):
-        seen.append(told)
+    def third(metrics):
+        seen.append(metrics)
         return len(seen) == 3
 
     objective = Classification()
@@ -200,8 +200,8 @@ def test_an_objective_that_is_reached_ends_recorded_training():
         torch.testing.assert_close(found.state[name], tensor, atol=1e-3, rtol=1e-2)
 
 
-def test_recorded_steps_of_a_model_of_pictures_do_what_ordinary_steps_do():
-    """The statistics by which it normalises too, which steps change beside the parameters."""
+def test_recorded_steps_of_an_image_model_do_what_ordinary_steps_do():
+    """Including the running statistics of batch normalisation, which steps change in addition to the parameters."""
     training = Training(**{**REGISTRY.get("model", "resnet-small").training, "epochs": 3, "batch_size": 16})
     training = training.model_copy(update={"precision": "float32", "stop_at": None, "checkpoint_gain": None})
     splits = {split: example_images(40, seed, [split]) for seed, split in enumerate(("train", "dev", "test"))}
@@ -248,7 +248,7 @@ def test_dropout_is_in_the_recorded_steps():
     assert values(dropped, "loss") != pytest.approx(values(whole, "loss"), abs=1e-3)
 
 
-def test_every_replay_draws_anew():
+def test_every_replay_redraws():
     device = torch.device("cuda", torch.cuda.current_device())
     drawn, kept = torch.zeros(8, device=device), []
     work = Recorded(lambda: drawn.copy_(torch.rand(8, device=device)), torch.cuda.Stream(device), 0)
@@ -277,9 +277,9 @@ def test_a_loss_may_read_another_models_outputs():
     instances = SPLITS["train"]
     base = make(seed=0).eval()
     with torch.no_grad():
-        told = base(collate(instances.ids, instances.maskable))
-    attention = [told.attention[i, : len(ids), None].numpy() for i, ids in enumerate(instances.ids)]
-    columns = {"base_probabilities": told.logits.softmax(-1).numpy(), "base_attention": attention}
+        output = base(collate(instances.ids, instances.maskable))
+    attention = [output.attention[i, : len(ids), None].numpy() for i, ids in enumerate(instances.ids)]
+    columns = {"base_probabilities": output.logits.softmax(-1).numpy(), "base_attention": attention}
     curves = []
     for device, record in [("cpu", False), ("cuda", True)]:
         splits = dict.fromkeys(("train", "dev", "test"), DeviceRows(instances, device, columns))
@@ -385,7 +385,7 @@ def test_a_block_trains_and_predicts_on_the_gpu():
     declaration = REGISTRY.get("model", "bilstm-tanh")
     options = {key: option.default for key, option in declaration.options.items()}
     embedding = torch.randn(40, 8)
-    told = [
+    results = [
         train_block(
             BlockSpec(declaration.pointer, options, {"embedding": embedding}, SPLITS, 2, Training(epochs=2)),
             [0, 1],
@@ -394,5 +394,5 @@ def test_a_block_trains_and_predicts_on_the_gpu():
         )
         for device in ("cpu", "cuda")
     ]
-    for a, b in zip(told[0][2]["probabilities"], told[1][2]["probabilities"], strict=True):
+    for a, b in zip(results[0][2]["probabilities"], results[1][2]["probabilities"], strict=True):
         np.testing.assert_allclose(a, b, atol=2e-3)

@@ -79,12 +79,14 @@ def test_the_order_of_heads_means_nothing_and_is_found_again(paired):
     for place, head in enumerate(order):
         other.attention.heads[place].load_state_dict(model.attention.heads[head].state_dict())
     one, unmatched = model(batch), other(batch)
-    told = one.logits.softmax(-1)
-    assert not torch.allclose(told, unmatched.logits.softmax(-1), atol=1e-4), "the output knows heads by their place"
+    probabilities = one.logits.softmax(-1)
+    assert not torch.allclose(probabilities, unmatched.logits.softmax(-1), atol=1e-4), (
+        "the output depends on the order of the heads"
+    )
     reads = (other.head.context if paired else other.head.linear).weight
     reads[:] = reads.unflatten(1, (4, -1))[:, order].flatten(1)
     permuted = other(batch)
-    torch.testing.assert_close(permuted.logits.softmax(-1), told, atol=1e-6, rtol=0)
+    torch.testing.assert_close(permuted.logits.softmax(-1), probabilities, atol=1e-6, rtol=0)
     torch.testing.assert_close(permuted.attention, one.attention, atol=1e-6, rtol=0)
     distances = jensen_shannon(one.heads[:, :, None], permuted.heads[:, None]).mean(0)
     found = match_heads(distances)
@@ -111,16 +113,16 @@ def test_mean_attention_is_the_mean_of_the_heads(paired):
 
 
 @pytest.mark.parametrize("paired", [False, True])
-def test_leave_one_out_of_long_texts_is_as_if_read_anew(paired, monkeypatch):
+def test_leave_one_out_of_long_texts_equals_reading_each_shortened_text(paired, monkeypatch):
     random = np.random.default_rng(0)
     ids = [np.concatenate([[2], random.integers(5, WORDS, size=n), [3]]).astype(np.int32) for n in (70, 64)]
     free = [np.concatenate([[False], np.ones(len(row) - 2, dtype=bool), [False]]) for row in ids]
-    asked = Evaluator(sharp(paired=paired), 0, 400)
+    reader = Evaluator(sharp(paired=paired), 0, 400)
     long = replace(example_instances(2, paired=paired), ids=ids, maskable=free)
-    assert asked.probabilities_without(long, 0).shape == (70, ANSWERS if paired else CLASSES)
-    found = leave_one_out(asked, long).scores
+    assert reader.probabilities_without(long, 0).shape == (70, ANSWERS if paired else CLASSES)
+    found = leave_one_out(reader, long).scores
     monkeypatch.setattr(evaluator, "LONG_TEXT", 1000)
-    expected = leave_one_out(asked, long).scores
+    expected = leave_one_out(reader, long).scores
     assert max(scores.max() for scores in expected) > 1e-4
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Models of pictures: the networks by slow obvious code, what training does to them, and how they fit in memory."""
+"""Image models: the networks against slow obvious code, their training, and their memory."""
 
 from pathlib import Path
 
@@ -66,7 +66,7 @@ def test_colours_are_normalised_as_imagenets() -> None:
 
 
 @pytest.mark.parametrize("declaration", MODELS, ids=lambda declaration: declaration.name)
-def test_measures_find_the_vectors_and_black_pictures(declaration) -> None:
+def test_measures_find_the_vectors_and_black_images(declaration) -> None:
     model, batch = example_model(declaration).eval(), whole_batch(IMAGES)
     vectors = input_vectors(model, batch)
     assert vectors.shape == (12, SIDE**2, 3) and not vectors.requires_grad
@@ -85,7 +85,7 @@ def normalised(maps: torch.Tensor, norm: nn.BatchNorm2d) -> torch.Tensor:
 
 @torch.no_grad()
 def test_resnet_small_equals_its_layers_one_by_one() -> None:
-    """Convolutions of pictures laid out channel by channel, statistics by hand."""
+    """Convolutions of images in channels-last format, statistics by hand."""
     model = example_model(REGISTRY.get("model", "resnet-small")).eval()
     for norm in model.modules():
         if isinstance(norm, nn.BatchNorm2d):
@@ -118,7 +118,7 @@ def test_linear_pixels_is_a_sum_over_pixels() -> None:
     torch.testing.assert_close(model(batch).logits, logits, atol=1e-5, rtol=1e-5)
 
 
-def test_pictures_that_a_model_cannot_read_are_refused() -> None:
+def test_images_that_a_model_cannot_read_are_refused() -> None:
     with pytest.raises(PlumblineError, match=r"reads images of 8 x 8 pixels, and these have 16 x 16; set its option"):
         LinearPixels(None, 2, side=8)(whole_batch(IMAGES))
     with pytest.raises(PlumblineError, match="`side` is 0"):
@@ -146,9 +146,9 @@ def test_training_moves_no_colour_and_keeps_the_statistics_of_its_epoch(tmp_path
     assert int(weights[f"{norm}.num_batches_tracked"]) in (3, 6)
     assert (weights[f"{norm}.running_mean"] != 0).all() and (weights[f"{norm}.running_var"] != 1).all()
     write_tensors(tmp_path / "weights.safetensors", weights)
-    asked = trained_models(tmp_path / "weights.safetensors", declaration.pointer, SMALL, 2, [0, 1], 512)
-    told = np.stack(predictions["probabilities"]).reshape(2, 3, 20, 2)
-    for evaluator, own in zip(asked, told, strict=True):
+    evaluators = trained_models(tmp_path / "weights.safetensors", declaration.pointer, SMALL, 2, [0, 1], 512)
+    probabilities = np.stack(predictions["probabilities"]).reshape(2, 3, 20, 2)
+    for evaluator, own in zip(evaluators, probabilities, strict=True):
         for split, there in zip(("train", "dev", "test"), own, strict=True):
             np.testing.assert_allclose(evaluator.probabilities(splits[split]), there, atol=1e-6)
     again = train_block(BlockSpec(declaration.pointer, SMALL, {}, splits, 2, training, trainable=False), [1], None)[0]
@@ -157,22 +157,22 @@ def test_training_moves_no_colour_and_keeps_the_statistics_of_its_epoch(tmp_path
 
 
 def test_resnet_small_learns_textures(tmp_path: Path) -> None:
-    """What it learns of small pictures in seconds is the shape: the test split is of other colours and places. By
-    chance it would be right of 65% of 200 pictures once in a hundred thousand times."""
+    """What it learns from small images in seconds is the shape: the test split has other colours and positions. By
+    chance it would be right on 65% of 200 images once in a hundred thousand times."""
     made = prepare_images(textures(Path(), 0, train=400, dev=60, test=200, side=32), Preparation(), "textures")
     write_table(tmp_path / "instances.parquet", INSTANCES, made.instances)
     splits = Instances.from_table(read_table(tmp_path / "instances.parquet", INSTANCES), ["train", "dev", "test"])
     declaration = REGISTRY.get("model", "resnet-small")
     training = Training(**{**declaration.training, "epochs": 6, "batch_size": 16, "checkpoint_gain": None})
     options = {name: option.default for name, option in declaration.options.items()}
-    _, _, told = train_block(
+    _, _, predictions = train_block(
         BlockSpec(declaration.pointer, options, {}, splits.by_split(), 2, training, trainable=False), [0], None
     )
-    right = np.stack(told["probabilities"]).argmax(1) == told["label"]
-    assert right[np.array(told["split"]) == "test"].mean() > 0.65
+    right = np.stack(predictions["probabilities"]).argmax(1) == predictions["label"]
+    assert right[np.array(predictions["split"]) == "test"].mean() > 0.65
 
 
-def test_resnet34_learns_eight_pictures_by_heart() -> None:
+def test_resnet34_learns_eight_images_by_heart() -> None:
     declaration = REGISTRY.get("model", "resnet34")
     splits = {split: example_images(8, seed, [split]) for seed, split in enumerate(("train", "dev", "test"))}
     training = Training(**{**declaration.training, "epochs": 8, "checkpoint_gain": None, "stop_at": None})
@@ -185,8 +185,8 @@ def test_resnet34_learns_eight_pictures_by_heart() -> None:
     assert len(loss) == 8 and loss[-1] < 0.2 < loss[0]
 
 
-def test_large_pictures_fit_the_budget() -> None:
-    """A picture has more tokens than a pass should have: it then goes alone."""
+def test_large_images_fit_the_budget() -> None:
+    """An image has more tokens than the budget of a pass: it then runs alone."""
     model = build_model("plumbline.models.images:ResNet", SMALL, None, 2).requires_grad_(False)
     random = np.random.default_rng(0)
     ids = list(pack(random.integers(256, size=(3, 264, 264, 3), dtype=np.uint8)))

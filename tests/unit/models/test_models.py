@@ -95,7 +95,7 @@ def numpy_transformer(w, inputs, heads=4, prefix="encoder"):
 
     hidden = linear(inputs, "linear")
     length, size = hidden.shape
-    told = []
+    attention = []
     for t in range(length):
         for i in range(size // 2):
             angle = t / 10000 ** (2 * i / size)
@@ -108,11 +108,11 @@ def numpy_transformer(w, inputs, heads=4, prefix="encoder"):
             scores = query[:, part] @ key[:, part].T / np.sqrt(len(part))
             weights.append(np.array([softmax(row) for row in scores]))
             mixed.append(weights[-1] @ value[:, part])
-        told.append(weights)
+        attention.append(weights)
         hidden = hidden + linear(np.concatenate(mixed, axis=1), f"{layer}.join")
         inner = np.maximum(linear(norm(hidden, f"{layer}.feed.0"), f"{layer}.feed.1"), 0)
         hidden = hidden + linear(inner, f"{layer}.feed.3")
-    return norm(hidden, "norm"), np.array(told)
+    return norm(hidden, "norm"), np.array(attention)
 
 
 def numpy_encoder(w, kind, embedded):
@@ -166,17 +166,17 @@ def test_layers_of_the_small_transformer_equal_numpy(paired):
         layers, readout, attention = model.layers(batch).numpy(), model.readout(batch), model(batch).attention
     width = batch.ids.shape[1]
     for i, ids in enumerate(instances.ids):
-        told = numpy_transformer(w, w["embedding.weight"][ids])[1]
+        expected = numpy_transformer(w, w["embedding.weight"][ids])[1]
         own, rest = slice(len(ids)), slice(len(ids), None)
-        np.testing.assert_allclose(layers[i][:, :, own, own], told, atol=1e-6)
-        assert not layers[i][:, :, own, rest].any(), "no word looks at padding or at the second text"
+        np.testing.assert_allclose(layers[i][:, :, own, own], expected, atol=1e-6)
+        assert not layers[i][:, :, own, rest].any(), "no word attends to padding or to the second text"
         if not paired:
             assert torch.equal(readout, attention)
             continue
         seconds = instances.pair[i]
-        told = numpy_transformer(w, w["pair_embedding.weight"][seconds], prefix="pair_encoder")[1]
+        expected = numpy_transformer(w, w["pair_embedding.weight"][seconds], prefix="pair_encoder")[1]
         own = slice(width, width + len(seconds))
-        np.testing.assert_allclose(layers[i][:, :, own, own], told, atol=1e-6)
+        np.testing.assert_allclose(layers[i][:, :, own, own], expected, atol=1e-6)
         assert not layers[i][:, :, own, :width].any()
         torch.testing.assert_close(readout[i, :width], attention[i] / 2)
         torch.testing.assert_close(readout[i, own], torch.full((len(seconds),), 0.5 / len(seconds)))
@@ -327,12 +327,12 @@ def test_recurrent_encoders_are_torchs_in_both_directions(encoder, layer):
     batch = collate(INSTANCES.ids, INSTANCES.maskable)
     embedded = torch.randn(*batch.ids.shape, DIMENSIONS)
     hidden = ours(embedded, batch)
-    told = ours.summary(hidden, batch)
+    summaries = ours.summary(hidden, batch)
     for i, ids in enumerate(INSTANCES.ids):
         expected, last = theirs(embedded[i : i + 1, : len(ids)])
         torch.testing.assert_close(hidden[i, : len(ids)], expected[0], atol=1e-6, rtol=0)
         last = last[0] if layer is nn.LSTM else last
-        torch.testing.assert_close(told[i], last[:, 0].flatten(), atol=1e-6, rtol=0)
+        torch.testing.assert_close(summaries[i], last[:, 0].flatten(), atol=1e-6, rtol=0)
 
 
 def test_transformer_sums_a_text_up_by_its_mean_and_is_the_same_in_training():
@@ -355,12 +355,12 @@ def test_uniform_attention_is_one_over_the_words(name, paired):
     instances = example_instances(20, paired=paired)
     model = example_model(REGISTRY.get("model", name), paired=paired).requires_grad_(False)
     assert [*model.attention.parameters()] == []
-    asked = Evaluator(model, 0, 200)
-    for scores, free in zip(attention(asked, instances).scores, instances.maskable, strict=True):
+    evaluator = Evaluator(model, 0, 200)
+    for scores, free in zip(attention(evaluator, instances).scores, instances.maskable, strict=True):
         assert (scores == np.float32(1) / np.float32(free.sum())).all()
-    change, largest, _ = permuted(asked, instances, 5)
+    change, largest, _ = permuted(evaluator, instances, 5)
     assert change.max() < 1e-6
-    found = AdversarialAttention(steps=5)._seed(asked, instances)
+    found = AdversarialAttention(steps=5)._seed(evaluator, instances)
     assert found["max_attention"][::2] == pytest.approx(largest) and np.isfinite(found["jsd"]).all()
 
 

@@ -75,10 +75,10 @@ def test_it_follows_its_equations(name):
             by_hand(model, PAIRS.pair[i], PAIRS.pair_maskable[i]),
         )
         assert own.shape == (PAIRS.maskable[i].sum(), 256) and other.shape == (PAIRS.pair_maskable[i].sum(), 256)
-        found, told = output.attention[i].numpy(), output.pair_attention[i].numpy()
+        found, second = output.attention[i].numpy(), output.pair_attention[i].numpy()
         np.testing.assert_allclose(found[: len(PAIRS.ids[i])][PAIRS.maskable[i]], weights, atol=1e-6)
-        np.testing.assert_allclose(told[: len(PAIRS.pair[i])][PAIRS.pair_maskable[i]], others, atol=1e-6)
-        assert np.count_nonzero(found) == len(weights) and np.count_nonzero(told) == len(others)
+        np.testing.assert_allclose(second[: len(PAIRS.pair[i])][PAIRS.pair_maskable[i]], others, atol=1e-6)
+        assert np.count_nonzero(found) == len(weights) and np.count_nonzero(second) == len(others)
         logits = compared(model, weights @ own, others @ other)
         np.testing.assert_allclose(output.logits[i].numpy(), logits, atol=2e-6)
     assert output.logits.std(0).min() > 0.001, "pairs must differ for the comparison to tell"
@@ -111,9 +111,9 @@ def test_padding_changes_nothing(name):
     wide = model(replace(widened(batch), pair=widened(batch.pair)))
     torch.testing.assert_close(wide.logits, whole.logits, atol=1e-6, rtol=0)
     for part in ("attention", "pair_attention"):
-        found, told = getattr(wide, part), getattr(whole, part)
-        torch.testing.assert_close(found[:, : told.shape[1]], told, atol=1e-6, rtol=0)
-        assert not found[:, told.shape[1] :].any()
+        found, expected = getattr(wide, part), getattr(whole, part)
+        torch.testing.assert_close(found[:, : expected.shape[1]], expected, atol=1e-6, rtol=0)
+        assert not found[:, expected.shape[1] :].any()
     order = np.random.default_rng(0).permutation(len(PAIRS))
     probabilities = Evaluator(model, 0, 10_000).probabilities(PAIRS)
     some = Evaluator(model, 0, 30).probabilities(PAIRS.take(order))
@@ -136,13 +136,13 @@ def test_another_attention_leaves_the_second_text_as_it_is():
     batch = whole_batch(PAIRS)
     encoded = model.encode(model.embedding(batch.ids), batch)
     random = torch.rand(3, *batch.ids.shape, generator=torch.Generator().manual_seed(0)) * batch.attendable
-    told = model.decode(encoded, random).numpy()
+    logits = model.decode(encoded, random).numpy()
     for i in range(len(PAIRS)):
         states = by_hand(model, PAIRS.ids[i], PAIRS.maskable[i])[0]
         other, others = by_hand(model, PAIRS.pair[i], PAIRS.pair_maskable[i])
         for k in range(3):
             weights = random[k, i, : len(PAIRS.ids[i])].numpy()[PAIRS.maskable[i]]
-            np.testing.assert_allclose(told[k, i], compared(model, weights @ states, others @ other), atol=5e-6)
+            np.testing.assert_allclose(logits[k, i], compared(model, weights @ states, others @ other), atol=5e-6)
     change, largest, _ = permuted(Evaluator(model, 0, 200), PAIRS, 5)
     assert change.max() > 1e-4
     np.testing.assert_allclose(largest, model.attend(encoded, batch).amax(1), atol=1e-6)
@@ -151,14 +151,14 @@ def test_another_attention_leaves_the_second_text_as_it_is():
 @BOTH
 def test_leaving_words_out_of_long_texts_is_the_same_the_fast_way(name, monkeypatch):
     monkeypatch.setattr(evaluator, "LONG_TEXT", 1)
-    asked = Evaluator(made(name), 0, 200)
+    reader = Evaluator(made(name), 0, 200)
     i = 9
-    found = asked.probabilities_without(PAIRS, i)
+    found = reader.probabilities_without(PAIRS, i)
     ids, words = PAIRS.ids[i], PAIRS.maskable[i]
     shortened = [np.arange(len(ids)) != t for t in np.flatnonzero(words)]
-    beside = [PAIRS.pair[i]] * len(shortened), None, [PAIRS.pair_maskable[i]] * len(shortened)
-    expected = asked.probabilities(
-        Texts([ids[kept] for kept in shortened], [words[kept] for kept in shortened], *beside)
+    pairs = [PAIRS.pair[i]] * len(shortened), None, [PAIRS.pair_maskable[i]] * len(shortened)
+    expected = reader.probabilities(
+        Texts([ids[kept] for kept in shortened], [words[kept] for kept in shortened], *pairs)
     )
     np.testing.assert_allclose(found, expected, atol=1e-6)
 

@@ -72,7 +72,7 @@ def test_single_texts_have_no_second(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("bad", "says"),
+    ("bad", "message"),
     [
         (example(pair=None), "some texts have `pair` and some do not"),
         (example(answers=None), "some texts have `answers`"),
@@ -82,8 +82,8 @@ def test_single_texts_have_no_second(tmp_path):
         (example(answers=[0, 3]), "3 in `answers` is none of the 3 classes"),
     ],
 )
-def test_uneven_corpora_are_refused(bad, says):
-    with pytest.raises(PlumblineError, match=says):
+def test_uneven_corpora_are_refused(bad, message):
+    with pytest.raises(PlumblineError, match=message):
         prepared(bad)
 
 
@@ -177,34 +177,34 @@ def test_models_of_pairs_follow_their_equations(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_measures_of_pairs_explain_the_first_text_alone(name):
     model = example_model(REGISTRY.get("model", name), paired=True).requires_grad_(False)
-    asked = Evaluator(model, 0, 40)
-    before = asked.probabilities(PAIRS)
-    found = leave_one_out(asked, PAIRS).scores
+    reader = Evaluator(model, 0, 40)
+    before = reader.probabilities(PAIRS)
+    found = leave_one_out(reader, PAIRS).scores
     for i in range(len(PAIRS)):
         ids, free = PAIRS.ids[i], PAIRS.maskable[i]
         rows = [
             Texts([np.delete(ids, t)], [np.delete(free, t)], [PAIRS.pair[i]], [PAIRS.answers[i]])
             for t in np.flatnonzero(free)
         ]
-        expected = [np.abs(asked.probabilities(row)[0] - before[i]).sum() for row in rows]
+        expected = [np.abs(reader.probabilities(row)[0] - before[i]).sum() for row in rows]
         np.testing.assert_allclose(found[i], expected, atol=1e-6)
-    weights, slopes = attention(asked, PAIRS).scores, gradient(asked, PAIRS)
+    weights, slopes = attention(reader, PAIRS).scores, gradient(reader, PAIRS)
     assert all(w.sum() == pytest.approx(1, abs=1e-5) for w in weights)
     assert slopes.target.tolist() == before.argmax(1).tolist()
     # The question matters, so other questions give other explanations.
     others = replace(PAIRS, pair=PAIRS.pair[1:] + PAIRS.pair[:1], pair_maskable=None)
-    assert not all(np.allclose(a, b) for a, b in zip(gradient(asked, others).scores, slopes.scores, strict=True))
+    assert not all(np.allclose(a, b) for a, b in zip(gradient(reader, others).scores, slopes.scores, strict=True))
 
 
 def test_gradient_is_of_the_probability_with_attention_held():
     model = example_model(REGISTRY.get("model", "average-tanh"), paired=True).requires_grad_(False).double()
-    asked = Evaluator(model, 0, 1000)
+    reader = Evaluator(model, 0, 1000)
     i = 7
-    found = gradient(asked, PAIRS.take([i])).scores[0]
+    found = gradient(reader, PAIRS.take([i])).scores[0]
     batch = whole_batch(PAIRS.take([i]))
     embedded = model.embedding(batch.ids)
     weights = model.attend(model.encode(embedded, batch), batch)
-    target = int(asked.probabilities(PAIRS.take([i]))[0].argmax())
+    target = int(reader.probabilities(PAIRS.take([i]))[0].argmax())
 
     def probability(scale: torch.Tensor) -> float:
         return float(model.decode(model.encode(embedded * scale[None, :, None], batch), weights).softmax(-1)[0, target])
@@ -281,7 +281,7 @@ def test_datasets_say_how_their_study_trained_and_the_config_wins(tmp_path):
 
 @pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("name", ["bilstm-tanh", "bilstm-dot"])
-def test_long_texts_without_each_word_are_as_if_read_anew(name, paired, monkeypatch):
+def test_long_texts_without_each_word_equal_reading_each_shortened_text(name, paired, monkeypatch):
     random = np.random.default_rng(0)
     short = example_instances(3, paired=paired)
     ids = [np.concatenate([[2], random.integers(5, 40, size=n), [3]]).astype(np.int32) for n in (70, 95, 64)]
@@ -292,9 +292,9 @@ def test_long_texts_without_each_word_are_as_if_read_anew(name, paired, monkeypa
     model = example_model(REGISTRY.get("model", name), paired=paired).requires_grad_(False)
     found = {}
     for budget in (104, 20_000):
-        asked = Evaluator(model, 0, budget)
-        assert asked.probabilities_without(long, 0).shape == (69, ANSWERS if paired else CLASSES)
-        found[budget] = leave_one_out(asked, long).scores
+        reader = Evaluator(model, 0, budget)
+        assert reader.probabilities_without(long, 0).shape == (69, ANSWERS if paired else CLASSES)
+        found[budget] = leave_one_out(reader, long).scores
     monkeypatch.setattr(evaluator, "LONG_TEXT", 1000)
     assert Evaluator(model, 0, 400).probabilities_without(long, 0) is None
     expected = leave_one_out(Evaluator(model, 0, 400), long).scores

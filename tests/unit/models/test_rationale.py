@@ -48,17 +48,17 @@ def numpy_selection(generator, hidden, words, draw):
     """z of one text, word by word. hidden: [L, 2H]; draw: a function of the outputs [K] and the place."""
     w = {name: parameter.detach().numpy() for name, parameter in generator.named_parameters()}
     c1 = c2 = s = np.zeros(MEMORY)
-    told = []
+    steps = []
     for t, (h, word) in enumerate(zip(hidden, words, strict=True)):
         outputs = w["output"] @ np.concatenate([h, s]) + w["output_bias"]
         z = draw(outputs, t) if word else 0.0
-        told.append((z, outputs))
+        steps.append((z, outputs))
         if word:
             x = np.append(h, z)
             kept = 1 / (1 + np.exp(-(w["enter"][0] @ x + s @ w["recur"] + w["gate_bias"])))
             c1, c2 = kept * c1 + (1 - kept) * (w["enter"][1] @ x), kept * c2 + (1 - kept) * (c1 + w["enter"][2] @ x)
             s = np.tanh(c2 + w["bias"])
-    z, outputs = zip(*told, strict=True)
+    z, outputs = zip(*steps, strict=True)
     return np.array(z), np.array(outputs)
 
 
@@ -98,10 +98,10 @@ def test_the_generator_is_a_plain_loop(kinds):
             if kinds == 1
             else (lambda o, t, u=draws: numpy_draw(o, u[t]))
         )
-        expected, told = numpy_selection(generator, hidden, words[row].numpy(), draw)
+        expected, expected_outputs = numpy_selection(generator, hidden, words[row].numpy(), draw)
         np.testing.assert_allclose(z[row].detach().numpy(), expected, atol=1e-12)
         here = words[row].numpy()
-        np.testing.assert_allclose(outputs[row].detach().numpy()[here], told[here], atol=1e-12)
+        np.testing.assert_allclose(outputs[row].detach().numpy()[here], expected_outputs[here], atol=1e-12)
     assert len(z[words].unique()) > 1
 
 
@@ -184,9 +184,9 @@ def test_special_tokens_and_padding_are_neither_selected_nor_counted(name, train
     others = batch.ids.clone()
     others[~batch.attendable] = 7
     torch.manual_seed(0)
-    told = model(batch)
+    output = model(batch)
     torch.manual_seed(0)
-    assert torch.equal(model(Batch(others, batch.present, batch.attendable)).logits, told.logits)
+    assert torch.equal(model(Batch(others, batch.present, batch.attendable)).logits, output.logits)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -293,7 +293,7 @@ def test_the_reward_has_the_slope_of_the_expected_cost():
         assert slope.any()
 
 
-def test_draws_have_the_probability_that_is_told():
+def test_draws_have_the_reported_probability():
     model = example("rationale-rl", dropout=0.0).train()
     batch = whole_batch(example_instances().take([0])).repeat(4000)
     torch.manual_seed(0)
@@ -306,12 +306,12 @@ def test_draws_have_the_probability_that_is_told():
 def test_training_ends_where_accuracy_and_share_are_reached():
     objective = Reinforce(0.1, 1.0, "code", 0.97, 0.01)
 
-    def told(accuracy, rate):
+    def metrics(accuracy, rate):
         return {MetricKey("dev", "accuracy"): accuracy, MetricKey("dev", "selection_rate"): rate}
 
-    assert objective.reached(told(0.97, 0.109))
-    assert not objective.reached(told(0.969, 0.1))
-    assert not objective.reached(told(1.0, 0.112))
+    assert objective.reached(metrics(0.97, 0.109))
+    assert not objective.reached(metrics(0.969, 0.1))
+    assert not objective.reached(metrics(1.0, 0.112))
     assert not objective.reached({MetricKey("test", "accuracy"): 1.0})
 
 
@@ -352,10 +352,10 @@ def test_it_learns_to_select_planted_words(name):
         return model
 
     (trained,) = train_together(SeedSetup(build, rows, training), [0], Budget(10**5))
-    told = {(row["epoch"], row["split"], row["metric"]): row["value"] for row in trained.history}
+    metrics = {(row["epoch"], row["split"], row["metric"]): row["value"] for row in trained.history}
     last = trained.history[-1]["epoch"]
     assert last == trained.chosen_epoch < 20
-    assert told[last, "dev", "accuracy"] >= 0.97 and abs(told[last, "dev", "selection_rate"] - 0.1) <= 0.01
+    assert metrics[last, "dev", "accuracy"] >= 0.97 and abs(metrics[last, "dev", "selection_rate"] - 0.1) <= 0.01
     test, truth = found["test"]
     assert (trained.probabilities["test"].argmax(1) == test.label).mean() > 0.95
     model = build()

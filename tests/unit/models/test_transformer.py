@@ -42,7 +42,7 @@ SINGLE_AND_PAIRED = pytest.mark.parametrize("paired", [False, True])
 
 @pytest.fixture(scope="session")
 def tiny_distilbert(tmp_path_factory, tiny_bert):
-    """The folder of a small DistilBERT, which tells second texts from first ones by nothing but their place."""
+    """The folder of a small DistilBERT, which distinguishes second texts from first ones only by their position."""
     tokeniser = load_tokeniser(str(tiny_bert))
     shape = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 64}
     config = DistilBertConfig(vocab_size=len(tokeniser), initializer_range=0.3, **shape)
@@ -121,10 +121,10 @@ def test_logits_and_gradients_are_transformers_own(folder, checkpoint, paired):
         handle = other.get_input_embeddings().register_forward_hook(
             lambda module, inputs, output, kept=vectors: kept.append(output.detach().requires_grad_()) or kept[0]
         )
-        told = other(**given).logits
+        reference = other(**given).logits
         handle.remove()
-        torch.testing.assert_close(logits[place], told[0], atol=1e-5, rtol=1e-5)
-        (expected,) = torch.autograd.grad(told[0, 1], vectors[0])
+        torch.testing.assert_close(logits[place], reference[0], atol=1e-5, rtol=1e-5)
+        (expected,) = torch.autograd.grad(reference[0, 1], vectors[0])
         torch.testing.assert_close(slope[place, : len(text)], expected[0, : len(text)], atol=1e-5, rtol=1e-4)
         assert slope[place, len(text) :].abs().sum() == 0, "padding has no part in it"
 
@@ -146,10 +146,10 @@ def test_vectors_are_those_that_transformers_computes_from(folder, checkpoint, p
         handle = other.base_model.embeddings.register_forward_hook(
             lambda module, inputs, output, kept=kept: kept.append(output.detach().requires_grad_()) or kept[0]
         )
-        told = other(**given).logits
+        reference = other(**given).logits
         handle.remove()
         torch.testing.assert_close(vectors[place, own[place]], kept[0][0], atol=1e-6, rtol=1e-5)
-        (expected,) = torch.autograd.grad(told[0, 1], kept[0])
+        (expected,) = torch.autograd.grad(reference[0, 1], kept[0])
         torch.testing.assert_close(slope[place, own[place]], expected[0], atol=1e-5, rtol=1e-4)
 
 
@@ -177,9 +177,9 @@ def test_layers_are_transformers_own(folder, checkpoint, paired):
     assert layers.shape == (len(texts), 2, 2, own.shape[1], own.shape[1])
     assert torch.equal(readout, torch.eye(own.shape[1])[[0] * len(texts)])
     for place, given in enumerate(rows_for_transformers(checkpoint, texts, seconds if paired else None)):
-        told = torch.cat(other(**given, output_attentions=True).attentions)
+        expected = torch.cat(other(**given, output_attentions=True).attentions)
         found = layers[place][..., own[place], :]
-        torch.testing.assert_close(found[..., own[place]], told, atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(found[..., own[place]], expected, atol=1e-6, rtol=1e-5)
         assert found[..., ~own[place]].abs().sum() == 0
 
 
@@ -193,7 +193,7 @@ def normed(w, name, rows):
 
 
 def test_uniform_attention_of_a_small_bert_by_hand(tiny_bert, tmp_path):
-    """Each token takes the mean of the values of all tokens; what it asks for and what they offer plays no part."""
+    """Each token takes the mean of the values of all tokens; queries and keys play no part."""
     config = AutoConfig.from_pretrained(tiny_bert, num_hidden_layers=1)
     torch.manual_seed(0)
     AutoModel.from_config(config).save_pretrained(tmp_path)
@@ -218,7 +218,7 @@ def test_uniform_attention_of_a_small_bert_by_hand(tiny_bert, tmp_path):
 
 @ALL
 @SINGLE_AND_PAIRED
-def test_uniform_layers_are_one_over_the_tokens_and_no_query_is_asked(folder, paired):
+def test_uniform_layers_are_one_over_the_tokens_and_no_query_is_used(folder, paired):
     model = TransformerClassifier(None, 3, checkpoint=folder, attention="uniform").eval()
     texts, seconds = rows_of(folder)
     batch = collate(texts, None, "cpu", seconds if paired else None)
@@ -227,9 +227,9 @@ def test_uniform_layers_are_one_over_the_tokens_and_no_query_is_asked(folder, pa
     torch.testing.assert_close(layers, even[:, None, None, None].expand_as(layers), atol=1e-7, rtol=0)
     model(batch).logits[:, 0].sum().backward()
     slopes = {name: parameter.grad for name, parameter in model.named_parameters() if "layer" in name}
-    asked = {name for name in slopes if any(part in name for part in ("query", "key", "q_lin", "k_lin"))}
-    assert len(asked) == 2 * 4 and all(slopes[name] is None for name in asked)
-    assert all(slope.abs().sum() > 0 for name, slope in slopes.items() if name not in asked)
+    unused = {name for name in slopes if any(part in name for part in ("query", "key", "q_lin", "k_lin"))}
+    assert len(unused) == 2 * 4 and all(slopes[name] is None for name in unused)
+    assert all(slope.abs().sum() > 0 for name, slope in slopes.items() if name not in unused)
     softmax = TransformerClassifier(None, 3, checkpoint=folder).eval()
     softmax.load_state_dict(model.state_dict())
     assert (softmax(batch).logits - model(batch).logits).abs().max() > 0.01
@@ -256,13 +256,13 @@ def test_weights_after_attention_untransposed_by_hand(folder):
     batch, kept = collate(texts, None), {}
     values, mixed = value_and_output_projections(model.encoder.base_model)[0]
     values.register_forward_hook(lambda module, inputs, output: kept.update(states=inputs[0]))
-    mixed.register_forward_hook(lambda module, inputs, output: kept.update(told=output))
+    mixed.register_forward_hook(lambda module, inputs, output: kept.update(output=output))
     weights = model.layers(batch)[:, 0]
     b, heads, t, _ = weights.shape
     turned = (kept["states"] @ values.weight.T + values.bias) @ mixed.weight
     parted = turned.reshape(b, t, heads, -1).transpose(1, 2)
     expected = (weights @ parted).transpose(1, 2).reshape(b, t, -1) + mixed.bias
-    torch.testing.assert_close(kept["told"], expected)
+    torch.testing.assert_close(kept["output"], expected)
     assert not torch.allclose(model(batch).logits, right(batch).logits, atol=1e-3)
 
 
@@ -282,9 +282,9 @@ def test_layers_of_minilm_are_transformers_own():
     given = tokeniser("A gripping film, and yet nobody saw it.", return_tensors="pt")
     batch = collate([given["input_ids"][0].numpy()], None)
     with torch.no_grad():
-        told = torch.stack(other(**given, output_attentions=True).attentions, dim=1)
-        torch.testing.assert_close(model.layers(batch), told, atol=1e-6, rtol=1e-5)
-    assert told.shape[1:3] == (6, 12)
+        expected = torch.stack(other(**given, output_attentions=True).attentions, dim=1)
+        torch.testing.assert_close(model.layers(batch), expected, atol=1e-6, rtol=1e-5)
+    assert expected.shape[1:3] == (6, 12)
 
 
 def test_tokenisers_own_pairs_are_what_bert_reads(tiny_bert):
@@ -527,9 +527,9 @@ def test_it_learns_a_planted_word_by_the_recipe(folder, checkpoint):
 
 @BERTS
 def test_a_seed_does_not_depend_on_those_beside_it(folder, checkpoint):
-    beside = trained(folder, [3, 0], 2)[0]
+    together = trained(folder, [3, 0], 2)[0]
     for name, tensor in trained(folder, [0], 2)[0].items():
-        assert torch.equal(tensor, beside[name])
+        assert torch.equal(tensor, together[name])
 
 
 @pytest.mark.parametrize("name", ["distilbert", "distilbert-uniform"])
@@ -543,8 +543,8 @@ def test_the_song_learns_a_planted_word(name, tiny_distilbert, tmp_path):
     write_tensors(tmp_path / "weights", weights)
     (again,) = trained_models(tmp_path / "weights", declaration.pointer, options, 2, [0], 4096)
     here = np.array(predictions["split"]) == "test"
-    told = again.probabilities(splits["test"])
-    np.testing.assert_allclose(told, np.stack(predictions["probabilities"])[here], atol=1e-6)
+    probabilities = again.probabilities(splits["test"])
+    np.testing.assert_allclose(probabilities, np.stack(predictions["probabilities"])[here], atol=1e-6)
 
 
 def test_a_learner_follows_the_schedule(tiny_checkpoint):
@@ -596,9 +596,9 @@ def test_a_warmup_without_a_schedule_is_refused():
 def test_second_texts_are_read_by_the_model(tiny_checkpoint):
     model, _ = same_weights(str(tiny_checkpoint), 5)
     instances = example_instances(paired=True)
-    told = Evaluator(model, 0, 500).probabilities(instances)
+    probabilities = Evaluator(model, 0, 500).probabilities(instances)
     turned = replace(instances, pair=instances.pair[::-1], pair_maskable=instances.pair_maskable[::-1])
-    assert np.abs(Evaluator(model, 0, 500).probabilities(turned) - told).max() > 0.01
+    assert np.abs(Evaluator(model, 0, 500).probabilities(turned) - probabilities).max() > 0.01
 
 
 def test_minilm_of_its_package_is_fine_tuned():

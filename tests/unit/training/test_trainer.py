@@ -86,7 +86,7 @@ def test_logits_that_are_not_one_for_each_class_are_refused_in_one_sentence(logi
         train_block(BlockSpec(f"{__name__}:Narrow", options, VECTORS, SPLITS, 2, training), [0], 4096)
 
 
-def test_a_model_is_asked_for_its_classes_only_once():
+def test_the_logits_of_a_model_are_checked_only_once():
     model = with_logits_check(build_model(*pointer("average-tanh"), EMBEDDING, 2), 2)
     model(collate(SPLITS["dev"].ids[:2], SPLITS["dev"].maskable[:2]))
     assert not model._forward_hooks
@@ -160,7 +160,7 @@ def test_epoch_is_chosen_on_the_named_split():
             for x in zip(*h.values(), strict=True)]} == {"train", "test"}  # fmt: skip
 
 
-def test_diverged_training_ends_and_is_told():
+def test_diverged_training_ends_and_is_reported():
     class Exploding(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -184,11 +184,11 @@ def metric_values(history, split, metric):
     return [value for *key, value in rows if key == [split, metric]]
 
 
-def test_training_stops_at_the_score_that_is_asked():
+def test_training_stops_at_the_given_score():
     whole, history, _ = train(seeds=[0], epochs=12, select_by="accuracy", learning_rate=0.004)
     accuracies = metric_values(history, "dev", "accuracy")
     first = 1 + next(i for i, value in enumerate(accuracies) if value >= 0.8)
-    assert 2 < first < 12 and max(accuracies) > accuracies[first - 1], "or the test would tell nothing"
+    assert 2 < first < 12 and max(accuracies) > accuracies[first - 1], "or the test would be void"
     changes = {"epochs": 12, "select_by": "accuracy", "learning_rate": 0.004, "stop_at": accuracies[first - 1]}
     stopped, history, _ = train(seeds=[0], **changes)
     assert metric_values(history, "dev", "accuracy") == accuracies[:first]
@@ -219,12 +219,12 @@ def test_the_epoch_at_which_training_stops_by_hand(values, options, expected):
     [
         ([0.5, 0.54, 0.56, 0.6, 0.62, 0.5, 0.68], 0.05, [1, 3, 5, 7]),
         ([0.9, 0.5, 0.94], 0.05, [1]),
-        # By more than so much: 0.55 - 0.5 is more than 0.05 only by rounding.
+        # By more than 0.05: 0.55 - 0.5 is more only by rounding.
         ([0.5, 0.55, 0.56], 0.05, [1, 3]),
         ([0.5, 0.5, 0.51], 0.0, [1, 3]),
     ],
 )
-def test_the_epochs_that_gained_by_hand(values, least, expected):
+def test_checkpoint_epochs_by_hand(values, least, expected):
     assert checkpoint_epochs(values, least) == expected
 
 
@@ -240,13 +240,13 @@ def test_checkpoints_are_the_models_of_their_epochs(tmp_path):
         (seed, epoch) for seed in (0, 1) for epoch in checkpoint_epochs(accuracies[8 * seed : 8 * seed + 8], 0.05)
     ]
     assert list_checkpoints(tmp_path / "w.safetensors") == expected and len(expected) > 3
-    asked = checkpoint_models(tmp_path / "w.safetensors", *pointer("average-tanh"), 2, [1, 0], 4096)
-    found = {(evaluator.seed, epoch): evaluator.probabilities(SPLITS["dev"]) for epoch, evaluator in asked}
-    assert list(found) == sorted(expected, key=lambda key: (key[0] == 0, key[1])), "seeds as asked, epochs in order"
-    for (seed, epoch), told in found.items():
+    models = checkpoint_models(tmp_path / "w.safetensors", *pointer("average-tanh"), 2, [1, 0], 4096)
+    found = {(evaluator.seed, epoch): evaluator.probabilities(SPLITS["dev"]) for epoch, evaluator in models}
+    assert list(found) == sorted(expected, key=lambda key: (key[0] == 0, key[1])), "seeds as given, epochs in order"
+    for (seed, epoch), probabilities in found.items():
         until = train(seeds=[seed], epochs=epoch, first_eligible_epoch=epoch, learning_rate=0.004)[0]
         assert all(torch.equal(weights[f"checkpoints/{seed}/{epoch}/{n.split('/')[1]}"], t) for n, t in until.items())
-        right = (told.argmax(1) == SPLITS["dev"].label).mean()
+        right = (probabilities.argmax(1) == SPLITS["dev"].label).mean()
         assert right == pytest.approx(accuracies[8 * seed + epoch - 1])
     write_tensors(tmp_path / "plain.safetensors", plain)
     assert list_checkpoints(tmp_path / "plain.safetensors") == []
