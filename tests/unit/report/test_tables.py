@@ -334,7 +334,7 @@ def test_the_meta_evaluation_stands_on_an_axis_from_minus_one_to_one() -> None:
     known, lost = scorecard.meta_evaluation_overview(meta_frame()[::-1]).rows
     assert texts(known) == ["agreement", "sufficiency", "−0.500 [−0.800, 0.100]", "4", "the same texts"]
     tau = known[2]
-    assert isinstance(tau, roar.Between) and (tau.at, tau.low, tau.high) == pytest.approx((0.25, 0.1, 0.55))
+    assert isinstance(tau, roar.IntervalCell) and (tau.at, tau.low, tau.high) == pytest.approx((0.25, 0.1, 0.55))
     assert texts(lost[2:]) == ["– a", "0", "–"] and lost[2].title == "no <cell> has 3 measures"
 
 
@@ -345,7 +345,7 @@ def test_faithfulness_stands_on_an_axis_from_minus_one_to_one() -> None:
     assert [row[2].text for row in shown.rows] == ["attention", "attention", "gradient", "random-<b>"]
     assert texts(attention[6:]) == ["5", "0.300 [0.200, 0.340]", "same", "0.360 [0.350, 0.380]"]
     ours = attention[7]
-    assert isinstance(ours, roar.Between) and (ours.at, ours.low, ours.high) == pytest.approx((0.65, 0.6, 0.67))
+    assert isinstance(ours, roar.IntervalCell) and (ours.at, ours.low, ours.high) == pytest.approx((0.65, 0.6, 0.67))
     assert gradient[7].at == 0 and gradient[8].text == "−1.400 [−1.900, 0.340]"
     assert (single[7].text, single[6].text) == ("0.300", "1") and single[7].low == single[7].high == single[7].at
     assert (lost[7].text, lost[7].mark, lost[7].at) == ("no <seed> has a floor", "faint", None)
@@ -368,5 +368,5 @@ def test_a_level_costs_what_all_its_seeds_cost() -> None:
 
 
 def test_a_seed_that_is_not_finite_has_no_place() -> None:
-    assert roar.bracketed(np.nan, np.nan, np.nan).text == "–"
-    assert roar.bracketed(0.5, np.nan, 0.6).text == "0.500"
+    assert roar.with_interval(np.nan, np.nan, np.nan).text == "–"
+    assert roar.with_interval(0.5, np.nan, 0.6).text == "0.500"

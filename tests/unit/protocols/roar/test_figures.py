@@ -1,4 +1,4 @@
-"""Figures of masking and retraining from small made-up tables: what is drawn is what the data say."""
+"""Figures of masking and retraining from small made-up tables: figures show the values of the tables."""
 
 from itertools import product
 from pathlib import Path
@@ -20,19 +20,16 @@ from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.roar.figures import (
     MARKERS,
     SYNTHETIC,
-    TALLEST,
-    _seeds,
+    _seed_note,
     bands,
     draw_curves,
-    draw_faithfulness,
     draw_sparsity,
     draw_synthetic,
-    faithfulness_figure,
-    pale_of,
     roar_curves,
     sparsity_figure,
     synthetic_figure,
 )
+from plumbline.protocols.roar.forest import TALLEST, draw_faithfulness, faithfulness_figure, lightened
 from plumbline.store import schema_of, write_table
 from plumbline.tables.sources import File, Sources
 
@@ -55,7 +52,7 @@ def frame(name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def score(measure: str, share: float, seed: int, rng: np.random.Generator) -> float:
-    """From the top to the floor, the sooner the farther back the measure stands among all; both ends are shared."""
+    """From the top to the floor, the faster the later the measure is in the list; both ends are shared."""
     drop = share ** (2 / (1 + SEVEN.index(measure) % 7 / 2)) if measure != "random" else share**2.2
     noise = rng.normal(0, 0.012) if 0 < share < 1 else 0.002 * seed
     return float(TOP + (FLOOR - TOP) * drop + noise)
@@ -69,7 +66,7 @@ def roar(
     datasets: list[str] = DATASETS[:1],
     models: list[str] = MODELS[:1],
 ) -> pd.DataFrame:
-    """Curves of two metrics, of which accuracy is .02 above; positions tell most of all half-way."""
+    """Curves of two metrics, of which accuracy is .02 above; positions leak most half-way."""
     rng = np.random.default_rng(0)
     rows = []
     for dataset, model, (unit, strategy), measure in product(datasets, models, curves, measures):
@@ -82,8 +79,8 @@ def roar(
                 line | {"metric": "macro_f1", "value": value},
                 line | {"metric": "accuracy", "value": value + 0.02},
             ]
-            told = 0.5 + 0.3 * share * (1 - share) * (measure != "random")
-            rows += [line | {"trained_on": "positions", "metric": "macro_f1", "value": told}] if leakage else []
+            leaked = 0.5 + 0.3 * share * (1 - share) * (measure != "random")
+            rows += [line | {"trained_on": "positions", "metric": "macro_f1", "value": leaked}] if leakage else []
     return frame("roar", rows)
 
 
@@ -190,14 +187,14 @@ def test_the_floor_is_where_everything_is_masked() -> None:
     assert [dotted(panel) for panel in figure.axes] == [[], []] and "everything masked" not in words(figure)
 
 
-def test_each_strategy_and_unit_that_is_there_has_a_panel() -> None:
+def test_each_strategy_and_unit_of_the_table_has_a_panel() -> None:
     figure = roar_curves(roar(curves=ALL[::-1]), "macro_f1", "sst, bilstm")
     assert [panel.get_title(loc="left") for panel in figure.axes] == ["Recursive ROAR", "ROAR"] * 2
     labels = [panel.get_xlabel() for panel in figure.axes]
     assert labels == ["words masked, %"] * 2 + ["number of words masked"] * 2
     assert figure.axes[0].get_ylabel() == "macro f1"
-    told = " ".join(words(figure)[-1].split())
-    assert "lower is more faithful" in told and "5 seeds" in told and "95 %" in told
+    note = " ".join(words(figure)[-1].split())
+    assert "lower is more faithful" in note and "5 seeds" in note and "95 %" in note
 
 
 def test_a_single_seed_is_a_line_without_a_band() -> None:
@@ -207,7 +204,7 @@ def test_a_single_seed_is_a_line_without_a_band() -> None:
     assert "One seed." in " ".join(words(figure)[-1].split())
 
 
-def test_what_masks_give_away_has_a_second_row() -> None:
+def test_leakage_has_a_second_row() -> None:
     figure = roar_curves(roar(leakage=True), "macro_f1", "sst, bilstm")
     assert len(figure.axes) == 6
     for panel in figure.axes[3:]:
@@ -219,7 +216,7 @@ def test_what_masks_give_away_has_a_second_row() -> None:
     assert "everything masked, chance" in words(figure)
 
 
-def test_measures_are_told_apart_by_more_than_colour() -> None:
+def test_measures_differ_by_more_than_colour() -> None:
     figure = roar_curves(roar(SEVEN, ALL), "macro_f1", "sst, bilstm", "random")
     (panel, *_) = figure.axes
     names = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -239,7 +236,7 @@ def test_the_baseline_is_known_by_what_it_is_and_not_by_its_name() -> None:
     assert line_of(panel, "random").get_linestyle() == "-"
 
 
-def test_scores_that_are_not_there_are_not_drawn() -> None:
+def test_missing_scores_are_not_drawn() -> None:
     rows = roar(curves=RELATIVE)
     lost = (rows["measure"] == "gradient") & (rows["level"] == 50) & (rows["seed"] == 0)
     rows.loc[lost, ["value", "status"]] = [np.nan, "ok"]
@@ -327,27 +324,27 @@ def test_points_lie_in_their_own_row_and_none_on_another() -> None:
         assert sorted(line.get_xdata()[0] for line in inside) == pytest.approx(sorted(here["faithfulness"]))
 
 
-def test_published_values_are_pale_diamonds_beside_ours() -> None:
+def test_published_values_are_pale_diamonds_next_to_ours() -> None:
     ours = faithfulness()
-    told = published(ours)
-    other = told.iloc[:1].assign(dataset="snli")
-    unknown = told.iloc[1:2].assign(value=np.nan)
-    left, right = (figure := faithfulness_figure(ours, pd.concat([told.iloc[:2], other, unknown]))).axes
+    theirs = published(ours)
+    other = theirs.iloc[:1].assign(dataset="snli")
+    unknown = theirs.iloc[1:2].assign(value=np.nan)
+    left, right = (figure := faithfulness_figure(ours, pd.concat([theirs.iloc[:2], other, unknown]))).axes
     assert not marks(right, "D")
     diamonds = marks(left, "D")
-    assert [diamond.get_xdata()[0] for diamond in diamonds] == pytest.approx(told["value"].iloc[:2].tolist())
-    for diamond, measure, value in zip(diamonds, told["measure"], told["value"], strict=False):
-        assert diamond.get_color() == pale_of(style.measure_colour(measure))
+    assert [diamond.get_xdata()[0] for diamond in diamonds] == pytest.approx(theirs["value"].iloc[:2].tolist())
+    for diamond, measure, value in zip(diamonds, theirs["measure"], theirs["value"], strict=False):
+        assert diamond.get_color() == lightened(style.measure_colour(measure))
         (bar,) = [line for line in left.lines if len(line.get_xdata()) == 2 and line.get_color() == diamond.get_color()
                   and line.get_ydata()[0] == diamond.get_ydata()[0]]  # fmt: skip
         assert bar.get_xdata() == pytest.approx([value - 0.05, value + 0.02])
-        (beside,) = [
+        (circle,) = [
             line for line in marks(left, "o") if line.get_ydata()[0] == pytest.approx(diamond.get_ydata()[0] + 1)
         ]
-        assert beside.get_xdata()[0] == pytest.approx(value - 0.1)
+        assert circle.get_xdata()[0] == pytest.approx(value - 0.1)
     assert "published (recursive)" in words(figure)
     assert "published (recursive)" not in words(faithfulness_figure(ours, other))
-    assert pale_of("#000000") == "#808080"
+    assert lightened("#000000") == "#808080"
 
 
 def test_faithfulness_that_is_not_defined_is_left_out() -> None:
@@ -378,9 +375,9 @@ def test_the_overview_fits_a_page(datasets: int, curves: list[tuple[str, str]], 
 def test_truth_can_be_seen_under_the_recursive_curve() -> None:
     curves = {"truth": [1.0, 0.8, 0.5], "recursive": [1.0, 0.8, 0.5], "roar": [1.0, 0.9, 0.5], "worst": [1.0, 1.0, 0.5]}
     rows = [
-        {"seed": 0, "curve": name, "removed": place, "accuracy": value}
+        {"seed": 0, "curve": name, "removed": removed, "accuracy": value}
         for name, values in curves.items()
-        for place, value in enumerate(values)
+        for removed, value in enumerate(values)
     ]
     (panel,) = (figure := synthetic_figure(frame("synthetic_roar", rows))).axes
     found = {name: line_of(panel, look["label"]) for name, look in SYNTHETIC.items()}
@@ -405,8 +402,8 @@ def test_bands_of_one_value_have_no_width_that_is_known() -> None:
 def test_declared_figures_draw_their_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ours = faithfulness(DATASETS[:1], MODELS[:1], RELATIVE)
-    told = {"study": "Recursive ROAR", "table": "T2", "dataset": "sst", "model": "bilstm", "measure_a": "gradient"}
-    told |= {"metric": "faithfulness", "published": 0.1, "within": False}
+    row = {"study": "Recursive ROAR", "table": "T2", "dataset": "sst", "model": "bilstm", "measure_a": "gradient"}
+    row |= {"metric": "faithfulness", "published": 0.1, "within": False}
     others = [{"study": "another", "published": 0.9}, {"measure_a": "attention", "within": None}]
     synthetic = [
         {"seed": 0, "curve": name, "removed": i, "accuracy": 1 - i / 4} for name in SYNTHETIC for i in range(3)
@@ -415,7 +412,7 @@ def test_declared_figures_draw_their_tables(tmp_path: Path, monkeypatch: pytest.
         "roar": roar(FIVE[:2], RELATIVE, 2),
         "faithfulness": ours,
         "sparsity": sparsity(FIVE[:2], 2),
-        "reproduction": frame("reproduction", [told, *(told | other for other in others)]),
+        "reproduction": frame("reproduction", [row, *(row | other for other in others)]),
         "synthetic_roar": frame("synthetic_roar", synthetic),
     }
     for name, table in tables.items():
@@ -429,6 +426,6 @@ def test_declared_figures_draw_their_tables(tmp_path: Path, monkeypatch: pytest.
     assert len(draw_synthetic(Drawing(sources)).axes) == 1
 
 
-@pytest.mark.parametrize(("seeds", "told"), [(1, "One seed."), (2, "too few for intervals"), (5, "95 % intervals")])
-def test_intervals_are_told_of_only_where_they_are_drawn(seeds: int, told: str) -> None:
-    assert told in _seeds(pd.DataFrame({"seed": range(seeds)}))
+@pytest.mark.parametrize(("seeds", "note"), [(1, "One seed."), (2, "too few for intervals"), (5, "95 % intervals")])
+def test_intervals_are_mentioned_only_where_they_are_drawn(seeds: int, note: str) -> None:
+    assert note in _seed_note(pd.DataFrame({"seed": range(seeds)}))

@@ -1,4 +1,4 @@
-"""How few words have most of a text's importance."""
+"""The share of a text's importance held by its most important words."""
 
 from types import SimpleNamespace
 
@@ -42,7 +42,7 @@ def test_percents_are_of_whole_words_exactly():
     assert by_top([[1.0] * 90])["relative", 70] == pytest.approx(63 / 90)
 
 
-def test_texts_that_tell_nothing_are_left_out():
+def test_texts_without_importance_are_left_out():
     texts = [[1.0, 0.0], [0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0], [], [1.0]]
     assert by_top(texts).tolist() == pytest.approx(by_top([[1.0, 0.0], [1.0]]).tolist())
     assert counted(texts) == {2} and by_top([[0.0], []]).isna().all() and counted([[0.0]]) == {0} == counted([])

@@ -1,4 +1,4 @@
-"""The check of feature removal where it is known which features tell the class."""
+"""The check of feature removal where the informative features are known."""
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ def check(seed: int) -> pd.DataFrame:
 
 
 def noisy(samples: Samples, spread: float) -> Samples:
-    """Labels that features no longer tell with certainty, so that the best weights are finite."""
+    """Labels that the features do not determine, so that the optimal weights are finite."""
     chance = np.random.default_rng(9).normal(size=len(samples.labels))
     z = samples.features @ fit_regression(samples).coefficients
     return Samples(samples.features, z / z.std() + spread * chance > 0.1)
@@ -35,7 +35,7 @@ def noisy(samples: Samples, spread: float) -> Samples:
 
 @pytest.mark.parametrize("kept", [range(FEATURES), range(4), range(2, 9), [5]])
 def test_the_fit_is_that_of_scikit_learn(kept):
-    """Whether features depend on each other or are removed: from 0, its solver too stays where features spread."""
+    """Features may be dependent or removed: started at 0, its solver too finds the smallest solution."""
     (samples,) = draw_samples(0, 3000)
     samples = noisy(samples, 0.5)
     features = np.where(np.isin(np.arange(FEATURES), list(kept)), samples.features, 0.0)
@@ -53,7 +53,7 @@ def test_without_features_the_more_frequent_class_is_left():
 
 
 def test_features_are_drawn_as_published():
-    """Three numbers of a sample make all its features: without z and ε, those that tell nothing are multiples of η."""
+    """All features combine three variables: without z and ε, the uninformative ones are multiples of η."""
     samples, others = draw_samples(3, 2000, 10)
     assert np.linalg.matrix_rank(samples.features) == 3 and np.linalg.matrix_rank(samples.features[:, 4:]) == 2
     assert len(others.labels) == 10 and 0.45 < samples.labels.mean() < 0.55
@@ -71,16 +71,16 @@ def test_the_strongest_feature_is_one_that_is_left():
 
 
 @pytest.mark.parametrize("seed", [0, 2, 3])
-def test_asking_each_new_model_finds_the_features_and_the_first_model_does_not(seed):
+def test_refitting_finds_the_features_and_the_first_model_does_not(seed):
     curves = check(seed)
     assert curves.index.tolist() == list(REMOVED) and curves.notna().all(axis=None)
     assert curves["recursive"][:4].min() > 0.99 and curves["recursive"][4:].max() < 0.55
-    # Where nothing tells the class, models guess: on 5000 samples two of them differ by chance.
+    # Without informative features models guess: on 5000 samples two of them differ by chance.
     assert (curves["recursive"] - curves["truth"]).abs().max() < 0.03
     assert (curves["recursive"] - curves["truth"])[:5].abs().max() < 0.01
     area = curves.apply(lambda accuracy: np.trapezoid(accuracy, dx=1 / FEATURES))
     assert area["truth"] + 0.03 < area["roar"] <= area["worst"] and area["recursive"] < area["roar"] - 0.03
-    # Three of the four features still tell the class, two do not.
+    # Three of the four features still determine the class, two do not.
     assert curves["worst"][:14].min() > 0.99 and curves["worst"][16] == curves["truth"][16] < 0.55
 
 
@@ -90,8 +90,8 @@ def test_a_problem_that_the_first_model_solves_too():
     assert (curves["roar"] - curves["truth"])[:5].abs().max() < 0.01
 
 
-def test_a_problem_that_asking_each_new_model_does_not_solve():
-    """In about one of 300 it errs: here η weighs so much in the last telling feature that others tell it from them."""
+def test_a_problem_that_refitting_does_not_solve():
+    """In about one of 300 it errs: η weighs so much in the last informative feature that others rank above it."""
     curves = check(194)
     assert curves["truth"][4] < 0.55 and curves["recursive"][4] > 0.99
 

@@ -41,14 +41,14 @@ def rows(measure: str, values: list[float], seed: int = 0, levels: list[int] | N
     ]
 
 
-def told(*curves: list[dict]) -> pd.DataFrame:
+def faithfulness_of(*curves: list[dict]) -> pd.DataFrame:
     table = pd.DataFrame([row for curve in curves for row in curve])
     return faithfulness_rows(table, {"sst": "macro_f1", "babi": "accuracy"}, "random")
 
 
 def only(*curves: list[dict]) -> pd.Series:
-    (index,) = told(*curves).index
-    return told(*curves).loc[index]
+    (index,) = faithfulness_of(*curves).index
+    return faithfulness_of(*curves).loc[index]
 
 
 def test_the_area_by_hand():
@@ -153,13 +153,13 @@ GOOD = [rows("gradient", HALF), rows("random", RANDOM)]
         ),
     ],
 )
-def test_a_seed_that_tells_nothing_is_left_out_and_said(curve, random, reason):
+def test_an_undefined_seed_is_left_out_with_a_reason(curve, random, reason):
     row = only(*GOOD, curve, random)
     assert row["faithfulness"] == pytest.approx(0.5) and row["n_seeds"] == 1 and row["status"] == "ok"
     assert row["reason"] == f"1 of 2 seeds left out: {reason}"
 
 
-def test_if_no_seed_tells_anything_the_row_is_undefined():
+def test_if_all_seeds_are_undefined_so_is_the_row():
     row = only(rows("gradient", [np.nan] * 3), rows("random", RANDOM), rows("random", RANDOM, 1))
     assert row[["status", "n_seeds"]].tolist() == ["undefined", 0]
     assert row[["faithfulness", "ci_low", "ci_high", "unclipped", "floor", "floor_ci_high"]].isna().all()
@@ -180,7 +180,7 @@ def test_absolute_levels_take_the_floor_of_the_relative_ones_whatever_their_stra
     assert "training diverged" in only(*curves, diverged)["reason"]
 
 
-def test_curves_are_told_apart_and_others_are_left_aside():
+def test_curves_are_kept_apart_and_others_are_ignored():
     """By dataset, model, strategy and unit; positions, other metrics and random itself have no rows."""
     noise = [
         *rows("gradient", [0, 0, 0], trained_on="positions"),
@@ -188,7 +188,7 @@ def test_curves_are_told_apart_and_others_are_left_aside():
         *rows("gradient", [0, 0, 0], metric="accuracy"),
         *rows("random", [1, 1, 0], metric="accuracy"),
     ]
-    found = told(
+    found = faithfulness_of(
         *GOOD,
         noise,
         rows("gradient", QUARTER, strategy="roar"),
@@ -203,11 +203,11 @@ def test_curves_are_told_apart_and_others_are_left_aside():
     assert found.loc["babi", ["faithfulness", "metric"]].iloc[0].tolist() == pytest.approx([10 / 15, "accuracy"])
 
 
-def predictions(labels: list[int], told: list[list[float]], path, split: str = "test"):
+def predictions(labels: list[int], probabilities: list[list[float]], path, split: str = "test"):
     """The table of predictions of seeds 0 and 1; the second has all classes wrong."""
     n = len(labels)
     columns = {"seed": [0] * n + [1] * n, "split": [split] * 2 * n, "instance": [*range(n)] * 2, "label": labels * 2}
-    write_table(path, PREDICTIONS, columns | {"probabilities": told + [row[::-1] for row in told]})
+    write_table(path, PREDICTIONS, columns | {"probabilities": probabilities + [row[::-1] for row in probabilities]})
     return read_table(path, PREDICTIONS)
 
 

@@ -24,7 +24,7 @@ from plumbline.figures.drawing import Drawing
 from plumbline.protocols.attention.figures import mark
 from plumbline.protocols.bootstrap import FEWEST, mean_interval
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH, TRACE
-from plumbline.protocols.roar.figures import MARKERS, finish, new_figure
+from plumbline.protocols.roar.figures import MARKERS, finish, panel_figure
 from plumbline.registry import figure
 from plumbline.tables.chance import DEFINED
 
@@ -172,7 +172,7 @@ def truth_found(truth: pd.DataFrame, title: str = "How much of the truth measure
     lines = _lines_of_cells(points)
     with style.theme():
         columns = max(len(cells) for cells, _ in lines)
-        figure = new_figure(style.ONE_COLUMN if columns == 1 else style.TWO_COLUMNS)
+        figure = panel_figure(style.ONE_COLUMN if columns == 1 else style.TWO_COLUMNS)
         ratios = [len(measures) + 1 for _, measures in lines]
         grid = figure.subplots(len(lines), columns, sharex=True, squeeze=False, height_ratios=ratios)
         for panels, (cells, measures) in zip(grid, lines, strict=True):
@@ -281,7 +281,7 @@ def _panels(count: int, tall: float) -> tuple[Figure, list[Axes], float]:
     """A figure with a panel for each measure, these and the inches that they take."""
     columns = min(count, COLUMNS)
     lines = ceil(count / columns)
-    figure = new_figure(style.ONE_COLUMN if columns == 1 else style.TWO_COLUMNS)
+    figure = panel_figure(style.ONE_COLUMN if columns == 1 else style.TWO_COLUMNS)
     grid = list(figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flat)
     _hide(grid[count:])
     # What hides the panels of the last line hides the numbers below those above them.
@@ -301,7 +301,7 @@ def _grid(points: pd.DataFrame, at: str, title: str, told: str, band: bool) -> F
     draws = sorted(points["draw"].unique())
     marker = dict(zip(draws, cycle(MARKERS), strict=False))
     with style.theme():
-        figure = new_figure(max(style.TWO_COLUMNS if len(names) > 2 else style.ONE_COLUMN, 0.7 + WIDE * len(names)))
+        figure = panel_figure(max(style.TWO_COLUMNS if len(names) > 2 else style.ONE_COLUMN, 0.7 + WIDE * len(names)))
         grid = figure.subplots(len(measures), len(names), sharex="col", sharey=True, squeeze=False)
         for panels, measure in zip(grid, measures, strict=True):
             for panel, name in zip(panels, names, strict=True):

@@ -14,7 +14,7 @@ from plumbline.figures.drawing import Drawing
 from plumbline.protocols.attention.figures import mark
 from plumbline.protocols.ground_truth.schemas import RATIONALE_SCORES, RATIONALES
 from plumbline.protocols.ground_truth.shown import optimum_lines
-from plumbline.protocols.roar.figures import MARKERS, finish, new_figure
+from plumbline.protocols.roar.figures import MARKERS, finish, panel_figure
 from plumbline.registry import figure
 from plumbline.store import read_table
 from plumbline.tables.chance import DEFINED
@@ -45,7 +45,7 @@ def rationale_curves(rationales: pd.DataFrame, optimum: pd.DataFrame, title: str
     variants = list(dict.fromkeys(rows["variant"]))
     looks = dict(zip(sorted(set(rows["model"])), zip(cycle(COLOURS), cycle(MARKERS), strict=False), strict=False))
     with style.theme():
-        figure = new_figure(style.TWO_COLUMNS)
+        figure = panel_figure(style.TWO_COLUMNS)
         grid = figure.subplots(len(variants), len(DRAWN), sharex=True, sharey=True, squeeze=False)
         for panels, variant in zip(grid, variants, strict=True):
             here = rows[rows["variant"] == variant]

@@ -17,7 +17,7 @@ from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
 from plumbline.protocols.ground_truth.figures import ATTRIBUTED, CHANCE, NOTHING, REGION, ordered_measures
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH
-from plumbline.protocols.roar.figures import finish, new_figure
+from plumbline.protocols.roar.figures import finish, panel_figure
 from plumbline.registry import figure
 from plumbline.tables.chance import DEFINED
 
@@ -53,7 +53,7 @@ def attention_by_group(truth: pd.DataFrame, title: str) -> Figure:
     of = {variant: _groups(rows[rows["variant"] == variant]) for variant in variants}
     columns = max(map(len, of.values()))
     with style.theme():
-        figure = new_figure(max(style.TWO_COLUMNS if columns > 1 else style.ONE_COLUMN, 1 + 1.6 * columns))
+        figure = panel_figure(max(style.TWO_COLUMNS if columns > 1 else style.ONE_COLUMN, 1 + 1.6 * columns))
         grid = figure.subplots(len(variants), columns, sharey=True, squeeze=False)
         for panels, (variant, groups) in zip(grid, of.items(), strict=True):
             for panel in panels[len(groups) :]:
@@ -84,7 +84,7 @@ def word_attention(texts: Sequence[ShownText], names: Sequence[str], title: str)
     if not count:
         return style.sentence_figure(f"{title}: No text is shown.")
     with style.theme():
-        figure = new_figure(style.TWO_COLUMNS)
+        figure = panel_figure(style.TWO_COLUMNS)
         panels = iter(figure.subplots(count, 1, squeeze=False)[:, 0])
         for text, own in zip(texts, measures, strict=True):
             for measure in own:

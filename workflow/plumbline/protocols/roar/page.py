@@ -1,4 +1,4 @@
-"""Masking and retraining on the page: how faithful measures are, whether masks give the class away, and the cost."""
+"""The report's page on masking and retraining: faithfulness, leakage by the masks, and the cost."""
 
 from dataclasses import dataclass
 
@@ -16,60 +16,57 @@ CURVE = ["dataset", "model", "measure", "strategy", "unit", "metric"]
 
 
 @dataclass(frozen=True)
-class Between(TableCell):
-    """A cell with an interval that need not be even around its place, from `low` to `high` of the small axis."""
+class IntervalCell(TableCell):
+    """A cell with an interval on the small axis, from `low` to `high`, that need not be symmetric."""
 
     low: float = 0.0
     high: float = 0.0
 
 
 def faithfulness_overview(faithfulness: pd.DataFrame) -> Table:
-    """The area between each measure's curve and that of random masking, as a share."""
+    """Faithfulness of each curve, clipped and unclipped, and the score with everything masked."""
     rows = []
     for line in without_categories(faithfulness).sort_values(CURVE, kind="stable").to_dict("records"):
         ours = [line[key] for key in ("faithfulness", "ci_low", "ci_high")]
         raw, floor = ([line[f"{key}{end}"] for end in ("", "_ci_low", "_ci_high")] for key in ("unclipped", "floor"))
-        why = "undefined" if pd.isna(line["reason"]) else str(line["reason"])
+        reason = "undefined" if pd.isna(line["reason"]) else str(line["reason"])
         rows.append(
             [
                 *(TableCell(str(line[key]).replace("_", " ")) for key in CURVE),
                 numeric(line["n_seeds"], 0),
-                placed(*ours) if np.isfinite(ours[0]) else TableCell(why, None, "faint"),
+                interval_on_axis(*ours) if np.isfinite(ours[0]) else TableCell(reason, None, "faint"),
                 TableCell("same", raw[0], "faint")
                 if np.isfinite(raw[0]) and np.array_equal(raw, ours, equal_nan=True)
-                else bracketed(*raw),
-                bracketed(*floor),
+                else with_interval(*raw),
+                with_interval(*floor),
             ]
         )
     caption = (
         "Faithfulness: the area between the curve of a measure and that of masking at random, as a share of the area "
         "between random and nothing left. Mean over seeds with its 95\u00a0% interval, on an axis from −1 to 1, to "
         "which each seed is clipped; then unclipped; then the score with everything masked. Intervals are BCa "
-        "bootstraps over seeds; with five seeds or fewer they are too narrow, and of two there is none."
+        "bootstraps over seeds: too narrow with five seeds or fewer, and left out with fewer than three."
     )
     columns = [*CURVE, "seeds", "faithfulness", "unclipped", "everything masked"]
     return Table(caption, columns, rows, frozenset(range(6, len(columns))))
 
 
-def bracketed(value: float, low: float, high: float) -> TableCell:
-    """A number with its interval, if it has one."""
+def with_interval(value: float, low: float, high: float) -> TableCell:
+    """A number, followed by its interval in brackets if it has one."""
     ends = f" [{number(low, 3)}, {number(high, 3)}]" if np.isfinite([low, high]).all() else ""
     return TableCell(number(value, 3) + ends, float(value) if np.isfinite(value) else None)
 
 
-def placed(value: float, low: float, high: float) -> TableCell:
-    """A number with its interval and its place between −1 and 1."""
-    told = bracketed(value, low, high)
+def interval_on_axis(value: float, low: float, high: float) -> TableCell:
+    """A number with its interval, also drawn on an axis from −1 to 1."""
+    cell = with_interval(value, low, high)
     ends = [low, high] if np.isfinite([low, high]).all() else [value, value]
     at, *ends = (float(np.clip((end + 1) / 2, 0, 1)) for end in (value, *ends))
-    return Between(told.text, told.sort, at=at, low=ends[0], high=ends[1])
+    return IntervalCell(cell.text, cell.sort, at=at, low=ends[0], high=ends[1])
 
 
 def leakage_overview(roar: pd.DataFrame, faithfulness: pd.DataFrame | None) -> Table:
-    """How well models do that see which words are masked and nothing else; empty where none was trained.
-
-    Only by the metrics that `faithfulness` goes by.
-    """
+    """Scores of models that see only which words are masked, by the metrics of `faithfulness`; may be empty."""
     frame = without_categories(roar)
     frame = frame[(frame["trained_on"] == "positions") & (frame["status"] == "ok")].dropna(subset=["value"])
     if faithfulness is not None:
@@ -92,17 +89,17 @@ def leakage_overview(roar: pd.DataFrame, faithfulness: pd.DataFrame | None) -> T
             ]
         )
     caption = (
-        "Scores of models that see which words are masked and nothing else: with nothing masked, which is chance, and "
-        "at the level at which they do best; mean ± standard deviation over seeds. Above chance the masks alone give "
-        "the class away, so that curves of masked words are too high and faithfulness too low. How far the best of "
-        "several levels is above chance by luck is seen from random."
+        "Scores of models that see only which words are masked: with nothing masked, which is chance, and at their "
+        "best level; mean ± standard deviation over seeds. Above chance the masks alone give the class away, so that curves "
+        "of masked words are too high and faithfulness too low. The row of random shows how far the best of several "
+        "levels is above chance by luck."
     )
     columns = [*CURVE, "seeds", "nothing masked", "best", "at level", "above chance"]
     return Table(caption, columns, rows, frozenset(range(6, len(columns))))
 
 
 def cost_overview(timings: pd.DataFrame) -> Table:
-    """Seconds that a level of each measure took, for training and for the importances that the next level needs."""
+    """Seconds per masking level of each measure, for retraining and for the importances of the next level."""
     frame = without_categories(timings[timings["event"].isna()])
     rules = {"retrain": "training", "attribute": "attribution"}
     frame = frame[frame["rule"].isin(rules) & frame["variant"].str.startswith(("unmasked", "roar", "recursive"))]
@@ -114,8 +111,8 @@ def cost_overview(timings: pd.DataFrame) -> Table:
         for cell in means.index
     ]
     caption = (
-        "What a level of masking took, in seconds, all seeds together: mean over levels of training anew, and of the "
-        "importances of the models that it masks by. Curves share what is the same, which is counted once."
+        "Seconds per masking level, all seeds together: mean over levels of retraining, and of computing the "
+        "importances that rank the words. Jobs shared by several curves are counted once."
     )
     columns = ["dataset", "model", "measure", "levels trained", "training", "attribution"]
     return Table(caption, columns, rows, frozenset(range(3, 6)))
@@ -123,8 +120,8 @@ def cost_overview(timings: pd.DataFrame) -> Table:
 
 def _finding(faithfulness: pd.DataFrame) -> str:
     rows = without_categories(faithfulness)
-    told = by_measure(rows["faithfulness"], rows["measure"])
-    return f"Mean faithfulness: {told}." if told else ""
+    means = by_measure(rows["faithfulness"], rows["measure"])
+    return f"Mean faithfulness: {means}." if means else ""
 
 
 @page(
@@ -142,10 +139,10 @@ def masking_page(content: Content) -> Page:
             "roar",
             "Faithfulness",
             Markup(
-                "More and more words are masked, and models retrained on what is left of all texts. The higher the "
-                "faithfulness, the more masking by the measure hurts beyond masking at random. Near 0 the measure is "
-                "no better than random. Below 0 it is worse, or its masks give the class away. "
-                '<a href="explorer.html">Texts as they are masked are in the explorer.</a>'
+                "More and more words are masked, and models are retrained on the masked texts. The higher the "
+                "faithfulness, the more masking by the measure hurts compared with masking at random. Near 0 the "
+                "measure is no better than random. Below 0 it is worse, or its masks give the class away. "
+                '<a href="explorer.html">The explorer shows the masked texts.</a>'
             ),
             {"faithfulness": made(frames, "faithfulness", faithfulness_overview)},
         ),
@@ -154,7 +151,7 @@ def masking_page(content: Content) -> Page:
             "Do the masks give the class away?",
             tables={"leakage": made(frames, "roar", lambda frame: leakage_overview(frame, frames.get("faithfulness")))},
         ),
-        Section("cost", "What it cost", tables={"costs": made(frames, "timings", cost_overview)}),
+        Section("cost", "Cost", tables={"costs": made(frames, "timings", cost_overview)}),
     ]
     finding = _finding(frames["faithfulness"]) if "faithfulness" in frames else ""
-    return Page(sections, "ROAR and Recursive ROAR, the question of Madsen et al. (2022).", finding)
+    return Page(sections, "ROAR and Recursive ROAR, as in Madsen et al. (2022).", finding)

@@ -4,9 +4,9 @@ import pyarrow as pa
 
 from plumbline.store import WORD, declare
 
-# Performance of models trained on texts with words masked. Each curve is whole: level 0 is the model of the plain
-# texts, and the last level of relative ones, at which everything is masked, is one that all measures share.
-# `trained_on` is `words`, or `positions` for a model that sees which words are masked and nothing else.
+# Performance of models trained on masked texts. Each curve is complete: level 0 is the model of the plain texts, and
+# all measures share the last relative level, at which everything is masked.
+# `trained_on` is `words`, or `positions` for a model that sees only which words are masked.
 CURVE = {"dataset": WORD, "model": WORD, "strategy": WORD, "unit": WORD, "measure": WORD}
 
 ROAR = declare(
@@ -32,7 +32,7 @@ ROAR = declare(
     },
 )
 
-# Areas are shares of that between random and nothing left; `floor` is the performance with everything masked.
+# Areas are shares of the area between random and `floor`, the performance with everything masked.
 FAITHFULNESS = declare(
     "faithfulness",
     1,
@@ -65,7 +65,7 @@ FAITHFULNESS = declare(
     },
 )
 
-# The mean share of a text's importance that its `top` words have: so many of them, or so many percent.
+# The mean share of a text's importance held by its `top` most important words, a number or a percentage of them.
 SPARSITY = declare(
     "sparsity",
     1,
@@ -88,7 +88,7 @@ SPARSITY = declare(
     },
 )
 
-# Hooker et al.'s synthetic check: accuracy after so many of the features were removed.
+# Hooker et al.'s synthetic check: accuracy by the number of removed features.
 SYNTHETIC_ROAR = declare(
     "synthetic_roar",
     1,

@@ -1,4 +1,4 @@
-"""How few words have most of a text's importance."""
+"""Sparsity: the share of a text's importance held by its most important words."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -22,9 +22,9 @@ TOPS = [(unit, int(top)) for unit, tops in UNITS.items() for top in tops]
 
 
 def top_shares(importances: np.ndarray) -> np.ndarray:
-    """The share of a text's importance that its most important words have, for each of TOPS.
+    """The share of a text's importance held by its most important words, for each of TOPS.
 
-    The sign of an importance does not count. Q percent of n words are ⌊Q n / 100⌋ of them, possibly none; as published,
+    Importances count by their absolute values. Q percent of n words are ⌊Q n / 100⌋ words, possibly none; as published,
     one more. NaN where all importances are 0, one is not finite, or there are none.
     """
     ordered = np.sort(np.abs(importances.astype(np.float64)))[::-1]
@@ -37,15 +37,15 @@ def top_shares(importances: np.ndarray) -> np.ndarray:
 
 
 def sparsity_rows(scores: Sequence[np.ndarray]) -> list[dict[str, Any]]:
-    """Mean `share` over texts for each unit and `top`; `n` texts count, those whose importances tell nothing do not.
+    """Mean `share` over texts for each unit and `top`, and the number `n` of texts that have a share.
 
     scores: the importances of each text's words, specials left out.
     """
-    told = np.array([top_shares(importances) for importances in scores]).reshape(-1, len(TOPS))
-    told = told[~np.isnan(told[:, 0])]
-    means = told.mean(0) if len(told) else np.full(len(TOPS), np.nan)
+    shares = np.array([top_shares(importances) for importances in scores]).reshape(-1, len(TOPS))
+    shares = shares[~np.isnan(shares[:, 0])]
+    means = shares.mean(0) if len(shares) else np.full(len(TOPS), np.nan)
     return [
-        {"unit": unit, "top": top, "share": float(share), "n": len(told)}
+        {"unit": unit, "top": top, "share": float(share), "n": len(shares)}
         for (unit, top), share in zip(TOPS, means, strict=True)
     ]
 
@@ -53,21 +53,21 @@ def sparsity_rows(scores: Sequence[np.ndarray]) -> list[dict[str, Any]]:
 def sparsity_table(
     cells: Iterable[Mapping[str, Any]], attributions: Iterable[pa.Table], split: str = "dev"
 ) -> pd.DataFrame:
-    """Rows of the table `sparsity`. Each cell names a dataset, a model and a measure, and has its table of scores."""
+    """Rows of the table `sparsity`: each cell has a dataset, a model and a measure, and a table of importances."""
     rows = []
     for cell, importances in zip(cells, attributions, strict=True):
         keys = {key: cell[key] for key in ("dataset", "model", "measure")}
-        here = importances.filter(pc.equal(importances["split"].cast(pa.string()), split))
-        seeds, scores = here["seed"].to_numpy(), ragged(here["scores"])
+        explained = importances.filter(pc.equal(importances["split"].cast(pa.string()), split))
+        seeds, scores = explained["seed"].to_numpy(), ragged(explained["scores"])
         for seed in np.unique(seeds):
-            found = sparsity_rows([scores[i] for i in np.flatnonzero(seeds == seed)])
-            rows += [{**keys, "seed": int(seed), **row} for row in found]
+            means = sparsity_rows([scores[i] for i in np.flatnonzero(seeds == seed)])
+            rows += [{**keys, "seed": int(seed), **row} for row in means]
     return pd.DataFrame(rows)
 
 
 @table("sparsity", reads=["importances:unmasked"])
 def measured_sparsity(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
-    """How few words hold most of a text's importance."""
+    """The share of a text's importance held by its most important words."""
     files = sources["importances:unmasked"]
     tables = (read_importances(file.path, file.keys["measure"], ["seed", "split", "scores"]) for file in files)
     return SPARSITY, sparsity_table([file.keys for file in files], tables)

@@ -1,4 +1,4 @@
-"""ROAR and Recursive ROAR: what it costs a model that the words which a measure calls important are masked."""
+"""ROAR and Recursive ROAR: the performance that retrained models lose when important words are masked."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -25,11 +25,11 @@ EVERYTHING = 100  # the relative level at which all words are masked
 
 
 def area_between(levels: npt.ArrayLike, measure: npt.ArrayLike, random: npt.ArrayLike, floor: float) -> float:
-    """How far a measure's curve lies below the random one, as a share of how far that lies above the floor.
+    """The area between a measure's curve and the random one, as a share of the area between random and the floor.
 
-    Both are areas by the trapezoidal rule over ascending levels, whatever their steps. `floor` is the performance with
+    Both areas are by the trapezoidal rule over ascending levels of any steps. `floor` is the performance with
     everything masked. Not bounded: below 0 where random masking costs more, above 1 where a curve goes below the
-    floor. NaN where random masking stays at the floor or below, since nothing is there to be shared.
+    floor. NaN where the random curve is not above the floor.
     """
     x, p, b = (np.asarray(values, dtype=np.float64) for values in (levels, measure, random))
     whole = np.trapezoid(b - floor, x)
@@ -45,14 +45,14 @@ def area_between(levels: npt.ArrayLike, measure: npt.ArrayLike, random: npt.Arra
     "measure, b at random, b_I everything",
 )
 def faithfulness(levels: npt.ArrayLike, measure: npt.ArrayLike, random: npt.ArrayLike, floor: float) -> float:
-    """The area between a measure's curve and the random one as a share, as `area_between`, clipped to [-1, 1]."""
+    """The share of `area_between`, clipped to [-1, 1]."""
     return float(np.clip(area_between(levels, measure, random, floor), -1, 1))
 
 
 def roar_rows(points: Iterable[dict[str, Any]], scores: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the table `roar`: the test scores of every point of every curve, seed by seed.
+    """Rows of the table `roar`: the test scores of every point of every curve, one per seed.
 
-    A point has what POINT names. `scores` are rows of `performance`; several points may share a variant.
+    A point has the keys POINT. `scores` are rows of `performance`; several points may share a variant.
     """
     curves = pd.DataFrame(points, columns=POINT).drop_duplicates()
     test = scores[scores["split"] == "test"].drop(columns="split")
@@ -63,26 +63,26 @@ def roar_rows(points: Iterable[dict[str, Any]], scores: pd.DataFrame) -> pd.Data
 def faithfulness_rows(
     roar: pd.DataFrame, headline: Mapping[str, str], random: str, at_chance: Mapping[Model, str] = MappingProxyType({})
 ) -> pd.DataFrame:
-    """Rows of the table `faithfulness`: means over seeds for each measure's curve but that of `random`.
+    """Rows of the table `faithfulness`: means over seeds for each measure's curve except that of `random`.
 
-    Each seed's curve is compared with its random one, by the metric that is the dataset's `headline`. A seed that lacks
-    a level, diverged, whose random curve is not above its floor, or whose model of the plain texts is one of those
-    `at_chance`, is left out, and `reason` says so.
+    Each seed's curve is compared with its random one, by the dataset's `headline` metric. A seed is left out with a
+    `reason` if it lacks a level, diverged, has a random curve that is not above its floor, or a model of the plain
+    texts that is `at_chance`.
     """
-    told = roar[(roar["trained_on"] == "words") & (roar["metric"] == roar["dataset"].astype(str).map(headline))]
-    everything = (told["measure"] == random) & (told["unit"] == "relative") & (told["level"] == EVERYTHING)
-    curves = dict(iter(told.groupby(CURVE, observed=True)))
-    floors = dict(iter(told[everything].groupby(["dataset", "model"], observed=True)))
+    scores = roar[(roar["trained_on"] == "words") & (roar["metric"] == roar["dataset"].astype(str).map(headline))]
+    everything = (scores["measure"] == random) & (scores["unit"] == "relative") & (scores["level"] == EVERYTHING)
+    curves = dict(iter(scores.groupby(CURVE, observed=True)))
+    floors = dict(iter(scores[everything].groupby(["dataset", "model"], observed=True)))
     rows = []
     for key, curve in curves.items():
         dataset, model, *_, measure = key
         if measure != random:
-            against = curves.get((*key[:-1], random), told[:0])
-            # Everything masked is the same whatever strategy it stands under.
-            floor = floors.get((dataset, model), told[:0]).drop_duplicates("seed")
+            baseline = curves.get((*key[:-1], random), scores[:0])
+            # With everything masked all strategies are the same.
+            floor = floors.get((dataset, model), scores[:0]).drop_duplicates("seed")
             keys = dict(zip(CURVE, key, strict=True)) | {"metric": headline[str(dataset)]}
-            gone = {seed: why for (*cell, seed), why in at_chance.items() if cell == [dataset, PLAIN, model]}
-            rows.append(keys | _over_seeds(curve, against, floor, gone))
+            excluded = {seed: why for (*cell, seed), why in at_chance.items() if cell == [dataset, PLAIN, model]}
+            rows.append(keys | _over_seeds(curve, baseline, floor, excluded))
     return pd.DataFrame(rows, columns=FAITHFULNESS.schema.names)
 
 
@@ -92,17 +92,17 @@ def _over_seeds(
     """A row of the table `faithfulness` without its keys, from the rows of `roar` that it compares."""
     levels = sorted({*curve["level"], *random["level"]})
     seeds = sorted({*curve["seed"], *random["seed"]})
-    told = pd.DataFrame(
+    scores = pd.DataFrame(
         [
             {"reason": at_chance[seed]}
             if seed in at_chance
-            else _of_seed(levels, *(rows[rows["seed"] == seed] for rows in (curve, random, floor)))
+            else _seed_scores(levels, *(rows[rows["seed"] == seed] for rows in (curve, random, floor)))
             for seed in seeds
         ],
         columns=["faithfulness", "unclipped", "floor", "reason"],
     )
-    counted, faults = told[told["reason"].isna()], told["reason"].dropna()
-    left_out = f"{len(faults)} of {len(seeds)} seeds left out: {', '.join(sorted(set(faults)))}"
+    counted, reasons = scores[scores["reason"].isna()], scores["reason"].dropna()
+    left_out = f"{len(reasons)} of {len(seeds)} seeds left out: {', '.join(sorted(set(reasons)))}"
     return {
         "n_seeds": len(counted),
         "n_levels": len(levels),
@@ -111,12 +111,12 @@ def _over_seeds(
         **_mean("unclipped", counted["unclipped"], "unclipped_"),
         **_mean("floor", counted["floor"], "floor_"),
         "status": "ok" if len(counted) else "undefined",
-        "reason": left_out if len(faults) else None,
+        "reason": left_out if len(reasons) else None,
     }
 
 
-def _of_seed(levels: list[int], curve: pd.DataFrame, random: pd.DataFrame, floor: pd.DataFrame) -> dict[str, Any]:
-    """What the rows of one seed tell, or the reason why they tell nothing."""
+def _seed_scores(levels: list[int], curve: pd.DataFrame, random: pd.DataFrame, floor: pd.DataFrame) -> dict[str, Any]:
+    """The faithfulness of one seed, or the reason why it is left out."""
     for rows, needed, absent in (
         (curve, levels, "level {} is absent"),
         (random, levels, "level {} of random masking is absent"),
@@ -134,14 +134,14 @@ def _of_seed(levels: list[int], curve: pd.DataFrame, random: pd.DataFrame, floor
 
 
 def _mean(name: str, values: pd.Series, prefix: str = "") -> dict[str, float]:
-    """A mean over seeds under its name, and its interval."""
+    """The mean over seeds and its interval, as columns of the table."""
     low, high = mean_interval(values)
     return {name: float(values.mean()), f"{prefix}ci_low": low, f"{prefix}ci_high": high}
 
 
 @table("roar", reads=["predictions:curves"], params=["curve_points"])
 def roar_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
-    """What masking words and retraining cost: the test scores of every point of every curve."""
+    """Test scores after masking and retraining, for every point of every curve."""
     files = sources["predictions:curves"]
     tables = (read_table(file.path, PREDICTIONS) for file in files)
     return ROAR, roar_rows(sources.facts["curve_points"], performance([file.keys for file in files], tables))
@@ -149,8 +149,7 @@ def roar_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
 
 @table("faithfulness", reads=["roar", "performance"], params=["headlines", "random"])
 def faithfulness_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
-    """How faithful each measure is by its curves."""
-    left_out = at_chance(sources.frame(PERFORMANCE))
-    return FAITHFULNESS, faithfulness_rows(
-        sources.frame(ROAR), sources.facts["headlines"], sources.facts["random"], left_out
-    )
+    """The faithfulness of each measure by its curves."""
+    headlines, random = sources.facts["headlines"], sources.facts["random"]
+    excluded = at_chance(sources.frame(PERFORMANCE))
+    return FAITHFULNESS, faithfulness_rows(sources.frame(ROAR), headlines, random, excluded)

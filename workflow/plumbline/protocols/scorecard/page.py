@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.protocols.roar.page import bracketed, placed
+from plumbline.protocols.roar.page import interval_on_axis, with_interval
 from plumbline.protocols.scorecard.table import relative_ranks
 from plumbline.registry import page
 from plumbline.report.content import Content
@@ -58,7 +58,7 @@ def _cells(frame: pd.DataFrame, measure: str) -> set[tuple[str, ...]]:
 def _cell(line: dict[Any, Any], reasons: list[str]) -> TableCell:
     if line["status"] != "ok":
         return _missing(line["reason"], reasons)
-    told = bracketed(line["value"], line["ci_low"], line["ci_high"])
+    told = with_interval(line["value"], line["ci_low"], line["ci_high"])
     said = f"{line['n_seeds']} seed" + ("" if line["n_seeds"] == 1 else "s")
     said += "" if pd.isna(line["reason"]) else f"; {line['reason']}"
     tint = float(line["place"]) if np.isfinite(line["place"]) else None
@@ -88,7 +88,9 @@ def meta_evaluation_overview(meta_evaluation: pd.DataFrame) -> Table:
             [
                 TableCell(str(line["criterion_a"])),
                 TableCell(str(line["criterion_b"])),
-                placed(line["tau"], line["ci_low"], line["ci_high"]) if known else _missing(line["reason"], reasons),
+                interval_on_axis(line["tau"], line["ci_low"], line["ci_high"])
+                if known
+                else _missing(line["reason"], reasons),
                 numeric(line["n_cells"], 0),
                 TableCell(where if known else DASH),
             ]
