@@ -223,7 +223,7 @@ def erasure_frame() -> pd.DataFrame:
 def scorecard_frame() -> pd.DataFrame:
     """Three measures by one criterion that knows all, one where lower is better, and one about attention alone."""
     line = CELL | {"direction": "higher", "n_seeds": 3, "status": "ok"}
-    lost = {"n_seeds": 0, "status": "missing", "reason": "it is about <attention> alone"}
+    lost = {"n_seeds": 0, "status": "missing", "reason": "it applies to <attention> only"}
     rows = []
     for place, measure in enumerate((*MEASURES, "random")):
         value = {"value": 0.1 * place, "ci_low": 0.1 * place - 0.05, "ci_high": 0.1 * place + 0.05}

@@ -319,7 +319,7 @@ def test_the_scorecard_says_which_way_is_better_and_why_a_number_is_missing() ->
     assert shown.columns[3:] == ["agreement ↑", "sufficiency ↓", "permutation ↑"]
     attention, gradient, random = (row[3:] for row in shown.rows)
     assert texts(gradient) == ["0.100 [0.050, 0.150]", "0.100 [0.050, 0.150]", "– a"]
-    assert shown.notes == ["it is about <attention> alone"] and gradient[2].title == shown.notes[0]
+    assert shown.notes == ["it applies to <attention> only"] and gradient[2].title == shown.notes[0]
     # The better a measure stands by the direction of the criterion, the stronger its ground.
     assert [[row[column].tint for row in (attention, gradient, random)] for column in (0, 1)] == [
         [0, 0.5, 1],

@@ -1,4 +1,4 @@
-"""Figures of the scorecard: what stands where, and what is written."""
+"""Figures of the scorecard: rows, columns and the text of each cell."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ MEASURES = {"attention": 0.1, "gradient": 0.3, "random": 0.0}
 
 
 def card(**models: float) -> pd.DataFrame:
-    """Two criteria that agree, one of them the lower the better, and one about attention alone."""
+    """Two criteria that agree, lower being better for one of them, and one of attention only."""
     rows = []
     for model, factor in models.items():
         usual = {"dataset": "sst", "variant": "plain", "model": model, "status": "ok", "ci_low": None, "ci_high": None}
@@ -36,13 +36,13 @@ def written(figure) -> list[str]:
     return [text.get_text() for text in figure.axes[0].texts]
 
 
-def test_places_are_by_what_is_better():
+def test_ranks_follow_the_direction_of_the_criterion():
     rows = card(net=1.0)
-    told = rows[rows["status"] == "ok"].assign(place=relative_ranks(rows[rows["status"] == "ok"]))
-    found = told.set_index(["criterion", "measure"])["place"]
+    defined = rows[rows["status"] == "ok"].assign(rank=relative_ranks(rows[rows["status"] == "ok"]))
+    found = defined.set_index(["criterion", "measure"])["rank"]
     for criterion in ("ROAR", "sufficiency"):
         assert found[criterion].to_dict() == {"attention": 0.5, "gradient": 1.0, "random": 0.0}
-    # One measure alone has no place.
+    # A single measure has no rank.
     assert np.isnan(found["AtteFa", "attention"])
 
 
@@ -67,14 +67,14 @@ def test_intervals_stand_below_the_values_of_one_dataset_and_model():
     rows = card(net=1.0)
     rows.loc[rows["criterion"] == "ROAR", ["ci_low", "ci_high"]] = [-0.5, 0.5]
     assert written(scorecard(rows, "sst, net"))[:3] == ["0.10", "[−0.50, 0.50]", "−0.10"]
-    # Over several models it is places that are shown.
+    # Over several models ranks are shown.
     assert "[−0.50, 0.50]" not in written(scorecard(pd.concat([rows, rows.assign(model="other")]), "a study"))
 
 
-def test_several_models_show_the_mean_place():
-    # The second model turns both criteria round.
+def test_several_models_show_the_mean_rank():
+    # The second model reverses both criteria.
     figure = scorecard(card(net=1.0, other=-1.0), "a study")
-    # What is about attention alone has no places, and so its value.
+    # A criterion of attention only has no ranks and shows its value.
     assert written(figure)[:3] == ["0.50", "0.50", "0.70"] and written(figure)[3:5] == ["0.50", "0.50"]
 
 
@@ -104,8 +104,8 @@ def test_meta_evaluation_writes_each_pair_once_with_its_interval():
         ]
     )
     figure = meta_evaluation(rows, "do they agree?")
-    # What has no number is said to have none.
-    assert written(figure) == ["–", "0.50", "[−0.25, 1.00]", "−1.00*", "[−1.00, −0.50]"]
+    # A pair without a value has a dash.
+    assert written(figure) == ["0.50", "[−0.25, 1.00]", "−1.00*", "[−1.00, −0.50]", "–"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["b", "c"]
     alone = meta_evaluation(rows[rows["status"] == "missing"], "do they agree?")
     assert alone.texts[0].get_text() == "do they agree?: no two criteria rank the same measures"

@@ -7,7 +7,7 @@ from scipy.stats import kendalltau
 
 from plumbline.protocols.criteria import Criterion, Measures, criterion_of
 from plumbline.protocols.scorecard.schemas import META_EVALUATION, SCORECARD
-from plumbline.protocols.scorecard.table import meta_rows, rankings, scorecard_rows, tau, values_of
+from plumbline.protocols.scorecard.table import meta_rows, rankings, scorecard_rows, tau_of_signs, values_of
 from plumbline.registry import Registry
 from plumbline.store import read_table, write_table
 
@@ -39,7 +39,7 @@ def erasure(means: dict[str, list[float]], metric: str = "comprehensiveness", **
             **CELL, **cell, "seed": seed, "measure": measure, "metric": metric, "ratio": ratio, "n": 100, "dropped": 0,
             "mean": mean + (ratio or 0), "std": 0.5, "status": "ok", "reason": None,
         }
-        for measure, told in means.items() for seed, mean in enumerate(told) for ratio in (None, 10.0)
+        for measure, seeds in means.items() for seed, mean in enumerate(seeds) for ratio in (None, 10.0)
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -47,7 +47,7 @@ def erasure(means: dict[str, list[float]], metric: str = "comprehensiveness", **
 def faithfulness(means: dict[str, list[float]], strategy: str = "recursive", **cell) -> pd.DataFrame:
     """The table `faithfulness` with a value for each measure and seed."""
     usual = {"dataset": "sst", "model": "net", **cell, "strategy": strategy, "unit": "relative", "status": "ok"}
-    return pd.DataFrame([{**usual, "measure": measure, "per_seed": told} for measure, told in means.items()])
+    return pd.DataFrame([{**usual, "measure": measure, "per_seed": seeds} for measure, seeds in means.items()])
 
 
 def agreement() -> pd.DataFrame:
@@ -73,7 +73,7 @@ def test_agreement_is_the_mean_with_all_others_but_the_random_one():
 
 
 def test_twins_count_once_in_agreement():
-    """A twin of gradient neither agrees with it nor counts for others beside it."""
+    """A twin of gradient neither agrees with it nor counts for others as well."""
     rows = agreement()
     twin = rows[(rows["measure_a"] == "gradient") | (rows["measure_b"] == "gradient")].replace("gradient", "twin")
     both = rows.head(1).assign(measure_a="gradient", measure_b="twin", mean=1.0)
@@ -83,8 +83,8 @@ def test_twins_count_once_in_agreement():
     twins = MEASURES._replace(twins={("sst", "plain", "net"): {"twin": "gradient"}})
     values = found({"agreement": alike}, twins).set_index("measure")["value"]
     assert values.to_dict() == pytest.approx({"attention": 0.3, "gradient": 0.4, "lime": 0.5, "twin": 0.4})
-    told = card({"agreement": alike}, twins).set_index("measure")["twin_of"]
-    assert told["twin"] == "gradient" and told.drop("twin").isna().all()
+    twin_of = card({"agreement": alike}, twins).set_index("measure")["twin_of"]
+    assert twin_of["twin"] == "gradient" and twin_of.drop("twin").isna().all()
 
 
 def test_of_twins_one_ranks_in_the_meta_evaluation():
@@ -109,15 +109,15 @@ def test_erasure_counts_its_areas_and_roar_its_seeds():
         "faithfulness": faithfulness({"attention": [0.2, 0.4, 0.6]}),
     }
     values = found(tables)
-    told = values.groupby(["criterion", "measure"])["value"].agg(list).to_dict()
-    assert told == {
+    lists = values.groupby(["criterion", "measure"])["value"].agg(list).to_dict()
+    assert lists == {
         ("comprehensiveness", "attention"): [0.1, 0.3],
         ("comprehensiveness", "gradient"): [0.4, 0.6],
         ("Recursive ROAR", "attention"): [0.2, 0.4, 0.6],
     }
 
 
-def test_what_is_about_attention_alone_is_so_for_every_name_of_it():
+def test_criteria_of_attention_apply_to_every_name_of_it():
     usual = {**CELL, "seed": 0, "predicted_class": "all", "max_attention_bin": "all", "n": 9, "status": "ok"}
     attacked = pd.DataFrame([{**usual, "epsilon": e, "jsd_mean": e * 10} for e in (0.01, 0.05)])
     permuted = pd.DataFrame(
@@ -129,7 +129,7 @@ def test_what_is_about_attention_alone_is_so_for_every_name_of_it():
     assert set(values["measure"]) == {"att"}
 
 
-def test_the_scorecard_says_what_is_missing_and_how_sure_it_is():
+def test_the_scorecard_has_reasons_and_intervals():
     tables = {
         "erasure": erasure({"attention": [0.1, 0.3], "gradient": [0.4, 0.6]}),
         "faithfulness": faithfulness({"attention": [0.2, 0.4, 0.6], "gradient": [0.1, 0.1, 0.1]}),
@@ -150,7 +150,7 @@ def test_the_scorecard_says_what_is_missing_and_how_sure_it_is():
     explained = [("sst", "plain", "net", measure) for measure in ("attention", "gradient", "lime")]
     rows = scorecard_rows(of(tables), found(tables), explained, MEASURES).set_index(["criterion", "measure"])
     attention = rows.loc["comprehensiveness", "attention"]
-    # Two seeds do not tell how much seeds matter.
+    # Two seeds are too few for an interval.
     assert attention["value"] == pytest.approx(0.2) and np.isnan([attention["ci_low"], attention["ci_high"]]).all()
     roar = rows.loc["Recursive ROAR", "attention"]
     # Student's t of two degrees of freedom is 4.3027; the deviation of 0.2, 0.4, 0.6 is 0.2.
@@ -158,8 +158,8 @@ def test_the_scorecard_says_what_is_missing_and_how_sure_it_is():
     assert roar["per_seed"] == [0.2, 0.4, 0.6]
     assert (roar["ci_low"], roar["ci_high"]) == pytest.approx((0.4 - reach, 0.4 + reach), abs=1e-6)
     assert rows.loc["permutation", "attention"]["value"] == 0.3
-    assert rows.loc["permutation", "gradient"]["reason"] == "it is about attention alone"
-    assert rows.loc["comprehensiveness", "lime"]["reason"] == "it has no number for this measure"
+    assert rows.loc["permutation", "gradient"]["reason"] == "it applies to attention only"
+    assert rows.loc["comprehensiveness", "lime"]["reason"] == "it has no value for this measure"
     assert rows.loc["ROAR", "lime"]["reason"].startswith("the study does not have it")
     assert set(rows["status"]) == {"ok", "missing"} and "agreement" not in rows.index.get_level_values(0)
     assert rows.loc["sufficiency", "attention"]["direction"] == "lower"
@@ -203,9 +203,9 @@ def test_models_at_chance_are_left_out_with_a_reason():
     tables["erasure"].loc[tables["erasure"]["seed"] == 0, "status"] = "at chance"
     left_out = {("sst", "plain", "net", 0): "because"}
     rows = scorecard_rows(of(tables), found(tables), [], MEASURES, left_out)
-    told = rows[rows["criterion"] == "comprehensiveness"].set_index("measure").loc["attention"]
-    assert (told["value"], told["n_seeds"], told["status"]) == (0.7, 1, "ok")
-    assert told["reason"] == "seed 0 is left out, hardly better than guessing"
+    row = rows[rows["criterion"] == "comprehensiveness"].set_index("measure").loc["attention"]
+    assert (row["value"], row["n_seeds"], row["status"]) == (0.7, 1, "ok")
+    assert row["reason"] == "seed 0 is left out, hardly better than guessing"
     every = {**left_out, ("sst", "plain", "net", 1): "because"}
     tables["erasure"]["status"] = "at chance"
     explained = [("sst", "plain", "net", "attention")]
@@ -220,15 +220,15 @@ def test_tau_is_that_of_scipy():
         a, b = random.integers(4, size=(2, 7))
         pairs = [(i, j) for i in range(7) for j in range(i)]
         signs = [np.array([np.sign(x[i] - x[j]) for i, j in pairs]) for x in (a, b)]
-        assert tau(*signs) == pytest.approx(kendalltau(a, b).statistic, nan_ok=True)
+        assert tau_of_signs(*signs) == pytest.approx(kendalltau(a, b).statistic, nan_ok=True)
 
 
-def test_criteria_agree_by_what_is_better():
+def test_criteria_agree_whatever_their_direction():
     """More comprehensive and less sufficient by number is the same order; the random one does not count."""
     means = {"attention": [0.1] * 3, "gradient": [0.2] * 3, "lime": [0.3] * 3, "random": [0.9] * 3}
     tables = {
         "erasure": pd.concat(
-            [erasure(means), erasure({name: [-x for x in told] for name, told in means.items()}, "sufficiency")]
+            [erasure(means), erasure({name: [-x for x in seeds] for name, seeds in means.items()}, "sufficiency")]
         ),
         "faithfulness": faithfulness({"attention": [0.3] * 3, "gradient": [0.2] * 3, "lime": [0.1] * 3}),
     }
@@ -251,11 +251,11 @@ def test_a_criterion_with_fewer_seeds_ranks_by_its_own_means():
 def opposite(datasets: list[str]) -> pd.DataFrame:
     """Two criteria that agree on the measures of the first dataset's models and disagree on all others; one seed."""
     rising = {"attention": [0.1], "gradient": [0.2], "lime": [0.3]}
-    falling = {name: [-told[0]] for name, told in rising.items()}
+    falling = {name: [-seeds[0]] for name, seeds in rising.items()}
     parts = [(name, model, rising if name == datasets[0] else falling) for name in datasets for model in ("m1", "m2")]
     tables = {
         "erasure": pd.concat([erasure(rising, dataset=name, model=model) for name, model, _ in parts]),
-        "faithfulness": pd.concat([faithfulness(told, dataset=name, model=model) for name, model, told in parts]),
+        "faithfulness": pd.concat([faithfulness(means, dataset=name, model=model) for name, model, means in parts]),
     }
     return meta_rows(card(tables), "random")
 
@@ -275,7 +275,7 @@ def test_seeds_and_cells_make_the_interval():
     names = ["attention", "gradient", "lime", "loo"]
 
     def drawn(spread: float) -> dict[str, list[float]]:
-        return {name: (place + spread * random.normal(size=5)).tolist() for place, name in enumerate(names)}
+        return {name: (rank + spread * random.normal(size=5)).tolist() for rank, name in enumerate(names)}
 
     def interval(spread: float, cells: int) -> float:
         tables = {
@@ -296,13 +296,13 @@ def truth(means: dict[str, list[float]], **cell) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {**usual, "measure": measure, "seed": seed, "above_region": share}
-            for measure, told in means.items()
-            for seed, share in enumerate(told)
+            for measure, shares in means.items()
+            for seed, share in enumerate(shares)
         ]
     )
 
 
-def test_the_truth_is_set_against_criteria_of_the_same_variant_or_else_of_the_same_dataset():
+def test_the_truth_is_compared_with_criteria_of_the_same_variant_or_else_of_the_same_dataset():
     rising = {"attention": [0.1], "gradient": [0.2], "lime": [0.3]}
     falling = {"attention": [0.3], "gradient": [0.2], "lime": [0.1]}
     tables = {
@@ -315,8 +315,8 @@ def test_the_truth_is_set_against_criteria_of_the_same_variant_or_else_of_the_sa
     assert (erased["tau"], erased["matched"], erased["n_cells"]) == (1.0, "variant", 1)
     assert (masked["tau"], masked["matched"], masked["n_cells"]) == (-1.0, "dataset", 1)
     # Where the truth is not known it is not missing either.
-    told = card(tables).groupby("criterion")["variant"].agg(set)
-    assert told["ground truth"] == {"articles"} and told["comprehensiveness"] == {"plain", "articles"}
+    variants = card(tables).groupby("criterion")["variant"].agg(set)
+    assert variants["ground truth"] == {"articles"} and variants["comprehensiveness"] == {"plain", "articles"}
 
 
 def test_too_few_measures_in_common_are_a_reason():
@@ -332,10 +332,10 @@ def test_too_few_measures_in_common_are_a_reason():
 @pytest.mark.parametrize("means", [{}, {"attention": [0.1], "gradient": [0.2]}])
 def test_one_criterion_or_none_makes_empty_tables_that_can_be_stored(tmp_path, means):
     tables = {"faithfulness": faithfulness(means)} if means else {"erasure": erasure({"attention": [0.1]}).head(0)}
-    told = card(tables)
-    rows = meta_rows(told, "random")
+    scorecard = card(tables)
+    rows = meta_rows(scorecard, "random")
     assert rows.empty
-    for kind, table in ((SCORECARD, told), (META_EVALUATION, rows)):
+    for kind, table in ((SCORECARD, scorecard), (META_EVALUATION, rows)):
         write_table(tmp_path / kind.name, kind, {column: table[column] for column in table})
         assert len(read_table(tmp_path / kind.name, kind)) == len(table)
 

@@ -90,9 +90,9 @@ def leakage_overview(roar: pd.DataFrame, faithfulness: pd.DataFrame | None) -> T
         )
     caption = (
         "Scores of models that see only which words are masked: with nothing masked, which is chance, and at their "
-        "best level; mean ± standard deviation over seeds. Above chance the masks alone give the class away, so that curves "
-        "of masked words are too high and faithfulness too low. The row of random shows how far the best of several "
-        "levels is above chance by luck."
+        "best level; mean ± standard deviation over seeds. Above chance the masks alone give the class away, so that "
+        "curves of masked words are too high and faithfulness too low. The row of random shows how far the best of "
+        "several levels is above chance by luck."
     )
     columns = [*CURVE, "seeds", "nothing masked", "best", "at level", "above chance"]
     return Table(caption, columns, rows, frozenset(range(6, len(columns))))

@@ -1,6 +1,7 @@
-"""The scorecard in the report: every measure by every criterion, and how alike criteria rank measures."""
+"""The report's page of the scorecard: every measure by every criterion, and the agreement between criteria."""
 
 from collections import Counter
+from dataclasses import replace
 from string import ascii_lowercase
 from typing import Any
 
@@ -19,35 +20,35 @@ BLOCK = ["dataset", "variant", "model"]
 
 
 def scorecard_overview(scorecard: pd.DataFrame) -> Table:
-    """A line for each measure of a dataset and model, a column for each criterion."""
+    """A row for each measure of a dataset and model, a column for each criterion."""
     frame = without_categories(scorecard)
     criteria = dict(zip(frame["criterion"], frame["direction"], strict=True))
     reasons = list(dict.fromkeys(frame[frame["status"] != "ok"]["reason"].dropna()))
-    frame["place"] = relative_ranks(frame)
+    frame["rank"] = relative_ranks(frame)
     rows = []
     for key, group in frame.groupby([*BLOCK, "measure"], sort=False):
         dataset, variant, model, measure = map(str, key)
-        told = {line["criterion"]: line for line in group.to_dict("records")}
-        cells = [_cell(told[name], reasons) if name in told else TableCell(DASH, None, "faint") for name in criteria]
+        lines = {line["criterion"]: line for line in group.to_dict("records")}
+        cells = [_cell(lines[name], reasons) if name in lines else TableCell(DASH, None, "faint") for name in criteria]
         rows.append([TableCell(named(dataset, variant)), TableCell(model), TableCell(measure), *cells])
     caption = (
-        "Mean over seeds with its 95\u00a0% interval over seeds, if there are three or more: with fewer nothing is "
-        "known of how much they matter. ↑: higher is better, ↓: lower is. The stronger the ground, the better the "
-        "measure stands among three or more of the same dataset and model. Letters say why there is no number."
+        "Mean over seeds with its 95\u00a0% interval, if there are three or more seeds. ↑: higher is better, ↓: lower "
+        "is better. The stronger the background, the better the rank of the measure among three or more of the same "
+        "dataset and model. Letters refer to the reasons for missing values."
     )
     if twins := _twins(frame):
-        caption += f" Measures that rank words alike count once in agreement and between criteria: {twins}."
+        caption += f" Measures that rank words in the same order count once in agreement and between criteria: {twins}."
     columns = ["dataset", "model", "measure", *(f"{name} {ARROWS[better]}" for name, better in criteria.items())]
     return Table(caption, columns, rows, frozenset(range(3, len(columns))), reasons)
 
 
 def _twins(frame: pd.DataFrame) -> str:
-    """Which measures rank like which others, and in how many of the datasets and models that have both."""
-    told = frame.drop_duplicates([*BLOCK, "measure"])
-    pairs = Counter(told.dropna(subset="twin_of")[["measure", "twin_of"]].itertuples(index=False, name=None))
+    """Pairs of measures that rank words in the same order, and in how many of the cells that have both."""
+    explained = frame.drop_duplicates([*BLOCK, "measure"])
+    pairs = Counter(explained.dropna(subset="twin_of")[["measure", "twin_of"]].itertuples(index=False, name=None))
     return "; ".join(
-        f"{one} like {other} in {count} of {len(_cells(told, one) & _cells(told, other))}"
-        for (one, other), count in pairs.items()
+        f"{measure} like {twin} in {count} of {len(_cells(explained, measure) & _cells(explained, twin))}"
+        for (measure, twin), count in pairs.items()
     )
 
 
@@ -58,15 +59,14 @@ def _cells(frame: pd.DataFrame, measure: str) -> set[tuple[str, ...]]:
 def _cell(line: dict[Any, Any], reasons: list[str]) -> TableCell:
     if line["status"] != "ok":
         return _missing(line["reason"], reasons)
-    told = with_interval(line["value"], line["ci_low"], line["ci_high"])
-    said = f"{line['n_seeds']} seed" + ("" if line["n_seeds"] == 1 else "s")
-    said += "" if pd.isna(line["reason"]) else f"; {line['reason']}"
-    tint = float(line["place"]) if np.isfinite(line["place"]) else None
-    return TableCell(told.text, told.sort, title=said, tint=tint)
+    cell = with_interval(line["value"], line["ci_low"], line["ci_high"])
+    title = f"{line['n_seeds']} seed" + ("" if line["n_seeds"] == 1 else "s")
+    title += "" if pd.isna(line["reason"]) else f"; {line['reason']}"
+    return replace(cell, title=title, tint=float(line["rank"]) if np.isfinite(line["rank"]) else None)
 
 
 def _missing(reason: str, reasons: list[str]) -> TableCell:
-    """A dash with the letter of the note that says why."""
+    """A dash with the letter of the reason among the notes."""
     return TableCell(f"{DASH} {letter(reasons.index(reason))}", None, "faint", title=reason)
 
 
@@ -77,30 +77,28 @@ def letter(i: int) -> str:
 
 
 def meta_evaluation_overview(meta_evaluation: pd.DataFrame) -> Table:
-    """A line for every two criteria, those that could not be compared last."""
+    """A row for every two criteria, those that could not be compared last."""
     frame = without_categories(meta_evaluation)
     reasons = list(dict.fromkeys(frame[frame["status"] != "ok"]["reason"].dropna()))
     rows = []
     for line in frame.sort_values("status", key=lambda status: status != "ok", kind="stable").to_dict("records"):
         known = line["status"] == "ok"
-        where = {"variant": "the same texts", "dataset": "plain and manipulated"}.get(line["matched"], DASH)
+        texts = {"variant": "the same texts", "dataset": "plain and manipulated"}.get(line["matched"], DASH)
+        tau = line["tau"], line["ci_low"], line["ci_high"]
         rows.append(
             [
                 TableCell(str(line["criterion_a"])),
                 TableCell(str(line["criterion_b"])),
-                interval_on_axis(line["tau"], line["ci_low"], line["ci_high"])
-                if known
-                else _missing(line["reason"], reasons),
+                interval_on_axis(*tau) if known else _missing(line["reason"], reasons),
                 numeric(line["n_cells"], 0),
-                TableCell(where if known else DASH),
+                TableCell(texts if known else DASH),
             ]
         )
     caption = (
-        "How alike every two criteria rank the measures, the better first: Kendall τ, mean over datasets and models, "
-        "with a 95\u00a0% interval by resampling datasets and seeds, of which there must be three or more, on an axis "
-        "from −1 to 1. Near 1 they would choose the same measures. Compared "
-        "are models on the same texts or, where two criteria never judge the same, on the plain and the manipulated "
-        "dataset. Letters say why there is no number."
+        "Kendall τ between the rankings of every two criteria: mean over datasets and models, on an axis from −1 to 1, "
+        "with a 95\u00a0% interval by resampling datasets and seeds, if there are three or more. Near 1 both would "
+        "choose the same measures. Models are compared on the same texts or, if two criteria have none in common, on "
+        "the plain and the manipulated dataset. Letters refer to the reasons for missing values."
     )
     columns = ["criterion", "other criterion", "τ", "datasets and models", "compared on"]
     return Table(caption, columns, rows, frozenset((2, 3)), reasons)
@@ -115,7 +113,7 @@ def _finding(meta_evaluation: pd.DataFrame | None) -> str:
 @page(
     "scorecard",
     title="Scorecard",
-    about="Every measure against every protocol, and whether the protocols agree.",
+    about="Every measure by every protocol, and whether the protocols agree.",
     group="",
     tables=["scorecard", "meta_evaluation"],
     order=10,
@@ -127,17 +125,17 @@ def scorecard_page(content: Content) -> Page:
         Section(
             "criteria",
             "Measures by criteria",
-            "What does each protocol say of each measure? Two criteria need not agree, and a high number is not "
-            "comparable across columns; the ground says which measure a criterion would choose.",
+            "The value of each measure by each criterion. Two criteria need not agree, and values are not comparable "
+            "across columns; the background shows which measure a criterion would choose.",
             {"scorecard": made(frames, "scorecard", scorecard_overview)},
             axis="lettered",
         ),
         Section(
             "meta-evaluation",
             "Do the protocols agree?",
-            "A high τ says that two protocols would choose the same measures, not that they are right: only the ground "
-            "truth is known to be, on data made for it. Intervals are by resampling datasets and seeds, where there "
-            "are three or more of either; of so few they are rough, and of one cell there is none to be had.",
+            "A high τ means that two protocols would choose the same measures, not that they are right: only the "
+            "ground truth is known to be, on data made for it. Intervals are by resampling datasets and seeds, if "
+            "there are three or more of either; they are rough with few of them, and there is none for a single cell.",
             {"meta": made(frames, "meta_evaluation", meta_evaluation_overview)},
             axis="lettered",
         ),

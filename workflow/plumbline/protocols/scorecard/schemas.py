@@ -4,8 +4,8 @@ import pyarrow as pa
 
 from plumbline.store import CELL, WORD, declare
 
-# One row per criterion, dataset, variant, model and measure, told or not. Intervals are over seeds. `twin_of` is a
-# measure before this one that ranks words alike.
+# One row per criterion, dataset, variant, model and measure, with or without a value. Intervals are over seeds.
+# `twin_of` is an earlier measure that ranks words in the same order.
 SCORECARD = declare(
     "scorecard",
     2,

@@ -1,7 +1,7 @@
 """The scorecard: every measure against every protocol; and the meta-evaluation: whether protocols agree about measures.
 
-A criterion is a number that a protocol gives to a measure of a dataset and model, seed by seed. Some criteria are about
-one kind of measure alone, such as attention.
+A criterion is a number that a protocol assigns to each measure of a dataset and model, for each seed. Some criteria
+apply to one kind of measure only, such as attention.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,18 +23,17 @@ from plumbline.tables.chance import at_chance as models_at_chance
 from plumbline.tables.sources import Sources
 
 RESAMPLES = 1000
-# A ranking of fewer measures says next to nothing.
+# A ranking of fewer measures carries next to no information.
 FEWEST_RANKED = 3
-# Two values of a measure differ by more than what single precision leaves of a mean.
+# Smaller differences between means are within the error of single precision.
 RESOLUTION = 1e-6
-Tables = Mapping[str, pd.DataFrame]
 Keys = tuple[str, str, str, str]
 
 
-def values_of(criteria: Sequence[Criterion], tables: Tables, measures: Measures) -> pd.DataFrame:
-    """One row per criterion, dataset, model, measure and seed that some table has a number of.
+def values_of(criteria: Sequence[Criterion], tables: Mapping[str, pd.DataFrame], measures: Measures) -> pd.DataFrame:
+    """One row per criterion, dataset, model, measure and seed that has a value.
 
-    Criteria about one kind of measure alone take all names of it.
+    A criterion of one kind of measure applies to all names of that kind.
     """
     frames = []
     for criterion in criteria:
@@ -55,50 +54,53 @@ def scorecard_rows(
     measures: Measures,
     at_chance: Collection[Model] = (),
 ) -> pd.DataFrame:
-    """Rows of the table `scorecard`: one per criterion of the study, dataset, variant, model and measure, told or not.
+    """Rows of the table `scorecard`: one per criterion, dataset, variant, model and measure, with or without a value.
 
-    `criteria` are those that the study has, `explained` the keys of everything that it explains, `at_chance` the models
-    that are left out.
+    `criteria` are those of the study, `explained` the keys of everything that it explains, `at_chance` the excluded
+    models.
     """
     known = dict(tuple(values.groupby(["criterion", *KEYS], observed=True)))
-    there = set(values[["criterion", *KEYS[:-1]]].itertuples(index=False, name=None))
+    scored = set(values[["criterion", *KEYS[:-1]]].itertuples(index=False, name=None))
     cells = sorted({*explained, *values[KEYS].itertuples(index=False, name=None)})
     left_out: dict[Cell, list[int]] = {}
     for dataset, variant, model, seed in sorted(at_chance):
         left_out.setdefault((dataset, variant, model), []).append(int(seed))
     rows = []
     for criterion in criteria:
-        for dataset, variant, model, measure in (one for one in cells if criterion.judges(one[1])):
+        for dataset, variant, model, measure in cells:
+            if not criterion.judges(variant):
+                continue
             cell = dataset, variant, model
-            found = known.get((criterion.name, *cell, measure))
+            seeds = known.get((criterion.name, *cell, measure))
             twin = first_twin(measures.twins, cell, measure)
-            row = dict(zip(KEYS, (*cell, measure), strict=True)) | {
+            row: dict[str, Any] = dict(zip(KEYS, (*cell, measure), strict=True)) | {
                 "criterion": criterion.name,
                 "direction": criterion.direction,
                 "twin_of": None if twin == measure else twin,
             }
-            if found is None:
-                why = _missing(criterion, (*cell, measure), there, measures.kinds, left_out.get(cell, []))
-                rows.append(row | {"n_seeds": 0, "per_seed": [], "status": "missing", "reason": why})
+            if seeds is None:
+                reason = _missing(criterion, (*cell, measure), scored, measures.kinds, left_out.get(cell, []))
+                row |= {"n_seeds": 0, "per_seed": [], "status": "missing", "reason": reason}
             else:
-                partly = _seeds_at_chance(left_out[cell]) if cell in left_out else None
-                rows.append(row | _estimate(found, criterion.bounds) | {"status": "ok", "reason": partly})
+                row |= _estimate(seeds, criterion.bounds) | {"status": "ok"}
+                row["reason"] = _seeds_at_chance(left_out[cell]) if cell in left_out else None
+            rows.append(row)
     return pd.DataFrame(rows, columns=SCORECARD.schema.names)
 
 
 def _seeds_at_chance(seeds: Sequence[int]) -> str:
-    told = f"seed {seeds[0]} is" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))} are"
-    return f"{told} left out, hardly better than guessing"
+    excluded = f"seed {seeds[0]} is" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))} are"
+    return f"{excluded} left out, hardly better than guessing"
 
 
 def _missing(
-    criterion: Criterion, cell: Keys, there: set[tuple[str, ...]], kinds: Mapping[str, str], at_chance: Sequence[int]
+    criterion: Criterion, cell: Keys, scored: set[tuple[str, ...]], kinds: Mapping[str, str], at_chance: Sequence[int]
 ) -> str:
     *block, measure = cell
     if criterion.measure and kinds.get(measure, measure) != criterion.measure:
-        return f"it is about {criterion.measure} alone"
-    if (criterion.name, *block) in there:
-        return "it has no number for this measure"
+        return f"it applies to {criterion.measure} only"
+    if (criterion.name, *block) in scored:
+        return "it has no value for this measure"
     if at_chance:
         return _seeds_at_chance(at_chance)
     return "the study does not have it for this dataset, variant and model, or it is not defined there"
@@ -106,15 +108,15 @@ def _missing(
 
 def _estimate(rows: pd.DataFrame, bounds: tuple[float, float]) -> dict[str, Any]:
     """The mean over seeds and, of three or more, its interval."""
-    told = rows["value"].to_numpy(dtype=np.float64)
-    low, high = np.clip(student_interval(told), *bounds).tolist()
-    value = float(told.mean())
-    return {"n_seeds": len(told), "per_seed": told.tolist(), "value": value, "ci_low": low, "ci_high": high}
+    seeds = rows["value"].to_numpy(dtype=np.float64)
+    low, high = np.clip(student_interval(seeds), *bounds).tolist()
+    value = float(seeds.mean())
+    return {"n_seeds": len(seeds), "per_seed": seeds.tolist(), "value": value, "ci_low": low, "ci_high": high}
 
 
 def relative_ranks(card: pd.DataFrame) -> pd.Series:
-    """Where each row's measure stands among those of its criterion, dataset, variant and model: 1 is the best, 0 the
-    worst. Of one or two measures nothing is said."""
+    """The rank of each row's measure among those of its criterion, dataset, variant and model, from 0, the worst, to 1,
+    the best; NaN for fewer than three measures."""
     better = card["value"].astype(float) * card["direction"].map({"higher": 1.0, "lower": -1.0}).astype(float)
     groups = better.groupby([card[key] for key in ("criterion", *RankedCell._fields)], observed=True)
     count = groups.transform("count")
@@ -122,7 +124,7 @@ def relative_ranks(card: pd.DataFrame) -> pd.Series:
 
 
 class RankedCell(NamedTuple):
-    """Where measures are ranked."""
+    """A dataset, variant and model in which measures are ranked."""
 
     dataset: str
     variant: str
@@ -130,16 +132,16 @@ class RankedCell(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """What a criterion says of the measures of a cell, the larger the better: values [measures, seeds], of the seeds
-    that all measures have, and the means [measures] over all seeds of each."""
+    """A criterion's values for the measures of a cell, larger is better: values [measures, seeds] for the seeds that
+    all measures have, and the means [measures] over all seeds of each."""
 
     measures: list[str]
     values: np.ndarray
     means: np.ndarray
 
     def signs(self, common: Sequence[str], drawn: np.ndarray | None = None) -> np.ndarray:
-        """Which of each pair of some measures is better, [draws, pairs], by the means over drawn seeds [draws, n]; or,
-        [1, pairs], by those over all."""
+        """Which measure of each pair is better, by the means over drawn seeds [draws, n]: [draws, pairs]; or over all
+        seeds: [1, pairs]."""
         index = [self.measures.index(measure) for measure in common]
         rows = self.values[index]
         means = self.means[None, index] if drawn is None else rows[:, drawn % rows.shape[1]].mean(-1).T
@@ -148,11 +150,11 @@ class Ranking(NamedTuple):
 
 
 def rankings(card: pd.DataFrame, random: str) -> dict[str, dict[RankedCell, Ranking]]:
-    """By criterion, the ranking of each dataset, variant and model. Without the random one, which nearly all would put
-    last; of twins the first counts."""
+    """The ranking of each criterion, dataset, variant and model, without the random measure, which nearly all criteria
+    rank last; of twins the first counts."""
     found: dict[str, dict[RankedCell, Ranking]] = {}
-    told = card[(card["status"] == "ok") & (card["measure"] != random) & card["twin_of"].isna()]
-    for key, rows in told.groupby(["criterion", *RankedCell._fields], observed=True, sort=False):
+    defined = card[(card["status"] == "ok") & (card["measure"] != random) & card["twin_of"].isna()]
+    for key, rows in defined.groupby(["criterion", *RankedCell._fields], observed=True, sort=False):
         criterion, *block = map(str, key)
         sign = 1 if rows["direction"].iloc[0] == "higher" else -1
         seeds = rows["n_seeds"].min()
@@ -164,77 +166,78 @@ def rankings(card: pd.DataFrame, random: str) -> dict[str, dict[RankedCell, Rank
     return found
 
 
-def tau(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Kendall's τ-b of signs [..., pairs]; NaN where one has no order at all."""
-    pairs = np.sqrt((one != 0).sum(-1) * (other != 0).sum(-1))
-    return np.divide((one * other).sum(-1), pairs, out=np.full(pairs.shape, np.nan), where=pairs > 0)
+def tau_of_signs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Kendall's τ-b of signs [..., pairs]; NaN where a or b is all ties."""
+    pairs = np.sqrt((a != 0).sum(-1) * (b != 0).sum(-1))
+    return np.divide((a * b).sum(-1), pairs, out=np.full(pairs.shape, np.nan), where=pairs > 0)
 
 
 def meta_rows(card: pd.DataFrame, random: str, resamples: int = RESAMPLES) -> pd.DataFrame:
-    """Rows of the table `meta_evaluation`: for every two criteria of a scorecard, how alike they rank measures.
+    """Rows of the table `meta_evaluation`: Kendall τ between the rankings of every two criteria.
 
-    It is the mean over datasets, variants and models, with an interval by resampling. Criteria that never judge the
-    same variant are compared between those of a dataset and model.
+    It is the mean over datasets, variants and models, with an interval by resampling. Criteria without a common variant
+    are compared across the variants of a dataset and model.
     """
     found, generator = rankings(card, random), np.random.default_rng(0)
     names = [name for name in dict.fromkeys(card["criterion"]) if name in found]
     rows = []
     for first, second in combinations(names, 2):
         matched, pairs = _matched(found[first], found[second])
-        compared = [one for pair in pairs if (one := _compared(*pair, generator, resamples))]
-        rows.append({"criterion_a": first, "criterion_b": second, "matched": matched} | _agreed(compared, generator))
+        cells = [cell for pair in pairs if (cell := _compare(*pair, generator, resamples))]
+        rows.append({"criterion_a": first, "criterion_b": second, "matched": matched} | _mean_tau(cells, generator))
     return pd.DataFrame(rows, columns=META_EVALUATION.schema.names)
 
 
-class Compared(NamedTuple):
-    """What two criteria say of a cell: its dataset, its seeds, and τ, first as it is, then by resampled seeds."""
+class ComparedCell(NamedTuple):
+    """The agreement of two criteria on a cell: its dataset, its number of seeds, and τ of all seeds, then of resampled
+    ones."""
 
     dataset: str
     seeds: int
     taus: np.ndarray
 
 
-def _compared(
-    dataset: str, one: Ranking, other: Ranking, generator: np.random.Generator, resamples: int
-) -> Compared | None:
-    common = [measure for measure in one.measures if measure in other.measures]
+def _compare(
+    dataset: str, a: Ranking, b: Ranking, generator: np.random.Generator, resamples: int
+) -> ComparedCell | None:
+    common = [measure for measure in a.measures if measure in b.measures]
     if len(common) < FEWEST_RANKED:
         return None
-    seeds = max(one.values.shape[1], other.values.shape[1])
-    # The mean of a criterion with fewer seeds than the other is over its own: drawn seeds go round among them.
+    seeds = max(a.values.shape[1], b.values.shape[1])
+    # A criterion with fewer seeds than the other is averaged over its own: drawn seeds wrap around.
     drawn = generator.integers(seeds, size=(resamples, seeds))
-    told = tau(*(np.vstack([side.signs(common), side.signs(common, drawn)]) for side in (one, other)))
-    return None if np.isnan(told[0]) else Compared(dataset, seeds, told)
+    taus = tau_of_signs(*(np.vstack([side.signs(common), side.signs(common, drawn)]) for side in (a, b)))
+    return None if np.isnan(taus[0]) else ComparedCell(dataset, seeds, taus)
 
 
 def _matched(
     first: Mapping[RankedCell, Ranking], second: Mapping[RankedCell, Ranking]
 ) -> tuple[str, list[tuple[str, Ranking, Ranking]]]:
-    """The rankings of two criteria to compare, with their dataset: of the same dataset, variant and model or, if there
-    is no such, of the same dataset and model."""
+    """Pairs of rankings of two criteria with their dataset: of the same dataset, variant and model or, if there are
+    none, of the same dataset and model."""
     if common := sorted(first.keys() & second.keys()):
         return "variant", [(block.dataset, first[block], second[block]) for block in common]
     pairs = [(a, b) for a in sorted(first) for b in sorted(second) if (a.dataset, a.model) == (b.dataset, b.model)]
     return "dataset", [(a.dataset, first[a], second[b]) for a, b in pairs]
 
 
-def _agreed(compared: Sequence[Compared], generator: np.random.Generator) -> dict[str, Any]:
+def _mean_tau(cells: Sequence[ComparedCell], generator: np.random.Generator) -> dict[str, Any]:
     """The mean τ over cells with an interval.
 
-    Cells of one dataset share its texts, and often models, so datasets are resampled, each with all its cells, if there
-    are three or more; seeds too, if each cell has three or more. There is no interval if neither can be.
+    Cells of one dataset share its texts, and often models, so datasets are resampled with all their cells, if there are
+    three or more; seeds too, if each cell has three or more. There is no interval if neither can be resampled.
     """
-    if not compared:
-        told = f"no dataset and model has {FEWEST_RANKED} measures that both put in an order"
-        return {"n_cells": 0, "n_datasets": 0, "status": "missing", "reason": told}
-    every = np.stack([one.taus for one in compared])
-    datasets = sorted({one.dataset for one in compared})
-    of_dataset = np.array([[one.dataset == dataset for one in compared] for dataset in datasets], dtype=np.float64)
-    several_seeds, several_datasets = min(one.seeds for one in compared) >= FEWEST, len(datasets) >= FEWEST
+    if not cells:
+        reason = f"no dataset and model has {FEWEST_RANKED} measures that both rank"
+        return {"n_cells": 0, "n_datasets": 0, "status": "missing", "reason": reason}
+    taus = np.stack([cell.taus for cell in cells])
+    datasets = sorted({cell.dataset for cell in cells})
+    of_dataset = np.array([[cell.dataset == dataset for cell in cells] for dataset in datasets], dtype=np.float64)
+    several_seeds, several_datasets = min(cell.seeds for cell in cells) >= FEWEST, len(datasets) >= FEWEST
     low, high = float("nan"), float("nan")
     if several_seeds or several_datasets:
-        resamples = every.shape[1] - 1
-        draws = every[:, 1:] if several_seeds else np.repeat(every[:, :1], resamples, axis=1)
+        resamples = taus.shape[1] - 1
+        draws = taus[:, 1:] if several_seeds else np.repeat(taus[:, :1], resamples, axis=1)
         weights = np.ones(draws.shape)
         if several_datasets:
             taken = generator.multinomial(len(datasets), np.full(len(datasets), 1 / len(datasets)), size=resamples)
@@ -244,9 +247,9 @@ def _agreed(compared: Sequence[Compared], generator: np.random.Generator) -> dic
         means = (weights * np.nan_to_num(draws)).sum(0)[sums > 0] / sums[sums > 0]
         low, high = np.percentile(means, [2.5, 97.5]).tolist()
     return {
-        "n_cells": len(every),
+        "n_cells": len(taus),
         "n_datasets": len(datasets),
-        "tau": float(every[:, 0].mean()),
+        "tau": float(taus[:, 0].mean()),
         "ci_low": low,
         "ci_high": high,
         "status": "ok",
@@ -257,7 +260,7 @@ def _agreed(compared: Sequence[Compared], generator: np.random.Generator) -> dic
 @table("scorecard", reads=["criteria", "performance", "importances?"], params=["criteria", "random", "measure_kinds"])
 def scorecard_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """Every measure of the study against every protocol."""
-    # The first block of seeds of a cell says which of its measures rank alike.
+    # The first block of seeds of a cell determines its twins.
     blocks: dict[Cell, str] = {}
     importances: dict[Cell, dict[str, str]] = {}
     explained = []
@@ -270,11 +273,11 @@ def scorecard_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     measures = Measures(sources.facts["measure_kinds"], sources.facts["random"], twins)
     criteria = [criterion_of(declared) for declared in sources.facts["criteria"]]
     tables = {keys["kind"]: read_stamped(path)[1].to_pandas() for keys, path in sources["criteria"]}
-    left_out = models_at_chance(sources.frame(PERFORMANCE))
-    return SCORECARD, scorecard_rows(criteria, values_of(criteria, tables, measures), explained, measures, left_out)
+    excluded = models_at_chance(sources.frame(PERFORMANCE))
+    return SCORECARD, scorecard_rows(criteria, values_of(criteria, tables, measures), explained, measures, excluded)
 
 
 @table("meta_evaluation", reads=["scorecard"], params=["random"])
 def meta_evaluation_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
-    """The protocols against each other: how alike they rank measures."""
+    """Agreement between the rankings of the protocols."""
     return META_EVALUATION, meta_rows(sources.frame(SCORECARD), sources.facts["random"])
