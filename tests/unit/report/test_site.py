@@ -265,7 +265,7 @@ z
 
 def test_partial_data_are_told(content: Content) -> None:
     some = summary() | {"partial": {"test": {"texts": 6, "published": 1821}}}
-    sentence = "All numbers about sst rest on partial data: 6 of the 1\u202f821 published test texts were there."
+    sentence = "Results on sst are from partial data: 6 of the 1\u202f821 published test texts."
     assert sentence in site(replace(content, summaries=[some]), ["index"])["index"]
 
 

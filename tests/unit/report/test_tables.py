@@ -259,8 +259,8 @@ def test_pictures_are_instances_with_a_size_and_no_words() -> None:
 
 def test_partial_data_are_marked_and_told() -> None:
     some = summary() | {"partial": {"test": {"texts": 6, "published": 1821}}}
-    sentence = "All numbers about sst rest on partial data: 6 of the 1\u202f821 published test texts were there."
-    assert about.partial([some, summary()]) == [sentence]
+    sentence = "Results on sst are from partial data: 6 of the 1\u202f821 published test texts."
+    assert about.partial_data_warnings([some, summary()]) == [sentence]
     marks = {row[1].text: row[1].mark for row in about.datasets_table([some]).rows}
     assert marks == {"train": "", "test, partial": "bad"}
 

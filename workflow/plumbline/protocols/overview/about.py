@@ -1,4 +1,4 @@
-"""What ran and what its words mean: datasets, models, measures and metrics."""
+"""Tables of the overview and the about page: datasets, models, measures and metrics."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from plumbline.config.seeds import parse_seeds
 from plumbline.registry import Declaration, Registry
 from plumbline.report.tables import DASH, Table, TableCell, number, numeric
 
-# Above so many classes a table gives their number instead of their names.
+# With more classes a table gives their number instead of their names.
 MANY_CLASSES = 10
 
 
@@ -15,58 +15,55 @@ def datasets_table(summaries: list[dict[str, Any]]) -> Table:
     rows = []
     for summary in summaries:
         for split in sorted(summary["splits"], key=["train", "dev", "test"].index):
-            of = summary["splits"][split]
-            lacking = summary.get("partial", {}).get(split)
+            counts = summary["splits"][split]
+            incomplete = summary.get("partial", {}).get(split)
             rows.append(
                 [
                     TableCell(summary["dataset"]),
-                    TableCell(f"{split}, partial", split, "bad") if lacking else TableCell(split),
-                    numeric(of["instances"], 0),
-                    _classes(summary, of["instances_per_class"]),
-                    *_lengths(summary, of),
+                    TableCell(f"{split}, partial", split, "bad") if incomplete else TableCell(split),
+                    numeric(counts["instances"], 0),
+                    _classes(summary, counts["instances_per_class"]),
+                    *_lengths(summary, counts),
                 ]
             )
     columns = ["dataset", "split", "instances", "by class", "mean length", "lengths", "unknown words"]
-    caption = "Datasets as they were used, after filtering; lengths of texts in tokens, sizes of pictures in pixels."
+    caption = "Datasets after filtering; lengths of texts in tokens, sizes of images in pixels."
     return Table(caption, columns, rows, frozenset((2, 4, 5, 6)))
 
 
-def _lengths(summary: dict[str, Any], of: dict[str, Any]) -> list[TableCell]:
-    """How long the texts of a split are, and how many of their words are unknown; pictures have a side instead."""
+def _lengths(summary: dict[str, Any], counts: dict[str, Any]) -> list[TableCell]:
+    """Text lengths and the share of unknown words of a split; of images the side."""
     if side := summary.get("side"):
         return [TableCell(DASH), TableCell(f"{side} × {side}", side), TableCell(DASH)]
     return [
-        numeric(of["mean_length"], 1),
-        TableCell(f"{of['shortest']}–{of['longest']}", of["longest"]),
-        TableCell(f"{number(100 * of['unknown_share'], 1)} %", of["unknown_share"]),
+        numeric(counts["mean_length"], 1),
+        TableCell(f"{counts['shortest']}–{counts['longest']}", counts["longest"]),
+        TableCell(f"{number(100 * counts['unknown_share'], 1)} %", counts["unknown_share"]),
     ]
 
 
 def _classes(summary: dict[str, Any], counts: dict[str, int]) -> TableCell:
-    """How many instances each class has or, of many classes, how many there are."""
+    """The number of instances of each class or, if there are many, the number of classes."""
     if len(counts) > MANY_CLASSES:
         return TableCell(f"{number(len(counts), 0)} {'answers' if summary.get('paired') else 'classes'}", len(counts))
     return TableCell(", ".join(f"{name} {number(count, 0)}" for name, count in counts.items()))
 
 
-def partial(summaries: list[dict[str, Any]]) -> list[str]:
-    """What is known to be missing of the publishers' splits, a sentence for each dataset."""
+def partial_data_warnings(summaries: list[dict[str, Any]]) -> list[str]:
+    """A sentence for each dataset of which published texts are missing."""
     sentences = []
     for summary in summaries:
-        splits = summary.get("partial", {}).items()
-        if splits:
+        if splits := summary.get("partial"):
             counts = [
-                f"{number(of['texts'], 0)} of the {number(of['published'], 0)} published {split} texts"
-                for split, of in splits
+                f"{number(texts['texts'], 0)} of the {number(texts['published'], 0)} published {split} texts"
+                for split, texts in splits.items()
             ]
-            sentences.append(
-                f"All numbers about {summary['dataset']} rest on partial data: {' and '.join(counts)} were there."
-            )
+            sentences.append(f"Results on {summary['dataset']} are from partial data: {' and '.join(counts)}.")
     return sentences
 
 
 def dropped_texts(summaries: list[dict[str, Any]]) -> list[str]:
-    """What the preparation of each dataset left out, in sentences."""
+    """The instances that the preparation of each dataset dropped, a line for each reason."""
     return [
         f"{summary['dataset']}: {reason}, "
         + ", ".join(f"{number(count, 0)} of {split}" for split, count in counts.items())
@@ -77,53 +74,53 @@ def dropped_texts(summaries: list[dict[str, Any]]) -> list[str]:
 
 
 def manipulations_table(variants: list[dict[str, Any]]) -> Table | None:
-    """Every manipulated variant: what was done to the dataset, and what a model can reach that does not use it."""
+    """Every manipulated variant, with the accuracy that a model can reach without the manipulation."""
     rows = []
     for summary in variants:
-        of = summary["manipulation"]
-        options = ", ".join(f"{key} {_told(value)}" for key, value in of["options"].items()) or DASH
-        kept = DASH if of["r"] is None else number(of["r"], 2)
+        manipulation = summary["manipulation"]
+        options = ", ".join(f"{key} {_option_text(value)}" for key, value in manipulation["options"].items()) or DASH
+        kept = manipulation["r"]
         rows.append(
             [
                 TableCell(summary["dataset"]),
-                TableCell(of["variant"]),
-                TableCell(of["kind"]),
+                TableCell(manipulation["variant"]),
+                TableCell(manipulation["kind"]),
                 TableCell(options),
                 TableCell(" and ".join(summary["classes"])),
-                TableCell(kept, of["r"] or 0),
-                numeric(of["p_star"], 3),
+                TableCell(number(kept), kept or 0),
+                numeric(manipulation["p_star"], 3),
             ]
         )
     columns = ["dataset", "variant", "manipulation", "options", "classes", "label kept", "accuracy without it"]
-    caption = "Manipulated datasets: the accuracy that a model can reach without what the manipulation says."
+    caption = "Manipulated datasets, and the accuracy that a model can reach without using the manipulation."
     return Table(caption, columns, rows, frozenset((5, 6))) if rows else None
 
 
-def _told(value: Any) -> str:
+def _option_text(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def models_table(study: dict[str, Any], cells: list[dict[str, Any]]) -> Table:
-    """Every model, what the config changed in it, and the measures that explain it."""
+    """Every model with its settings in the config and the measures that explain it."""
     rows = []
     masked = any(cell.get("masked_by") for cell in cells)
     for name, entry in study["models"].items():
-        of = [cell for cell in cells if cell["model"] == name]
-        measures = of[0]["measures"] if of else []
-        masking = list(dict.fromkeys(measure for cell in of for measure in cell.get("masked_by", [])))
+        own = [cell for cell in cells if cell["model"] == name]
+        measures = own[0]["measures"] if own else []
+        masking = list(dict.fromkeys(measure for cell in own for measure in cell.get("masked_by", [])))
         rows.append(
             [
                 TableCell(name if _kind(name, entry) == name else f"{name} ({_kind(name, entry)})"),
                 TableCell(_settings(entry)),
-                TableCell(", ".join(sorted({cell["dataset"] for cell in of})) or DASH),
+                TableCell(", ".join(sorted({cell["dataset"] for cell in own})) or DASH),
                 TableCell(", ".join(measures) or DASH),
                 *([TableCell(", ".join(masking) or DASH)] if masked else []),
             ]
         )
     columns = ["model", "set in the config", "datasets", "explained by", *(["masked by"] if masked else [])]
-    return Table("Models, what the config changed in them, and the measures that can explain each.", columns, rows)
+    return Table("Models, their settings in the config, and the measures that explain them.", columns, rows)
 
 
 def _kind(name: str, entry: dict[str, Any]) -> str:
@@ -131,20 +128,20 @@ def _kind(name: str, entry: dict[str, Any]) -> str:
 
 
 def _settings(entry: dict[str, Any]) -> str:
-    """The options that the config sets, a nested one as `training.epochs 6`."""
-    words = []
+    """The options set in the config, nested ones as `training.epochs 6`."""
+    settings = []
     for key, value in entry.items():
         if key in ("kind", "measures", "datasets", "variants") or value in (None, "", {}, []):
             continue
         nested = value.items() if isinstance(value, dict) else [(None, value)]
         for inner, setting in nested:
-            told = " ".join(map(str, setting)) if isinstance(setting, list) else setting
-            words.append(f"{key}.{inner} {told}" if inner else f"{key} {told}")
-    return ", ".join(words) or "defaults"
+            text = " ".join(map(str, setting)) if isinstance(setting, list) else setting
+            settings.append(f"{key}.{inner} {text}" if inner else f"{key} {text}")
+    return ", ".join(settings) or "defaults"
 
 
 def entries_of(study: dict[str, Any], key: str) -> list[str]:
-    """The study's protocols or adversaries, each with the options that the config sets."""
+    """The study's protocols or adversaries with the options set in the config."""
     return [f"{name} ({_settings(entry)})" for name, entry in study.get(key, {}).items()]
 
 
@@ -155,42 +152,41 @@ def seeds_of(study: dict[str, Any]) -> list[int]:
 
 
 def measures_table(registry: Registry, study: dict[str, Any]) -> Table:
-    """Every registered measure, and under which names the study uses it."""
+    """Every registered measure, and its names in the study."""
     rows = []
     for declaration in registry.all("measure"):
         used = [name for name, entry in study["measures"].items() if _kind(name, entry) == declaration.name]
         needs = ", ".join(declaration.needs) or "nothing"
-        told = "yes" if used == [declaration.name] else ", ".join(used) or DASH
-        rows.append([TableCell(declaration.name), TableCell(told), *_facts(declaration), TableCell(needs)])
-    # Those of this study first.
+        names = "yes" if used == [declaration.name] else ", ".join(used) or DASH
+        rows.append([TableCell(declaration.name), TableCell(names), *_facts(declaration), TableCell(needs)])
+    # Measures of this study first.
     rows.sort(key=lambda row: (row[1].text == DASH, row[0].text))
     columns = ["measure", "in this study", "what it is", "equation", "range", "more important is", "needs of a model"]
-    caption = "All importance measures, those of this study first: what each computes, and which way its scores go."
+    caption = "All importance measures, those of this study first: what each computes, and the direction of its scores."
     return Table(caption, columns, rows)
 
 
 def metrics_table(registry: Registry) -> Table:
     """Every registered metric."""
     rows = [[TableCell(metric.name), *_facts(metric), TableCell(metric.unit)] for metric in registry.all("metric")]
-    caption = "All metrics that tables and figures have, and which of their values are better."
+    caption = "All metrics of tables and figures, and whether higher or lower is better."
     return Table(caption, ["metric", "what it is", "equation", "range", "better is", "unit"], rows)
 
 
 def _span(bounds: list[float | None] | None) -> str:
-    """What a range is, in words."""
+    """A range in words."""
     low, high = bounds or (None, None)
     if low is None:
-        told = "unbounded" if high is None else f"at most {high}"
+        text = "unbounded" if high is None else f"at most {high}"
     else:
-        told = f"{low} or more" if high is None else f"{low} to {high}"
-    return told.replace("-", "−")
+        text = f"{low} or more" if high is None else f"{low} to {high}"
+    return text.replace("-", "−")
 
 
 def _facts(declaration: Declaration) -> list[TableCell]:
-    span = _span(declaration.range)
     return [
         TableCell(declaration.summary.replace("`", "")),
         TableCell(declaration.equation),
-        TableCell(span),
+        TableCell(_span(declaration.range)),
         TableCell(declaration.direction or DASH),
     ]

@@ -1,4 +1,4 @@
-"""The pages that every report has: overview, explorer, timings, what words mean, and tables that have no page."""
+"""The pages of every report: overview, explorer, timings, about, and tables without a page of their own."""
 
 from markupsafe import Markup, escape
 
@@ -12,7 +12,12 @@ from plumbline.report.tables import number
 
 
 @page(
-    "index", title="Overview", about="What ran, on what, and what came out.", group="", tables=["performance"], order=0
+    "index",
+    title="Overview",
+    about="Datasets, models, measures and results of the study.",
+    group="",
+    tables=["performance"],
+    order=0,
 )
 def index_page(content: Content) -> Page:
     """The overview."""
@@ -24,7 +29,7 @@ def index_page(content: Content) -> Page:
         "protocols": about.entries_of(content.study, "protocols"),
         "datasets": about.datasets_table(content.summaries),
         "manipulations": about.manipulations_table(content.variants),
-        "partial": about.partial(content.summaries),
+        "partial": about.partial_data_warnings(content.summaries),
         "left_out": about.dropped_texts(content.summaries),
         "models": about.models_table(content.study, content.cells),
         "performance": tables.performance_overview(frames["performance"]),
@@ -37,14 +42,14 @@ def index_page(content: Content) -> Page:
 @page(
     "other",
     title="Other protocols",
-    about="The tables of this study's own protocols that have no page.",
+    about="The tables of this study's own protocols without a page.",
     tables=["*"],
     order=80,
 )
 def other_page(content: Content) -> Page:
-    """The tables that no page shows."""
+    """The tables without a page."""
     registry = Registry(content.study.get("plugins", []))
-    shown = {kind.partition(":")[0] for one in registry.all("page") for kind in one.tables} | {"performance"}
+    shown = {kind.partition(":")[0] for declared in registry.all("page") for kind in declared.tables} | {"performance"}
     sections = [
         Section(
             f"of-{kind}",
@@ -58,39 +63,39 @@ def other_page(content: Content) -> Page:
 
 @page("explorer", title="Explorer", about="Single instances under all measures.", group="", order=100)
 def explorer_page(content: Content) -> Page:
-    """Single instances; scripts fill it."""
+    """Single instances; the page is built by scripts."""
     app = Markup('<div id="explorer"><noscript><p>The explorer needs scripts.</p></noscript></div>')
     scripts = ("explorer/index.js", "assets/explorer.js")
     return Page([Section("", "", html=app)], scripts=scripts, styles=("explorer.css",))
 
 
-@page("timings", title="Timings", about="What the study took.", group="", tables=["timings"], order=110)
+@page("timings", title="Timings", about="Run times of the jobs.", group="", tables=["timings"], order=110)
 def timings_page(content: Content) -> Page:
-    """What was heavy."""
+    """Run times by rule and by job."""
     frame = content.tables["timings"]
     seconds = number(frame["seconds"].sum(), 0)
-    told = f"All heavy jobs together took {seconds} seconds, not counting the start of their processes."
+    text = f"All heavy jobs together took {seconds} seconds, not counting start-up."
     return Page(
         [
-            Section("rules", "By rule", told, {"timings": tables.timings_overview(frame)}),
+            Section("rules", "By rule", text, {"timings": tables.timings_overview(frame)}),
             Section("runs", "All runs", tables={"jobs": tables.jobs_overview(frame)}),
         ]
     )
 
 
 LEAD = (
-    "plumbline measures how faithful explanations of neural models are. The tables behind these pages lie as Parquet "
-    "and CSV under results/tables, those that papers print as LaTeX too; the figures as SVG, PDF and PNG under "
-    "results/figures; and what made them in results/manifest.json. This folder can be moved and shared by itself. It "
-    "holds texts of the datasets."
+    "plumbline measures how faithful explanations of neural models are. The tables behind these pages are in "
+    "results/tables as Parquet and CSV, those that papers print also as LaTeX; the figures in results/figures as SVG, "
+    "PDF and PNG; and the record of the run in results/manifest.json. This folder can be moved and shared by itself. "
+    "It contains texts of the datasets."
 )
 
 
 @page("about", title="About", about="Measures, metrics and software.", group="", order=120)
 def about_page(content: Content) -> Page:
-    """What the words mean, and the software."""
+    """Measures, metrics and versions of the software."""
     registry = Registry(content.study.get("plugins", []))
-    versions = [f"<span>{escape(name)} {escape(of)}</span>" for name, of in sorted(content.versions.items())]
+    versions = [f"<span>{escape(name)} {escape(version)}</span>" for name, version in sorted(content.versions.items())]
     software = Markup(f'<p class="versions">{" ".join(versions)}</p>')
     return Page(
         [
