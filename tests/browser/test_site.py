@@ -239,4 +239,4 @@ def test_a_plug_in_protocol_has_its_page_figure_and_scorecard_column(tmp_path: P
     assert page.locator("nav [aria-current]").inner_text() == "My protocol"
     page = tab(address(tmp_path, "scorecard")).page
     assert "my-protocol" in page.locator("#scorecard thead").inner_text()
-    assert "My protocol" in tab(address(tmp_path, "index")).page.locator("#where-to-look").inner_text()
+    assert "My protocol" in tab(address(tmp_path, "index")).page.locator("#pages").inner_text()

@@ -2,7 +2,7 @@
 
 from plumbline.explorer.blocks import ExplorerOptions, ShownVariant, find_blocks
 from plumbline.explorer.build import build_explorer
-from plumbline.figures.conventions import SECONDS
+from plumbline.figures.conventions import SECOND_TEXTS
 from plumbline.registry import IMAGES
 from plumbline.runtime.job import job
 from plumbline.store import read_record
@@ -34,7 +34,7 @@ with job(snakemake):
             subwords.get((dataset, variant), {}),
             masks.get((dataset, variant), {}),
             task == IMAGES,
-            SECONDS.get(task, "second text"),
+            SECOND_TEXTS.get(task, "second text"),
         )
         for (dataset, variant, task), instances, summary in zip(
             params.sets, paths.instances, paths.summaries, strict=True

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from plumbline.protocols.make import declared_table, protocol_table
 from plumbline.registry import load
 from plumbline.runtime.job import job
-from plumbline.tables.export import latex, write_everywhere
+from plumbline.tables.export import latex, write_formats
 from plumbline.tables.sources import Sources
 
 with job(snakemake):
@@ -14,4 +14,4 @@ with job(snakemake):
     kind, frame = (
         protocol_table(made(**params.options), sources) if "scores" in sources else declared_table(made, sources)
     )
-    write_everywhere(snakemake.output, kind, frame, load(params.latex)(frame) if params.latex else latex(kind, frame))
+    write_formats(snakemake.output, kind, frame, load(params.latex)(frame) if params.latex else latex(kind, frame))

@@ -22,7 +22,7 @@ from plumbline.explorer.examples import TextScores, choose_instances, common_tok
 from plumbline.explorer.masked import curves
 from plumbline.explorer.rows import Chosen, InstanceRows
 from plumbline.models.schemas import ATTENTION
-from plumbline.report.embed import embedded, loading
+from plumbline.report.embed import data_script, embedded
 from plumbline.store import stream_table
 from tests import explored
 from tests.explored import MEASURES, SIDE, Tables, everything, importances, large, masks, point, predictions
@@ -91,7 +91,7 @@ def test_no_word_can_end_a_script(tmp_path: Path, tables: Tables) -> None:
     assert found["0/texts/0"][0]["tokens"] == ["<sos>", *HOSTILE]
     written = (tmp_path / "explorer/0/texts/0.js").read_text(encoding="utf-8")
     assert not set("<>&\u2028\u2029") & set(written)
-    assert json.loads(embedded(HOSTILE)) == HOSTILE and loading("a", 1) == 'plumbline.loaded("a",1);\n'
+    assert json.loads(embedded(HOSTILE)) == HOSTILE and data_script("a", 1) == 'plumbline.loaded("a",1);\n'
 
 
 def test_instances_are_spread_over_classes_and_outcomes(tmp_path: Path, tables: Tables) -> None:

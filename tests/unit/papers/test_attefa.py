@@ -15,7 +15,7 @@ from plumbline.papers.schemas import REPRODUCTION
 from plumbline.protocols.adversary.schemas import ADVERSARY
 from plumbline.protocols.adversary.table import attefa_score, attention_divergence, output_distance
 from plumbline.store import read_table
-from plumbline.tables.export import write_everywhere
+from plumbline.tables.export import write_formats
 
 # How far a printed number may be from what it was rounded from.
 THREE_DECIMALS, FOUR_DECIMALS = 0.0005, 0.00005
@@ -208,7 +208,7 @@ def test_a_sample_is_not_judged():
 
 def test_seeds_stay_whole_in_every_form(tmp_path):
     paths = {key: tmp_path / f"t.{key}" for key in ("parquet", "csv", "latex")}
-    write_everywhere(SimpleNamespace(**paths), REPRODUCTION, table(adversary=attacks("test", {90754789: 0.03})))
+    write_formats(SimpleNamespace(**paths), REPRODUCTION, table(adversary=attacks("test", {90754789: 0.03})))
     rows = read_table(paths["parquet"], REPRODUCTION).to_pandas()
     assert set(rows["seed"].dropna()) == {90754789}
     assert ",90754789," in paths["csv"].read_text() and "90754789" in paths["latex"].read_text()

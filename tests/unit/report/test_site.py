@@ -1,4 +1,4 @@
-"""The report as a site: which pages a study has, what stands on each, and that no text of a dataset becomes markup."""
+"""The report as a site: the pages of a study, their content, and that no text of a dataset becomes markup."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from plumbline.registry import Registry, load
 from plumbline.report.build import HERE, site, write_site
 from plumbline.report.content import Content
 from plumbline.report.embed import embedded
-from plumbline.report.figures import report_figure, slim
+from plumbline.report.figures import minified, report_figure
 from plumbline.report.manifest import manifest
 from tests.reports import BY_CELL, HOSTILE, OF_DATASETS, OF_MODELS, SVG, WHOLE, Elements, page_names, summary
 from tests.reports import content as small_study
@@ -28,8 +28,8 @@ FIGURES = {figure.name: figure for figure in REGISTRY.all("figure")}
 def findings(content: Content) -> dict[str, str]:
     """The finding of each page that the study has and that has one."""
     names = page_names(content)
-    told = {page.name: load(page.pointer)(content).finding for page in PAGES if page.name in names}
-    return {name: sentence for name, sentence in told.items() if sentence}
+    sentences = {page.name: load(page.pointer)(content).finding for page in PAGES if page.name in names}
+    return {name: sentence for name, sentence in sentences.items() if sentence}
 
 
 def with_tables(content: Content, **tables: pd.DataFrame) -> Content:
@@ -70,7 +70,7 @@ def test_a_study_has_the_pages_of_its_tables() -> None:
     assert names(*known) == [page.name for page in PAGES if page.name != "other"]
 
 
-def test_every_figure_has_a_page_a_caption_and_a_place() -> None:
+def test_every_figure_has_a_page_and_a_caption() -> None:
     names = {page.name for page in PAGES}
     assert all(figure.page in names and figure.caption and figure.experiment for figure in FIGURES.values())
     # A page shows its figures in one order.
@@ -128,7 +128,7 @@ def test_nothing_is_loaded_from_elsewhere(content: Content, pages: dict[str, str
         assert not re.search(r"https?://|fetch\(|XMLHttpRequest|innerHTML|\beval\(|new Function", text), script.name
 
 
-def test_only_scripts_beside_the_pages_may_run(pages: dict[str, str]) -> None:
+def test_only_scripts_next_to_the_pages_may_run(pages: dict[str, str]) -> None:
     for html in pages.values():
         (policy,) = [a["content"] for tag, a in Elements(html).tags if a.get("http-equiv") == "Content-Security-Policy"]
         rules = dict(rule.split(" ", 1) for rule in (policy or "").split("; "))
@@ -145,11 +145,11 @@ def test_pages_are_readable_without_sight(pages: dict[str, str]) -> None:
         assert {attributes["aria-labelledby"] for tag, attributes in tags if tag == "table"} <= set(ids)
 
 
-def test_the_overview_says_what_ran_what_was_left_out_and_how_it_compares(pages: dict[str, str]) -> None:
+def test_the_overview_lists_what_ran_what_was_left_out_and_published_values(pages: dict[str, str]) -> None:
     html = pages["index"]
     assert "no &lt;attention&gt; there" in html and "0.810 ± 0.010" in html and "sst: length filter, 2 of test" in html
     assert html.count("Published results: 1 of 2 within tolerance. Published sizes of datasets: 1 not judged.") == 2
-    assert "of each 60 instances, drawn anew by each seed" in html
+    assert "60 instances of each, redrawn for each seed" in html
     assert "figures/scorecard.svg" in html and "figures/meta-evaluation.svg" in html
 
 
@@ -159,12 +159,12 @@ def test_a_study_with_nothing_to_compare_or_to_show(content: Content) -> None:
     pages = site(least, ALWAYS)
     assert "there is nothing to compare" in pages["index"] and "there is nothing to compare" in pages["reproduction"]
     assert "had to be left out" in pages["index"] and "Adversaries:" not in pages["index"]
-    assert "drawn anew" not in pages["index"] and 'id="scorecard"' not in pages["index"]
+    assert "redrawn" not in pages["index"] and 'id="scorecard"' not in pages["index"]
     assert 'id="on-quirks"' not in pages["reproduction"] and 'id="all"' not in pages["reproduction"]
     assert not any("<figure" in html for html in pages.values())
 
 
-def test_pages_tell_only_what_the_study_has(content: Content) -> None:
+def test_pages_show_only_tables_of_the_study(content: Content) -> None:
     kinds = ("performance", "reproduction", "timings", "permutation", "seed_variance", "roar")
     some = replace(content, tables={kind: content.tables[kind] for kind in kinds}, figures={})
     pages = site(some, page_names(some))
@@ -175,8 +175,7 @@ def test_pages_tell_only_what_the_study_has(content: Content) -> None:
 
 
 def test_findings_are_sentences_of_the_tables(content: Content) -> None:
-    told = findings(content)
-    assert told == {
+    assert findings(content) == {
         "scorecard": "Mean τ between the rankings of one pair of criteria: −0.50.",
         "attention": "Mean τ with attention: gradient 0.30.",
         "disagreement": "Mean τ over the one pair of measures: 0.30.",
@@ -195,7 +194,7 @@ def test_findings_are_sentences_of_the_tables(content: Content) -> None:
     assert "disagreement" not in findings(replace(with_tables(content, agreement=agreement), study=study))
 
 
-def test_figures_stand_on_the_page_of_their_kind(content: Content, pages: dict[str, str]) -> None:
+def test_figures_are_on_the_page_of_their_kind(content: Content, pages: dict[str, str]) -> None:
     for page in PAGES:
         found = [a for tag, a in Elements(pages[page.name]).tags if tag == "figure"]
         wanted = sum(
@@ -208,14 +207,14 @@ def test_figures_stand_on_the_page_of_their_kind(content: Content, pages: dict[s
         assert not any("hidden" in figure for figure in found), "without scripts all of them are shown"
     shown = [a for tag, a in Elements(pages["attention"]).tags if tag == "figure"]
     keys = ("dataset", "model", "encoder", "attention", "experiment")
-    told = [tuple(figure[f"data-{key}"] for key in keys) for figure in shown]
-    assert told.count(("sst", "bilstm-tanh", "bilstm", "tanh", "adversarial attention")) == 3
-    assert told.count(("sst", "bag-of-words", "bag-of-words", "none", "permutation")) == 1
+    cells = [tuple(figure[f"data-{key}"] for key in keys) for figure in shown]
+    assert cells.count(("sst", "bilstm-tanh", "bilstm", "tanh", "adversarial attention")) == 3
+    assert cells.count(("sst", "bag-of-words", "bag-of-words", "none", "permutation")) == 1
     images = [a for html in pages.values() for tag, a in Elements(html).tags if tag == "img"]
     assert all(image["loading"] == "lazy" for image in images)
 
 
-def test_figures_carry_their_place() -> None:
+def test_figures_have_their_dataset_and_model() -> None:
     parts = {"cnn": {"encoder": "convolution", "attention": "dot"}, "mine": {}}
     one = report_figure("tau-matrix/sst/cnn", SVG, FIGURES["tau-matrix"], parts)
     assert (one.kind, one.dataset, one.model) == ("tau-matrix", "sst", "cnn")
@@ -237,7 +236,7 @@ def test_figures_carry_their_place() -> None:
     assert report_figure("truth-found/a b/c", SVG, found).source == "figures/truth-found/a%20b/c.svg"
 
 
-def test_figures_are_made_smaller_but_not_others(content: Content, tmp_path: Path) -> None:
+def test_only_figures_are_minified(content: Content, tmp_path: Path) -> None:
     svg = """<?xml version="1.0"?>
 <svg width="9pt" height="9pt" viewBox="0 0 9 9">
  <metadata><date>today</date></metadata>
@@ -258,21 +257,21 @@ z
         '<path id="41" d="M10.12 20L2.5 -3z" transform="scale(0.015625)"/>'
         '<use href="#41" x="61.27"/></g></g></svg>'
     )
-    assert slim(svg) == small
+    assert minified(svg) == small
     write_site(tmp_path, replace(content, figures={"tau-matrix/sst/v1.5": svg}), ALWAYS)
     assert (tmp_path / "figures/tau-matrix/sst/v1.5.svg").read_text() == small
 
 
-def test_partial_data_are_told(content: Content) -> None:
+def test_partial_data_have_a_warning(content: Content) -> None:
     some = summary() | {"partial": {"test": {"texts": 6, "published": 1821}}}
     sentence = "Results on sst are from partial data: 6 of the 1\u202f821 published test texts."
     assert sentence in site(replace(content, summaries=[some]), ["index"])["index"]
 
 
 def test_the_manifest_adds_up_the_jobs(content: Content) -> None:
-    told = manifest(content.study, content.excluded, content.tables["timings"])
-    assert told["seconds"] == 1189 and told["devices"] == ["cpu"] and told["study"]["name"] == "A <study> & more"
-    assert json.loads(json.dumps(told)) == told
+    record = manifest(content.study, content.excluded, content.tables["timings"])
+    assert record["seconds"] == 1189 and record["devices"] == ["cpu"] and record["study"]["name"] == "A <study> & more"
+    assert json.loads(json.dumps(record)) == record
 
 
 def test_the_same_content_gives_the_same_pages(content: Content, pages: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The report's tables from small handmade ones: what each cell says."""
+"""The report's tables from small handmade ones: the text of each cell."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -86,7 +86,7 @@ def two_studies() -> pd.DataFrame:
     return pd.concat([reproduction_frame(), table("reproduction", rows).to_pandas()], ignore_index=True)
 
 
-def test_reproduction_of_two_studies_tells_them_apart_and_leaves_single_seeds_out() -> None:
+def test_reproduction_keeps_two_studies_apart_and_leaves_single_seeds_out() -> None:
     shown = published.reproduction_overview(two_studies(), {"sst": CLASSES})
     assert shown.columns[min(shown.numbers)] == "published" and shown.columns[max(shown.numbers)] == "tolerance"
     assert texts([row[0] for row in shown.rows]) == ["J&W"] * 3 + ["AtteFa"] * 4
@@ -94,7 +94,7 @@ def test_reproduction_of_two_studies_tells_them_apart_and_leaves_single_seeds_ou
     assert shown.rows[3][6].text == "0.076 ± 0.010" and "2 numbers of single seeds" in shown.caption
 
 
-def test_intervals_are_told_where_there_is_no_spread() -> None:
+def test_intervals_are_shown_where_there_is_no_spread() -> None:
     frame = reproduction_frame().assign(published_low=0.3, published_high=0.5)
     assert published.reproduction_overview(frame, {}).rows[0][6].text == "0.40 [0.30, 0.50]"
 
@@ -113,7 +113,7 @@ def test_sizes_of_datasets_are_no_results() -> None:
     assert texts(row) == ["J&W", "0", "0", "–", "2", "–"] and row[3].tint is None
 
 
-def test_quirks_are_told_with_and_without() -> None:
+def test_quirks_are_shown_with_and_without() -> None:
     known, lost = quirks.quirks_overview(quirks_frame()).rows
     assert texts(known) == ["<u>padding</u>", "AtteFa", "Table 3", "It counts.", "a", "b", "numbers: 2"]
     assert (lost[6].text, lost[6].mark) == ("The study has <neither>.", "faint")
@@ -141,7 +141,7 @@ def ranked_twice() -> pd.DataFrame:
     return pd.concat([wider, frame], ignore_index=True)
 
 
-def test_which_tokens_were_ranked_is_told_where_there_is_a_choice() -> None:
+def test_ranked_tokens_are_shown_where_there_is_a_choice() -> None:
     data = agreement.all_rows(ranked_twice(), {"sst": CLASSES})
     # From the fewest to the most, whatever the order of the rows.
     assert data["words"]["tokens"] == ["words of the text", "all tokens"] and list(data["titles"])[-1] == "tokens"
@@ -155,7 +155,7 @@ def test_which_tokens_were_ranked_is_told_where_there_is_a_choice() -> None:
     assert "tokens" not in agreement.all_rows(agreement_frame(), {"sst": CLASSES})["words"]
 
 
-def test_numbers_for_people() -> None:
+def test_formatted_numbers() -> None:
     assert [tables.number(v) for v in (1234.5, -0.001, -0.5, None, float("nan"))] == [
         "1\u202f234.50",
         "0.00",
@@ -182,7 +182,7 @@ def test_every_measure_and_metric_is_explained() -> None:
     assert [row[0].text for row in about.metrics_table(registry).rows] == registry.names("metric")
 
 
-def test_a_table_of_an_unknown_kind_is_shown_as_it_stands() -> None:
+def test_a_table_of_an_unknown_kind_is_shown_as_it_is() -> None:
     own = pd.DataFrame({"measure": ["<b>lime</b>"], "share": [0.25], "n": [3], "empty": [None]})
     shown = tables.any_table("my_own", own)
     assert shown.columns == ["measure", "share", "n"] and texts(shown.rows[0]) == ["<b>lime</b>", "0.250", "3"]
@@ -227,9 +227,9 @@ def test_what_adversaries_reached_is_summed_up() -> None:
     assert "diverged" not in adversary.adversary_overview(ran).caption
     frame = adversary_frame().astype({"status": object})
     frame.loc[(frame["seed"] == 1) & (frame["status"] == "ok"), "status"] = COLLAPSED
-    told = adversary.adversary_overview(frame)
-    assert "collapsed" in told.caption and "3, 1 diverged, 1 collapsed" in [row[4].text for row in told.rows]
-    assert texts(told.rows[3][5:]) == texts(shown.rows[3][5:]), "those that collapsed count"
+    table = adversary.adversary_overview(frame)
+    assert "collapsed" in table.caption and "3, 1 diverged, 1 collapsed" in [row[4].text for row in table.rows]
+    assert texts(table.rows[3][5:]) == texts(shown.rows[3][5:]), "those that collapsed count"
 
 
 def test_seed_variance_is_summed_up() -> None:
@@ -238,7 +238,7 @@ def test_seed_variance_is_summed_up() -> None:
     assert (row[5].at, row[6].at) == pytest.approx((0.3, 0.3 / np.log(2)))
 
 
-def test_of_many_classes_only_their_number_is_told() -> None:
+def test_of_many_classes_only_their_number_is_shown() -> None:
     answers = {f"answer {i}": 1 for i in range(40)}
     many = summary()
     many["splits"] = {"test": many["splits"]["test"] | {"instances_per_class": answers}}
@@ -246,7 +246,7 @@ def test_of_many_classes_only_their_number_is_told() -> None:
     assert about.datasets_table([many | {"paired": True}]).rows[0][3].text == "40 answers"
 
 
-def test_pictures_are_instances_with_a_size_and_no_words() -> None:
+def test_images_are_instances_with_a_size_and_no_words() -> None:
     shown = about.datasets_table([summary() | {"side": 64}])
     assert "texts" not in shown.columns and texts(shown.rows[0])[2:] == [
         "6",
@@ -257,7 +257,7 @@ def test_pictures_are_instances_with_a_size_and_no_words() -> None:
     ]
 
 
-def test_partial_data_are_marked_and_told() -> None:
+def test_partial_data_are_marked_and_have_a_warning() -> None:
     some = summary() | {"partial": {"test": {"texts": 6, "published": 1821}}}
     sentence = "Results on sst are from partial data: 6 of the 1\u202f821 published test texts."
     assert about.partial_data_warnings([some, summary()]) == [sentence]
@@ -287,18 +287,18 @@ def test_bars_that_compare_nothing_are_left_out(tmp_path: Path, monkeypatch: pyt
         assert bool(read_figures([path])) == drawn
 
 
-def test_the_truth_that_measures_find_is_told_for_all_variants_of_a_manipulation_together() -> None:
+def test_the_truth_that_measures_find_is_shown_for_all_variants_of_a_manipulation_together() -> None:
     (line,) = truth_overview(truth_frame()).rows
     assert texts(line[:5]) == ["birds (blur)", "m", "gradient", "0.500 ± 0.100", "0.250"]
     assert (line[3].at, line[5].text, line[8].text, line[10].text) == (0.5, "0.333 ± 0.133", "1 of 2", "2")
 
 
-def test_rationales_are_told_beside_the_best_that_could_be() -> None:
+def test_rationales_are_shown_next_to_the_optimum() -> None:
     (line,) = rationales_overview(rationales_frame()).rows
     assert texts(line[2:]) == ["0.100", "0.090", "0.800", "0.900", "0.700", "1.000", "0.980"]
 
 
-def test_erasure_is_told_as_a_whole_and_by_ratio() -> None:
+def test_erasure_is_shown_as_a_whole_and_by_ratio() -> None:
     shown = erasure.erasure_overview(erasure_frame())
     assert shown.columns[3:] == ["comprehensiveness ↑", "sufficiency ↓", "texts", "left out"]
     assert texts(shown.rows[0]) == ["sst", "bilstm-tanh", "attention", "0.210 ± 0.010", "−0.040 ± 0.010", "5", "1"]
@@ -314,7 +314,7 @@ def test_erasure_is_told_as_a_whole_and_by_ratio() -> None:
     ]
 
 
-def test_the_scorecard_says_which_way_is_better_and_why_a_number_is_missing() -> None:
+def test_the_scorecard_shows_directions_and_reasons() -> None:
     shown = scorecard.scorecard_overview(scorecard_frame())
     assert shown.columns[3:] == ["agreement ↑", "sufficiency ↓", "permutation ↑"]
     attention, gradient, random = (row[3:] for row in shown.rows)
@@ -330,7 +330,7 @@ def test_the_scorecard_says_which_way_is_better_and_why_a_number_is_missing() ->
     assert [scorecard.letter(i) for i in (0, 25, 26, 27, 52)] == ["a", "z", "aa", "ab", "ba"]
 
 
-def test_the_meta_evaluation_stands_on_an_axis_from_minus_one_to_one() -> None:
+def test_the_meta_evaluation_is_on_an_axis_from_minus_one_to_one() -> None:
     known, lost = scorecard.meta_evaluation_overview(meta_frame()[::-1]).rows
     assert texts(known) == ["agreement", "sufficiency", "−0.500 [−0.800, 0.100]", "4", "the same texts"]
     tau = known[2]
@@ -338,7 +338,7 @@ def test_the_meta_evaluation_stands_on_an_axis_from_minus_one_to_one() -> None:
     assert texts(lost[2:]) == ["– a", "0", "–"] and lost[2].title == "no <cell> has 3 measures"
 
 
-def test_faithfulness_stands_on_an_axis_from_minus_one_to_one() -> None:
+def test_faithfulness_is_on_an_axis_from_minus_one_to_one() -> None:
     shown = roar.faithfulness_overview(faithfulness_frame())
     attention, single, gradient, lost = shown.rows
     assert [row[0].text for row in shown.rows] == ["sst"] * 4 and attention[5].text == "macro f1"
@@ -352,7 +352,7 @@ def test_faithfulness_stands_on_an_axis_from_minus_one_to_one() -> None:
     assert lost[8].text == "–" and "too narrow" in shown.caption
 
 
-def test_leakage_is_told_by_the_metric_of_faithfulness() -> None:
+def test_leakage_is_shown_by_the_metric_of_faithfulness() -> None:
     rows = roar.leakage_overview(roar_frame(), faithfulness_frame()).rows
     assert [row[2].text for row in rows] == ["attention", "random"]
     assert texts(rows[0][5:]) == ["macro f1", "2", "0.500 ± 0.000", "0.750 ± 0.050", "50 %", "0.250 ± 0.050"]
@@ -367,6 +367,6 @@ def test_a_level_costs_what_all_its_seeds_cost() -> None:
     assert not roar.cost_overview(timings_frame()[lambda frame: frame["rule"] == "train"]).rows
 
 
-def test_a_seed_that_is_not_finite_has_no_place() -> None:
+def test_a_value_that_is_not_finite_is_a_dash() -> None:
     assert roar.with_interval(np.nan, np.nan, np.nan).text == "–"
     assert roar.with_interval(0.5, np.nan, 0.6).text == "0.500"

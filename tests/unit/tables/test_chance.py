@@ -1,4 +1,4 @@
-"""Models that hardly do better than guessing are found and left out of what is said."""
+"""Models at chance are found and left out of tables and means."""
 
 import numpy as np
 import pandas as pd
@@ -63,38 +63,41 @@ def predictions(shares: list[float], n: int = 200) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=PREDICTIONS.schema)
 
 
-def told(shares: list[float], least: float | None = 0.2) -> pd.DataFrame:
+def scores_of(shares: list[float], least: float | None = 0.2) -> pd.DataFrame:
     return performance([CELL], [predictions(shares)], least)
 
 
 def test_seeds_at_chance_are_named_with_a_reason():
-    found = at_chance(told([0.49, 0.93, 0.62]))
+    found = at_chance(scores_of([0.49, 0.93, 0.62]))
     assert list(found) == [("d", "plain", "m", 0), ("d", "plain", "m", 2)]
     assert found["d", "plain", "m", 0].startswith("the model hardly does better than guessing: above_chance is -0.")
     assert found["d", "plain", "m", 2].endswith("below 0.2")
-    assert at_chance(told([0.49], None)) == {}
-    assert at_chance(told([0.49], -1)) == {}
+    assert at_chance(scores_of([0.49], None)) == {}
+    assert at_chance(scores_of([0.49], -1)) == {}
 
 
-def test_what_is_about_them_is_marked_and_left_out_of_means():
+def test_rows_of_models_at_chance_are_marked_and_left_out_of_means():
     rows = [
         {**CELL, "seed": seed, "measure": "lime", "metric": "sufficiency", "ratio": np.nan, "n": 5, "dropped": 0}
         | {"mean": value, "std": 0.1, "status": status, "reason": None}
         for seed, value, status in ((0, 0.5, "ok"), (1, 0.3, "ok"), (2, None, "undefined"))
     ]
-    table = mark_at_chance(pd.DataFrame(rows), at_chance(told([0.49, 0.93])))
+    table = mark_at_chance(pd.DataFrame(rows), at_chance(scores_of([0.49, 0.93])))
     assert table["status"].tolist() == [AT_CHANCE, "ok", "undefined"]
     assert "hardly does better" in table["reason"][0] and pd.isna(table["reason"][1])
     assert above_chance_rows("erasure", table)["seed"].tolist() == [1, 2]
     printed = latex(ERASURE, table)
     assert "0.300" in printed and "0.400" not in printed and "0.500" not in printed
-    # What they did themselves is told.
-    assert len(above_chance_rows("performance", told([0.49]))) == len(told([0.49]))
+    # Their own performance is kept.
+    assert len(above_chance_rows("performance", scores_of([0.49]))) == len(scores_of([0.49]))
 
 
 def test_adversaries_go_by_the_seed_of_their_base():
     table = pd.DataFrame([{**CELL, "seed": 1, "base_seed": base, "status": "ok", "reason": None} for base in (0, 1)])
-    assert mark_at_chance(table, at_chance(told([0.49, 0.93])), "base_seed")["status"].tolist() == [AT_CHANCE, "ok"]
+    assert mark_at_chance(table, at_chance(scores_of([0.49, 0.93])), "base_seed")["status"].tolist() == [
+        AT_CHANCE,
+        "ok",
+    ]
 
 
 def test_curves_that_begin_at_chance_do_not_count():
@@ -107,22 +110,22 @@ def test_curves_that_begin_at_chance_do_not_count():
         for level, value in zip((0, 50, 100), numbers, strict=True)
         for seed in (0, 1)
     ]
-    left_out = at_chance(told([0.49, 0.93]))
+    left_out = at_chance(scores_of([0.49, 0.93]))
     (row,) = faithfulness_rows(pd.DataFrame(rows), {"d": "macro_f1"}, "random", left_out).to_dict("records")
     assert row["n_seeds"] == 1 and row["per_seed"] == [pytest.approx(0.5)]
     assert row["reason"].startswith("1 of 2 seeds left out: the model hardly does better than guessing")
 
 
 def test_the_report_marks_them():
-    table = performance_overview(told([0.49, 0.93]))
+    table = performance_overview(scores_of([0.49, 0.93]))
     (line,) = table.rows
     cell = line[table.columns.index("above chance")]
     assert cell.mark == "bad" and cell.text.endswith("at chance, 1 of 2 seeds") and "leave them out" in table.caption
-    fine = performance_overview(told([0.9, 0.93]))
+    fine = performance_overview(scores_of([0.9, 0.93]))
     assert not any(cell.mark for cell in fine.rows[0]) and "leave them out" not in fine.caption
 
 
-def test_an_adversary_that_is_not_asked_for_other_attention_has_no_score():
+def test_an_adversary_of_strength_zero_has_no_score():
     history = pd.DataFrame(
         [
             {"seed": 0, "epoch": 1, "split": split, "metric": metric, "value": value}

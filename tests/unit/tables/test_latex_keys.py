@@ -1,4 +1,4 @@
-"""No LaTeX table takes things apart for seeds of one thing."""
+"""No LaTeX table averages over a key as if its values were seeds."""
 
 import pyarrow as pa
 import pytest
@@ -34,5 +34,5 @@ def test_every_key_is_kept_spans_a_line_or_spans_a_column(name):
     assert not lost, f"{name}.tex takes what differs in {sorted(lost)} together"
 
 
-def test_what_is_decided_is_there():
+def test_decided_keys_exist():
     assert all(others <= set(schema_of(name).schema.names) for name, others in DECIDED.items())

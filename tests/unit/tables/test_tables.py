@@ -19,7 +19,7 @@ from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.protocols.performance.table import performance
 from plumbline.protocols.timings.table import timings
 from plumbline.store import read_table
-from plumbline.tables.export import latex, write_everywhere
+from plumbline.tables.export import latex, write_formats
 from plumbline.training.performance import PERFORMANCE_METRICS as METRICS
 
 CELL = {"dataset": "sst", "variant": "plain", "model": "bilstm-tanh", "seeds": "0-1"}
@@ -60,7 +60,7 @@ def test_diverged_and_one_class_are_rows_with_reasons():
 def test_tables_are_written_as_parquet_csv_and_latex(tmp_path):
     table = performance([CELL], [predictions([[0.2, 0.8], [0.7, 0.3]], [1, 0])])
     paths = {key: tmp_path / f"t.{key}" for key in ("parquet", "csv", "latex")}
-    write_everywhere(SimpleNamespace(**paths), PERFORMANCE, table)
+    write_formats(SimpleNamespace(**paths), PERFORMANCE, table)
     assert read_table(paths["parquet"], PERFORMANCE).num_rows == 5
     assert len(pd.read_csv(paths["csv"])) == 5
     text = paths["latex"].read_text()
@@ -89,7 +89,7 @@ def test_published_table_holds_the_studys_numbers():
     assert cells["average-tanh", "gradient", "1"] == 0.69
 
 
-def test_reproduction_puts_ours_beside_published():
+def test_reproduction_has_ours_next_to_published():
     score = {"dataset": "mine", "variant": "plain", "model": "net", "split": "test", "metric": "f1"}
     scored = pd.DataFrame([{**score, "seed": 0, "value": 0.80}, {**score, "seed": 1, "value": 0.84}])
     tau = {"dataset": "mine", "variant": "plain", "model": "net", "measure_a": "att", "measure_b": "grad",

@@ -24,7 +24,7 @@ from plumbline.explorer.rows import Chosen, InstanceRows
 from plumbline.figures.conventions import ADVERSARY, measure_colour, ordered, reference_measure
 from plumbline.models.schemas import ATTENTION
 from plumbline.protocols.attention.schemas import ADVERSARIES
-from plumbline.report.embed import loading
+from plumbline.report.embed import data_script
 from plumbline.store import TableSchema, read_table, stream_table, write_text
 from plumbline.training.schemas import PREDICTIONS
 
@@ -48,7 +48,7 @@ def build_explorer(folder: str | Path, study: str, shown: Sequence[ShownVariant]
     colours = {measure: measure_colour(measure) for measure in ordered({*measures, *masking})}
     told = {"study": study, "sets": sets, "block": BLOCK, "measures": colours, "steps": examples.STEPS}
     told |= {"adversary": ADVERSARY, "attention": measure_colour("attention"), "rival": RIVAL}
-    write_text(Path(folder, "index.js"), loading("index", told))
+    write_text(Path(folder, "index.js"), data_script("index", told))
 
 
 def choose(shown: ShownVariant, wanted: ExplorerOptions) -> Chosen:
@@ -107,7 +107,7 @@ class _Writer:
 
     def _save(self, name: str, value: Any) -> None:
         name = f"{self._place}/{name}"
-        write_text(self._folder / f"{name}.js", loading(name, value))
+        write_text(self._folder / f"{name}.js", data_script(name, value))
 
     def _save_list(self, name: str, columns: dict[str, list[Any]]) -> None:
         for k, start in enumerate(range(0, len(self._chosen), BLOCK)):

@@ -1,4 +1,4 @@
-"""What figures by predicted class share: the rows of each class with its name and colour, and title with legend."""
+"""Figures by predicted class: the rows of each class with its name and colour, and the title with the legend."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,24 +21,24 @@ class Group(NamedTuple):
 
 
 def groups_of(frame: pd.DataFrame, classes: list[str]) -> list[Group]:
-    """The rows of each predicted class; above three classes all rows together, as in the study."""
-    found = sorted(frame["predicted_class"].unique())
-    if len(found) > MOST_CLASSES:
+    """The rows of each predicted class; with more than three classes all rows together, as in the study."""
+    labels = sorted(frame["predicted_class"].unique())
+    if len(labels) > MOST_CLASSES:
         return [Group("all classes", style.BAR, frame)]
-    # Of many classes two may have the same colour; then those that are there are coloured in turn.
+    # With more classes than colours, the predicted ones take the colours in turn.
     few = len(classes) <= len(style.CLASSES)
     return [
         Group(
-            classes[number] if number < len(classes) else f"class {number}",
-            style.class_colour(number if few else place),
-            frame[frame["predicted_class"] == number],
+            classes[label] if label < len(classes) else f"class {label}",
+            style.class_colour(label if few else i),
+            frame[frame["predicted_class"] == label],
         )
-        for place, number in enumerate(found)
+        for i, label in enumerate(labels)
     ]
 
 
 def head(figure: Figure, title: str, groups: Sequence[Group], keys: Sequence[Line2D]) -> None:
-    """Title and legend, in as many columns as the width takes; names of classes may be long."""
+    """Add a title and a legend of as many columns as fit the width; names of classes may be long."""
     patches = [Patch(color=group.colour, alpha=0.6, label=group.name) for group in groups]
     handles: list[Patch | Line2D] = [*patches, *keys]
     for columns in range(len(handles), 0, -1):

@@ -1,18 +1,18 @@
-"""What figures and pages show alike: colours and order of measures, and a few bounds. Needs no drawing library."""
+"""Conventions of figures and pages: colours and order of measures, thresholds. Imports no plotting library."""
 
 import hashlib
 from collections.abc import Iterable
 
 import numpy as np
 
-# Above three classes the study reports only the whole.
+# With more classes the study reports all of them together.
 MOST_CLASSES = 3
 INK = "#22262b"
 FAINT = "#6b727c"
 BAR = "#5b7083"
 
-# Okabe & Ito's colours first, which people with any common colour blindness tell apart; their yellow is darkened for
-# paper. There are more measures than such colours; the names always stand beside them.
+# Okabe & Ito's colour-blind safe palette first, with a darker yellow for print. There are more measures than such
+# colours, so names are always shown with them.
 MEASURES = {
     "attention": "#0072B2",
     "rollout": "#00A3A3",
@@ -46,23 +46,23 @@ MEASURES = {
     "occlusion-patch": "#2B8A3E",
     "random": "#8C8C8C",
 }
-# Paul Tol's muted colours, each with a lighter and a darker shade of it, for measures that are not known here: enough
-# that two of them rarely share one.
+# Paul Tol's muted colours, each with a lighter and a darker shade, for measures not listed above: enough that two of
+# them rarely share a colour.
 OTHER_MEASURES = [
     "#332288", "#7267ab", "#2f236a", "#88ccee", "#aad8ef", "#6795ac", "#44aa99", "#7bc2b6", "#397e73",
     "#117733", "#5aa071", "#175c2e", "#999933", "#b7b76d", "#73732d", "#ddcc77", "#e4d89e", "#a0955b",
     "#cc6677", "#d9949f", "#96505c", "#882255", "#ab6789", "#6a2246", "#aa4499", "#c27db7", "#7f3974",
 ]  # fmt: skip
 MUTED = OTHER_MEASURES[::3]
-# Paul Tol's high-contrast colours first: they stay apart where two histograms overlap, and in grey.
+# Paul Tol's high-contrast colours first: they differ where two histograms overlap, and in grey.
 CLASSES = ["#DDAA33", "#004488", "#BB5566", "#66CCEE", "#228833", "#AA3377"]
-# An adversary of attention, in words and heat.
+# The colour of adversarial attention.
 ADVERSARY = "#B3432B"
-# What the second text of a task is called.
-SECONDS = {"question answering": "question", "inference": "hypothesis", "paraphrase": "second question"}
-# A model surely uses what was manipulated if one that does not would less likely be right so often.
-SURE = 0.001
-# The percentile of a picture's map that is shown as brightest, since single pixels outshine all others.
+# The name of the second text of each task.
+SECOND_TEXTS = {"question answering": "question", "inference": "hypothesis", "paraphrase": "second question"}
+# A model uses the manipulation if one that does not would reach its accuracy with a lower probability than this.
+ALPHA = 0.001
+# The percentile of an image's saliency map that is drawn at full strength, since single pixels outshine all others.
 BRIGHTEST = 99.0
 
 
@@ -70,7 +70,7 @@ def measure_colour(measure: str) -> str:
     """The colour of a measure, the same in every figure and on the page."""
     if measure in MEASURES:
         return MEASURES[measure]
-    # Not Python's own hash, which differs from process to process.
+    # Python's own hash differs between processes.
     return OTHER_MEASURES[int(hashlib.sha256(measure.encode()).hexdigest(), 16) % len(OTHER_MEASURES)]
 
 
@@ -80,18 +80,18 @@ def class_colour(index: int) -> str:
 
 
 def ordered(measures: Iterable[str]) -> list[str]:
-    """Measures in the order in which figures show them: the known ones first, then the others by name."""
+    """Measures in the order of all figures: those of MEASURES first, then the others by name."""
     known = list(MEASURES)
     return sorted(set(measures), key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
-def reference_measure(measures: Iterable[str], wanted: str = "attention") -> str:
-    """The measure that all others are set against: attention or, for a model that has none, the first one."""
+def reference_measure(measures: Iterable[str], preferred: str = "attention") -> str:
+    """The measure that all others are compared with: attention or, for a model without it, the first one."""
     names = ordered(measures)
-    return wanted if wanted in names else names[0]
+    return preferred if preferred in names else names[0]
 
 
 def brightest(scores: np.ndarray) -> float:
-    """The strength of a map that is shown as brightest."""
+    """The absolute score of a saliency map that is drawn at full strength."""
     strength = np.abs(scores)
     return float(np.percentile(strength, BRIGHTEST) or strength.max() or 1.0)

@@ -1,4 +1,4 @@
-"""What a declared figure is given: the sources that it reads, restricted to the dataset and model that it is about."""
+"""The argument of a declared figure: its sources, restricted to its dataset and model."""
 
 import pandas as pd
 
@@ -7,21 +7,21 @@ from plumbline.tables.sources import File, Sources
 
 
 class Drawing(Sources):
-    """The sources of one figure. Its dataset and model are empty where it is about all of them."""
+    """The sources of one figure; `dataset` and `model` are empty if it covers all of them."""
 
     def __init__(self, sources: Sources, dataset: str = "", model: str = "") -> None:
         super().__init__(sources.files, sources.facts)
-        # Figures of one job read the same tables.
+        # The figures of a job share the tables that were read.
         self.__dict__["_frames"] = sources._frames
         self.dataset, self.model = dataset, model
 
     @property
     def title(self) -> str:
-        """What the figure is about."""
+        """The dataset and the model of the figure."""
         return ", ".join(filter(None, [self.dataset, self.model]))
 
     def rows(self, kind: TableSchema) -> pd.DataFrame:
-        """The rows of the study's table about this dataset and model."""
+        """The rows of the study's table for this dataset and model."""
         frame = self.frame(kind)
         for key, value in (("dataset", self.dataset), ("model", self.model)):
             if value and key in frame:
@@ -29,10 +29,10 @@ class Drawing(Sources):
         return frame
 
     def here(self, source: str) -> list[File]:
-        """The files of a source about this dataset and model."""
-        wanted = {"dataset": self.dataset, "model": self.model}
+        """The files of a source for this dataset and model."""
+        cell = {"dataset": self.dataset, "model": self.model}
         return [
             file
             for file in self[source]
-            if all(not value or file.keys.get(key, value) == value for key, value in wanted.items())
+            if all(not value or file.keys.get(key, value) == value for key, value in cell.items())
         ]

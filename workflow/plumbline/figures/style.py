@@ -1,6 +1,6 @@
-"""One look for all figures: theme, colours, sizes and how a figure is written to disk.
+"""The style of all figures: theme, colours, sizes and writing to disk.
 
-Figures are made without pyplot, so nothing is left open and no state is shared between them.
+Figures are made without pyplot, so no figure stays open and none share state.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,14 +48,14 @@ __all__ = [
     "theme",
 ]
 
-# Widths in inches that fit one and two columns of a paper.
+# The widths of one and two columns of a paper, in inches.
 ONE_COLUMN = 3.4
 TWO_COLUMNS = 6.9
 DOTS_PER_INCH = 160
 FORMATS = ("svg", "pdf", "png")
 
-# Written text becomes outlines in SVG: it then looks the same in a page, on any machine and with any fonts.
-LOOK: dict[str, Any] = {
+# Text becomes outlines in SVG, so that it looks the same on any machine, whatever its fonts.
+RC_PARAMS: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "svg.fonttype": "path",
     "svg.hashsalt": "plumbline",
@@ -81,7 +81,7 @@ LOOK: dict[str, Any] = {
     "legend.fontsize": 7.5,
     "legend.frameon": False,
     "font.size": 8,
-    # A dollar sign in a name opens no formula.
+    # A dollar sign in a name does not start a formula.
     "text.parse_math": False,
     "hatch.linewidth": 0.5,
 }
@@ -89,15 +89,15 @@ LOOK: dict[str, Any] = {
 
 @contextmanager
 def theme() -> Iterator[None]:
-    """The theme, for as long as a figure is drawn or saved; what others set for theirs is left alone."""
+    """The theme while a figure is drawn or saved; global settings are restored afterwards."""
     with matplotlib.rc_context(), sns.plotting_context("paper"), sns.axes_style("whitegrid"):
-        matplotlib.rcParams.update(cast(Any, LOOK))
+        matplotlib.rcParams.update(cast(Any, RC_PARAMS))
         yield
 
 
 def ink_on(colour: Any) -> str:
-    """Dark or white letters, whichever can be read better on this ground."""
-    # At this luminance, as web guidelines define it, both have the same contrast.
+    """Dark or white text, whichever is easier to read on this background."""
+    # At this relative luminance (WCAG) both have the same contrast.
     return INK if sns.utils.relative_luminance(colour) > 0.22 else "white"
 
 
@@ -107,14 +107,14 @@ def signed(value: float) -> str:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure that knows how to measure its own text. Sizes in inches."""
+    """An empty figure that can measure its own text. Sizes in inches."""
     figure = Figure(figsize=(width, height), layout="constrained", dpi=DOTS_PER_INCH)
     FigureCanvasAgg(figure)
     return figure
 
 
 def sentence_figure(text: str, width: float = ONE_COLUMN, height: float = 1.2) -> Figure:
-    """A figure that holds nothing but a sentence, for what cannot be drawn."""
+    """A figure with a sentence only, where there is nothing to draw."""
     with theme():
         figure = new_figure(width, height)
         figure.text(0.5, 0.5, text, ha="center", va="center", color=FAINT, wrap=True)
@@ -124,7 +124,7 @@ def sentence_figure(text: str, width: float = ONE_COLUMN, height: float = 1.2) -
 def save(figure: Figure, paths: str | Path | Sequence[str | Path]) -> None:
     """Write a figure to each path by its suffix, or to svg, pdf and png for one path without any of these.
 
-    The same figure gives the same bytes: ids in SVG come from a fixed salt and no date is written.
+    The same figure gives the same bytes: SVG ids come from a fixed salt and no date is written.
     """
     if isinstance(paths, str | Path):
         stem = Path(paths)
@@ -140,7 +140,7 @@ def save(figure: Figure, paths: str | Path | Sequence[str | Path]) -> None:
 
 @contextmanager
 def _laid_out(figure: Figure) -> Iterator[None]:
-    """Lay a figure out once for all formats; Matplotlib would do so for each, which takes longer than drawing."""
+    """Compute the layout once for all formats: Matplotlib would do so for each, which takes longer than drawing."""
     figure.draw_without_rendering()
     engine = figure.get_layout_engine()
     figure.set_layout_engine(None)

@@ -1,4 +1,4 @@
-"""All that the report is made of."""
+"""The content of the report."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,8 +8,8 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Content:
-    """`tables` are by their kind; `figures` maps paths such as `tau-matrix/movie/cnn-tanh` to SVG text; `parts` has the
-    encoder and attention of each model, if it has them; `variants` are the records of manipulated datasets."""
+    """The study, its tables by name and its figures as SVG text by paths such as `tau-matrix/movie/cnn-tanh`; `parts`
+    has the encoder and attention of models that have them; `variants` are the records of manipulated datasets."""
 
     study: dict[str, Any]
     cells: list[dict[str, Any]]
@@ -23,11 +23,11 @@ class Content:
 
     @property
     def random(self) -> str:
-        """The study's name of the random measure; empty if it has none."""
+        """The study's name of the random measure, or an empty string."""
         measures = self.study["measures"].items()
         return next((name for name, entry in measures if (entry.get("kind") or name) == "random"), "")
 
     @property
     def classes(self) -> dict[str, list[str]]:
-        """The names of each dataset's classes."""
+        """The class names of each dataset."""
         return {summary["dataset"]: summary["classes"] for summary in self.summaries}

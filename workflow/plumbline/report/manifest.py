@@ -1,4 +1,4 @@
-"""What a whole study was: its config, where it ran and what it cost."""
+"""The manifest of a study: its config, host, devices and run time."""
 
 import platform
 from datetime import UTC, datetime

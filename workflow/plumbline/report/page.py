@@ -1,4 +1,4 @@
-"""What a declared page of the report shows: a lead, a finding in a sentence, and sections with tables."""
+"""The content of a declared page of the report: a lead, a finding in a sentence, and sections with tables."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ from plumbline.report.tables import Table
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page under a heading: words, then tables by the name of their element, then markup of its own.
+    """A part of a page under a heading: text, then tables by the id of their element, then its own markup.
 
-    `axis` says how small axes in the tables are drawn. Text is escaped unless it is Markup.
+    `axis` is the style of small axes in the tables. Text is escaped unless it is Markup.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """The content of a page. `data` are plain values for its `scripts`, which are assets, as `styles` are."""
+    """The content of a page. `data` are plain values for its `scripts`; these and `styles` are assets."""
 
     sections: list[Section] = field(default_factory=list)
     lead: str | Markup = ""
@@ -45,6 +45,6 @@ class Page:
 
 
 def made(frames: Mapping[str, pd.DataFrame], kind: str, make: Callable[[pd.DataFrame], Table | None]) -> Table | None:
-    """A table made from the one of this kind, if the study has it and there is something to tell."""
+    """A report table made from the study's table of this kind, or None without such a table or without rows."""
     table = make(frames[kind]) if kind in frames else None
     return table if table and table.rows else None

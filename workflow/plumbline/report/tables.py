@@ -1,4 +1,4 @@
-"""The report's tables: what each cell says, what it is sorted by, and nothing about markup."""
+"""Tables of the report: the text and sort key of each cell, without markup."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ import pandas as pd
 from plumbline.tables.chance import AT_CHANCE
 
 DASH = "–"
-# A table with more rows can be searched, and filtered by those of these columns in which several rows share a word.
+# A table with more rows can be searched, and filtered by those of these columns that have repeated values.
 LONG = 8
 FILTERED = (
     "study",
@@ -29,8 +29,8 @@ FILTERED = (
 
 @dataclass(frozen=True)
 class TableCell:
-    """One cell. `sort` takes the place of the text in sorting; `at ± half` is a place on a small axis from 0 to 1.
-    `title` says more to who asks; `tint` is how strongly the cell is coloured, from 0 to 1."""
+    """One cell. `sort` replaces the text in sorting; `at ± half` is an interval on a small axis from 0 to 1; `title` is
+    its tooltip; `tint` is the strength of its background, from 0 to 1."""
 
     text: str
     sort: float | str | None = None
@@ -43,7 +43,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a caption. `numbers` are the columns that are set to the right, `notes` stand below it."""
+    """A table with a caption. `numbers` are the right-aligned columns; `notes` are printed below."""
 
     caption: str
     columns: list[str]
@@ -58,7 +58,7 @@ class Table:
 
     @property
     def filters(self) -> list[int]:
-        """The columns to choose rows by."""
+        """The columns to filter rows by."""
         return [
             i
             for i, title in enumerate(self.columns)
@@ -67,12 +67,12 @@ class Table:
 
 
 def without_categories(frame: pd.DataFrame) -> pd.DataFrame:
-    """A frame without categorical columns, which grouping would fill up with pairs that do not occur."""
+    """A frame without categorical columns, whose groups would include pairs that do not occur."""
     return frame.astype({c: object for c in frame if isinstance(frame[c].dtype, pd.CategoricalDtype)})
 
 
 def number(value: float | None, decimals: int = 2) -> str:
-    """A number for people: thousands apart, a true minus sign, a dash for none."""
+    """A formatted number: thousands separated, a true minus sign, a dash if missing."""
     if value is None or not np.isfinite(value):
         return DASH
     text = f"{value:,.{decimals}f}".replace(",", "\u202f")
@@ -80,7 +80,7 @@ def number(value: float | None, decimals: int = 2) -> str:
 
 
 def numeric(value: float | None, decimals: int = 2) -> TableCell:
-    """A cell that holds one number."""
+    """A cell with one number."""
     return TableCell(number(value, decimals), None if value is None or not np.isfinite(value) else float(value))
 
 
@@ -96,7 +96,7 @@ def spread(values: pd.Series, decimals: int = 3) -> TableCell:
 
 
 def placed(values: pd.Series, largest: float) -> TableCell:
-    """Mean ± standard deviation of one value per seed, with its place between 0 and the largest value."""
+    """Mean ± standard deviation of one value per seed, also drawn on an axis from 0 to the largest value."""
     cell, known = spread(values), values.dropna()
     if known.empty:
         return cell
@@ -104,39 +104,39 @@ def placed(values: pd.Series, largest: float) -> TableCell:
 
 
 def performance_overview(performance: pd.DataFrame, split: str = "test") -> Table:
-    """How good the models are on a split: one line per dataset and model, one column per metric."""
-    here = without_categories(performance)
-    here = here[here["split"] == split]
-    metrics = sorted(here["metric"].unique())
+    """Scores of the models on a split: one row per dataset and model, one column per metric."""
+    frame = without_categories(performance)
+    frame = frame[frame["split"] == split]
+    metrics = sorted(frame["metric"].unique())
     rows = []
-    for cell, group in here.groupby(["dataset", "variant", "model"]):
+    for cell, group in frame.groupby(["dataset", "variant", "model"]):
         dataset, variant, model = map(str, cell)
         scores = [_score(group[group["metric"] == metric]) for metric in metrics]
         rows.append(
             [TableCell(named(dataset, variant)), TableCell(model), numeric(group["seed"].nunique(), 0), *scores]
         )
     caption = (
-        f"Scores on the {split} split, mean ± standard deviation over seeds. “Above chance” is how much of the way "
-        "from guessing to always right the accuracy surely covers."
+        f"Scores on the {split} split, mean ± standard deviation over seeds. “Above chance” is the lower bound of the "
+        "accuracy, rescaled so that 0 is guessing and 1 is always right."
     )
-    if (here["status"] == AT_CHANCE).any():
+    if (frame["status"] == AT_CHANCE).any():
         caption += (
-            " Models marked there hardly do better than guessing, so that what explains them says nothing: all other "
-            "tables, sentences and the scorecard leave them out."
+            " Models marked there are hardly better than guessing, so their explanations mean nothing: all other "
+            "tables, findings and the scorecard leave them out."
         )
     titles = [metric.replace("_", " ") for metric in metrics]
     return Table(caption, ["dataset", "model", "seeds", *titles], rows, frozenset(range(2, 3 + len(metrics))))
 
 
 def _score(rows: pd.DataFrame) -> TableCell:
-    """One metric over seeds, marked if some of the models are at chance by it."""
+    """One metric over seeds, marked if some of the models are at chance."""
     cell, low = spread(rows["value"]), (rows["status"] == AT_CHANCE).sum()
-    of = "" if low == len(rows) else f", {low} of {len(rows)} seeds"
-    return replace(cell, text=f"{cell.text}, at chance{of}", mark="bad") if low else cell
+    seeds = "" if low == len(rows) else f", {low} of {len(rows)} seeds"
+    return replace(cell, text=f"{cell.text}, at chance{seeds}", mark="bad") if low else cell
 
 
 def any_table(name: str, frame: pd.DataFrame, most: int = 500) -> Table:
-    """A table of which nothing is known, as it stands; of a long one the first rows."""
+    """Any table as it is, cut to the first `most` rows."""
     shown = without_categories(frame).dropna(axis=1, how="all").head(most)
     numbers = frozenset(i for i, column in enumerate(shown) if pd.api.types.is_numeric_dtype(shown[column]))
     rows = [
@@ -151,17 +151,17 @@ def any_table(name: str, frame: pd.DataFrame, most: int = 500) -> Table:
 
 
 def named(dataset: str, variant: str) -> str:
-    """A dataset with its variant, which is left out where nothing was changed."""
+    """A dataset with its variant, unless that is plain."""
     return dataset if variant == "plain" else f"{dataset} ({variant})"
 
 
 def of_variant(summary: Mapping[str, Any]) -> str:
-    """The variant that a dataset's record is about."""
+    """The variant of a dataset's record."""
     return str(summary.get("manipulation", {}).get("variant", "plain"))
 
 
 def timings_overview(timings: pd.DataFrame) -> Table:
-    """What the work of each rule cost together."""
+    """Time and memory of each rule on each device."""
     rows = []
     for cell, group in without_categories(timings[timings["event"].isna()]).groupby(["rule", "device"]):
         rule, device = map(str, cell)
@@ -182,8 +182,8 @@ def timings_overview(timings: pd.DataFrame) -> Table:
     columns = ["rule", "device", "runs", "seconds, all", "median", "longest", "start-up, all", "memory, MiB"]
     columns += ["GPU memory, MiB", "rows per second"]
     return Table(
-        "What each rule took. Cheap measures share a job, and its start-up; each counts as a run. Memory is the "
-        "highest of any job.",
+        "Time and memory of each rule. Cheap measures share a job and its start-up, but each counts as a run. Memory "
+        "is the highest of any job.",
         columns,
         rows,
         frozenset(range(2, 10)),
@@ -191,7 +191,7 @@ def timings_overview(timings: pd.DataFrame) -> Table:
 
 
 def jobs_overview(timings: pd.DataFrame) -> Table:
-    """All heavy work, the longest first; last what happened out of the ordinary."""
+    """All runs, the longest first; the last column has unusual events, if there are any."""
     keys = ["rule", "dataset", "model", "seeds", "measure"]
     eventful = timings["event"].notna().any()
     frame = without_categories(timings).sort_values(["seconds", *keys], ascending=[False] + [True] * 5, kind="stable")

@@ -1,46 +1,46 @@
-"""Models that hardly do better than guessing: what explains them says nothing, so means and rankings leave them out."""
+"""Models at chance, hardly better than guessing: their explanations mean nothing; means and rankings exclude them."""
 
 from collections.abc import Mapping
 
 import pandas as pd
 
 ABOVE_CHANCE, AT_CHANCE = "above_chance", "at chance"
-# Adversaries that give every text the same answer.
+# Adversaries that predict the same class for every text.
 COLLAPSED = "collapsed"
-# What may be drawn: the numbers of such models are what they are.
+# Rows that may be drawn: the numbers of models at chance are valid as such.
 DEFINED = ("ok", AT_CHANCE, COLLAPSED)
 Model = tuple[str, str, str, int]
 
 
-def too_close(value: float, least: float) -> str:
-    """The reason that such a model is left out for."""
+def chance_reason(value: float, least: float) -> str:
+    """The reason to exclude a model at chance."""
     return f"the model hardly does better than guessing: {ABOVE_CHANCE} is {value:.2f}, below {least:g}"
 
 
 def at_chance(performance: pd.DataFrame) -> dict[Model, str]:
-    """The dataset, variant, model and seed of each such model, with the reason; by the test split."""
-    here = (performance["metric"] == ABOVE_CHANCE) & (performance["split"] == "test")
-    rows = performance[here & (performance["status"] == AT_CHANCE)]
+    """The dataset, variant, model and seed of each model at chance on the test split, with the reason."""
+    test = (performance["metric"] == ABOVE_CHANCE) & (performance["split"] == "test")
+    rows = performance[test & (performance["status"] == AT_CHANCE)]
     keys = zip(*(rows[key] for key in ("dataset", "variant", "model", "seed")), strict=True)
     return dict(zip(keys, rows["reason"], strict=True))
 
 
 def above_chance_rows(name: str, table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table of this name that are not about such models; the table `performance` tells of all."""
+    """The rows of a table without those of models at chance; the table `performance` keeps all."""
     return table if name == "performance" or "status" not in table else table[table["status"] != AT_CHANCE]
 
 
 def mark_at_chance(table: pd.DataFrame, models: Mapping[Model, str], seed: str = "seed") -> pd.DataFrame:
-    """A table with the status and reason of rows about such models; `seed` is the column with their seed.
+    """A table with the status and reason of models at chance in their rows; `seed` is the column with their seed.
 
-    An adversary of such a model that collapsed is one too: it may only have said what the model says.
+    A collapsed adversary of such a model is at chance too: it may only imitate the model.
     """
     if not models or "status" not in table:
         return table
     keys = zip(*(table[key] for key in ("dataset", "variant", "model", seed)), strict=True)
     reasons = pd.Series([models.get(key) for key in keys], index=table.index, dtype=object)
-    here = reasons.notna() & table["status"].isin(("ok", COLLAPSED))
+    marked = reasons.notna() & table["status"].isin(("ok", COLLAPSED))
     return table.assign(
-        status=table["status"].astype(object).where(~here, AT_CHANCE),
-        reason=table["reason"].astype(object).where(~here, reasons),
+        status=table["status"].astype(object).where(~marked, AT_CHANCE),
+        reason=table["reason"].astype(object).where(~marked, reasons),
     )

@@ -1,4 +1,4 @@
-"""Tables for people: every table also as CSV, and the ones that papers print as LaTeX."""
+"""Writing tables as Parquet, CSV and LaTeX."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,8 @@ from plumbline.store import TableSchema, replacing, write_table, write_text
 from plumbline.tables.chance import above_chance_rows
 
 
-def write_everywhere(output: Any, kind: TableSchema, frame: pd.DataFrame, printed: str | None = None) -> None:
-    """Write a table as `parquet`, `csv` and `latex`; `printed` is its LaTeX if that is not made by its layout."""
+def write_formats(output: Any, kind: TableSchema, frame: pd.DataFrame, printed: str | None = None) -> None:
+    """Write a table to the paths `parquet`, `csv` and `latex`; `printed` replaces the LaTeX of its layout."""
     write_table(output.parquet, kind, {column: frame[column] for column in frame})
     with replacing(Path(output.csv)) as temporary:
         frame.to_csv(temporary, index=False, float_format="%.6g")
@@ -18,7 +18,7 @@ def write_everywhere(output: Any, kind: TableSchema, frame: pd.DataFrame, printe
 
 
 def latex(kind: TableSchema, frame: pd.DataFrame) -> str:
-    """A table as a paper prints it, with booktabs rules; means ± spread over seeds where its kind has a layout."""
+    """A table in LaTeX with booktabs rules; means ± standard deviations over seeds if its schema has a layout."""
     name, layout = kind.name, kind.latex
     frame = above_chance_rows(name, frame)
     for column, value in layout.get("keep", {}).items():
@@ -30,7 +30,7 @@ def latex(kind: TableSchema, frame: pd.DataFrame) -> str:
     frame = frame.dropna(subset=layout["values"])
     if frame.empty:
         return f"% The table {name} has no values.\n"
-    # Not all lines have all that spans them, such as a strength.
+    # Some keys may be missing, such as the strength of an adversary.
     keys = [*layout["index"], *layout["columns"]]
     frame = frame.assign(**{key: frame[key].astype(object).map(_short) for key in keys})
     cells = frame.groupby(keys)[layout["values"]]
@@ -45,7 +45,7 @@ def latex(kind: TableSchema, frame: pd.DataFrame) -> str:
 
 
 def _short(value: Any) -> Any:
-    """A key as it is printed: nothing where there is none, and of a number such as a strength all that counts."""
+    """A key as printed: empty if missing, a float without trailing zeros."""
     if isinstance(value, float):
         return "" if pd.isna(value) else f"{value:g}"
     return "" if value is None else value

@@ -1,6 +1,6 @@
-"""How sources are named in rules. It imports nothing, as every job reads the rules."""
+"""Names of sources in rules. It imports nothing, since every job parses the rules."""
 
 
 def argument(source: str) -> str:
-    """The name of a source among a job's inputs, which must be an identifier."""
+    """The name of a source among the inputs of a rule, which must be an identifier."""
     return source.replace(":", "_").replace("-", "_")

@@ -10,7 +10,7 @@ from plumbline.attribution.files import read_importances, write_importances
 from plumbline.protocols.roar.schemas import SPARSITY
 from plumbline.protocols.roar.sparsity import sparsity_rows, sparsity_table
 from plumbline.store import read_table
-from plumbline.tables.export import write_everywhere
+from plumbline.tables.export import write_formats
 
 
 def by_top(scores: list[list[float]]) -> pd.Series:
@@ -65,7 +65,7 @@ def test_the_table_has_the_dev_split_of_each_seed(tmp_path):
     cells = [{"dataset": "d", "model": "m", "measure": name, "variant": "plain"} for name in ("gradient", "attention")]
     table = sparsity_table(cells, iter([scores, scores]))
     paths = SimpleNamespace(parquet=tmp_path / "t.parquet", csv=tmp_path / "t.csv", latex=tmp_path / "t.tex")
-    write_everywhere(paths, SPARSITY, table)
+    write_formats(paths, SPARSITY, table)
     rows = read_table(paths.parquet, SPARSITY).to_pandas()
     assert len(rows) == 2 * 2 * 30 and set(rows["measure"]) == {"gradient", "attention"}
     first = rows[(rows["unit"] == "absolute") & (rows["top"] == 1) & (rows["measure"] == "gradient")]

@@ -19,7 +19,7 @@ from plumbline.protocols.roar.table import (
 )
 from plumbline.registry import Registry
 from plumbline.store import read_table, write_table
-from plumbline.tables.export import write_everywhere
+from plumbline.tables.export import write_formats
 from plumbline.training.schemas import PREDICTIONS
 
 KEYS = {"dataset": "sst", "model": "net", "strategy": "recursive", "unit": "relative", "trained_on": "words"}
@@ -231,13 +231,13 @@ def test_points_that_share_a_variant_have_its_scores_and_tables_can_be_written(t
     assert accuracy["positions"].tolist() == [1, 0]
 
     paths = SimpleNamespace(parquet=tmp_path / "t.parquet", csv=tmp_path / "t.csv", latex=tmp_path / "t.tex")
-    write_everywhere(paths, ROAR, table)
+    write_formats(paths, ROAR, table)
     stored = read_table(paths.parquet, ROAR).to_pandas()
     found = faithfulness_rows(stored, {"sst": "accuracy"}, "random")
     # Of the second seed, the random curve rises.
     assert found["faithfulness"].tolist() == [0] and "1 of 2 seeds left out: random" in found["reason"].item()
-    write_everywhere(paths, FAITHFULNESS, found)
-    write_everywhere(paths, FAITHFULNESS, faithfulness_rows(stored[:0], {"sst": "accuracy"}, "random"))
+    write_formats(paths, FAITHFULNESS, found)
+    write_formats(paths, FAITHFULNESS, faithfulness_rows(stored[:0], {"sst": "accuracy"}, "random"))
 
 
 def test_a_point_without_scores_is_noticed(tmp_path):
@@ -245,4 +245,4 @@ def test_a_point_without_scores_is_noticed(tmp_path):
     scores = performance(cells, [predictions([0, 1], [[1.0, 0.0], [0.0, 1.0]], tmp_path / "p")])
     table = roar_rows([KEYS | {"measure": "gradient", "level": 10, "variant": "other"}], scores)
     with pytest.raises(PlumblineError, match="missing values"):
-        write_everywhere(SimpleNamespace(parquet=tmp_path / "t", csv=tmp_path / "c", latex=tmp_path / "l"), ROAR, table)
+        write_formats(SimpleNamespace(parquet=tmp_path / "t", csv=tmp_path / "c", latex=tmp_path / "l"), ROAR, table)

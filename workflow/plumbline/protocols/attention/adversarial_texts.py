@@ -18,7 +18,7 @@ from matplotlib.textpath import text_to_path
 
 from plumbline.data.schemas import INSTANCES
 from plumbline.figures import style
-from plumbline.figures.conventions import ADVERSARY, SECONDS
+from plumbline.figures.conventions import ADVERSARY, SECOND_TEXTS
 from plumbline.figures.drawing import Drawing
 from plumbline.protocols.attention.figures import DIVERGENCES, scores_here
 from plumbline.protocols.attention.schemas import ADVERSARIES
@@ -292,5 +292,5 @@ def draw_texts(drawing: Drawing) -> Figure:
         read_table(instances.path, INSTANCES, WORDS),
         classes,
     )
-    second = SECONDS.get(drawing.facts["tasks"][drawing.dataset], "second text")
+    second = SECOND_TEXTS.get(drawing.facts["tasks"][drawing.dataset], "second text")
     return adversarial_texts(texts, drawing.title, rows["epsilon"].min(), second)

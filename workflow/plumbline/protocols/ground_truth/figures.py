@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 
 from plumbline.data.manipulation import shapley_band
 from plumbline.figures import style
-from plumbline.figures.conventions import SURE
+from plumbline.figures.conventions import ALPHA
 from plumbline.figures.drawing import Drawing
 from plumbline.protocols.attention.figures import mark
 from plumbline.protocols.bootstrap import FEWEST, mean_interval
@@ -163,7 +163,7 @@ def truth_found(truth: pd.DataFrame, title: str = "How much of the truth measure
     measures, those with one alone, such as models that select words, are left to figures of their own.
     """
     rows = _of_truth(truth)
-    rows = rows[(rows["class"] == "all") & (rows["chance_bound"] < SURE)]
+    rows = rows[(rows["class"] == "all") & (rows["chance_bound"] < ALPHA)]
     if rows.empty:
         return style.sentence_figure(f"{title}: No model is known to use what was manipulated.")
     points = means(rows, [*FOUND_IN, "measure"])

@@ -3,7 +3,7 @@
 import pandas as pd
 from markupsafe import Markup
 
-from plumbline.figures.conventions import SURE
+from plumbline.figures.conventions import ALPHA
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.findings import by_measure
@@ -30,7 +30,8 @@ def truth_overview(ground_truth: pd.DataFrame) -> Table:
                 spread(known["found"]),
                 spread(group["accuracy"]),
                 TableCell(
-                    f"{(group['chance_bound'] < SURE).sum()} of {len(group)}", (group["chance_bound"] < SURE).mean()
+                    f"{(group['chance_bound'] < ALPHA).sum()} of {len(group)}",
+                    (group["chance_bound"] < ALPHA).mean(),
                 ),
                 spread(known["auc"]),
                 numeric(group["undefined"].sum(), 0),

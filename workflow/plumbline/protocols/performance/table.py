@@ -11,7 +11,7 @@ from plumbline.data.instances import ragged
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.registry import table
 from plumbline.store import TableSchema, read_table
-from plumbline.tables.chance import ABOVE_CHANCE, AT_CHANCE, too_close
+from plumbline.tables.chance import ABOVE_CHANCE, AT_CHANCE, chance_reason
 from plumbline.tables.sources import Sources
 from plumbline.training.performance import PERFORMANCE_METRICS
 from plumbline.training.schemas import PREDICTIONS
@@ -37,7 +37,7 @@ def performance(
                 reason = None if np.isfinite(value) else ("a class is absent" if finite else "training diverged")
                 status = "undefined" if reason else "ok"
                 if metric == ABOVE_CHANCE and least_above_chance is not None and value < least_above_chance:
-                    status, reason = AT_CHANCE, too_close(value, least_above_chance)
+                    status, reason = AT_CHANCE, chance_reason(value, least_above_chance)
                 rows.append(
                     {**keys, "seed": seed, "split": split, "metric": metric, "value": value}
                     | {"status": status, "reason": reason}
