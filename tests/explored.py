@@ -19,7 +19,7 @@ EXPLAINED = sorted({*MEASURES, "attention", "gradient", "random", "grad-cam"})
 SEEDS = (0, 1)
 WORDS = len(HOSTILE)
 SIDE = 6
-# A measure that tells of the question and of special tokens too: of <sos>, and of the question's own two.
+# A measure that scores the question and special tokens too: <sos>, and the question's own two.
 EVERYWHERE = {"scores": [0.0] * 7 + [0.5], "pair": [-1.0, 2.0, 0.25], "specials": [4.0, 0.0, 1.0]}
 
 Row = dict[str, Any]
@@ -31,9 +31,9 @@ def keys(texts: int, seeds: Sequence[int] = SEEDS) -> list[Row]:
 
 def predictions(texts: int = 6, seeds: Sequence[int] = SEEDS) -> list[Row]:
     """Even texts are negative; texts 4 and 5 are predicted wrongly."""
-    said = [[0.9, 0.1], [0.2, 0.8]]
+    probabilities = [[0.9, 0.1], [0.2, 0.8]]
     return [
-        key | {"label": i % 2, "probabilities": said[int((i % 2 == 0) != (i < 4))]}
+        key | {"label": i % 2, "probabilities": probabilities[int((i % 2 == 0) != (i < 4))]}
         for key in keys(texts, seeds)
         for i in [key["instance"]]
     ]
@@ -54,7 +54,7 @@ def instances(texts: int = 6) -> list[Row]:
 
 
 def subwords(texts: int = 6) -> list[Row]:
-    """The same texts for a model with subwords of its own; their second texts are closed, but not opened."""
+    """The same texts for a model with its own subwords; their second texts only end with a special token."""
     return [
         {"split": "test", "instance": i, "label": i % 2, "tokens": ["<s>", "Ġpie", "ces", "</s>"], "ids": [0, 7, 8, 2]}
         | {"maskable": [False, True, True, False], "tokens_b": [f"Ġwho{i}", "Ġis", "?", "</s>"]}
@@ -64,7 +64,7 @@ def subwords(texts: int = 6) -> list[Row]:
 
 
 def manipulated(texts: int = 6) -> list[Row]:
-    """Of each text the first word decides and the third only looks like it; the label of text 0 was changed."""
+    """The first word determines the label, the third only looks like it; the label of text 0 was changed."""
     groups = {"groups": [0, 1, 0, 2] + [0] * 5, "tokens_b": None, "maskable_b": None, "evidence": None}
     return [row | groups | {"original_label": 1 if i == 0 else i % 2} for i, row in enumerate(instances(texts))]
 
@@ -102,8 +102,8 @@ def point(measure: str = "attention", level: int = 10, **others: Any) -> Row:
     return {"variant": f"{given['strategy']}/{given['unit']}/{measure}/{level}"} | given
 
 
-def pictures(texts: int = 6) -> list[Row]:
-    """Grey pictures whose upper left pixel is red; the label follows the first row."""
+def images(texts: int = 6) -> list[Row]:
+    """Grey images whose upper left pixel is red; the first row determines the label."""
     rows = []
     for i in range(texts):
         image = np.full((SIDE, SIDE, 3), 40 * i, np.uint8)
@@ -121,27 +121,27 @@ class Tables:
         self._folder, self._count = folder, 0
 
     def write(self, name: str, rows: list[Row] | pa.Table) -> str:
-        """A file of a kind; importances are those of every measure that the tests ask for."""
+        """A file of a kind; importances are repeated for every measure of the tests."""
         self._count += 1
         path, kind = self._folder / f"{self._count}.parquet", schema_of(name)
         if name != "attributions":
             write_table(path, kind, rows if isinstance(rows, pa.Table) else table(name, rows))
             return str(path)
-        found = rows if isinstance(rows, pa.Table) else table(name, rows).drop_columns(["measure"])
-        told = [found.append_column("measure", pa.array([one] * len(found))) for one in EXPLAINED]
-        write_table(path, kind, pa.concat_tables(told), group="measure")
+        scores = rows if isinstance(rows, pa.Table) else table(name, rows).drop_columns(["measure"])
+        copies = [scores.append_column("measure", pa.array([measure] * len(scores))) for measure in EXPLAINED]
+        write_table(path, kind, pa.concat_tables(copies), group="measure")
         return str(path)
 
     def block(self, model: str = "bilstm", **others: Any) -> SeedBlock:
         """A model with two measures."""
-        told = {measure: self.write("attributions", importances(measure)) for measure in MEASURES}
-        given: Row = {"predictions": self.write("predictions", predictions()), "importances": told} | others
+        scores = {measure: self.write("attributions", importances(measure)) for measure in MEASURES}
+        given: Row = {"predictions": self.write("predictions", predictions()), "importances": scores} | others
         return SeedBlock(model, **given)
 
-    def rival(self, title: str, base_seed: int, seed: int, last: list[float]) -> ShownAdversary:
-        said = [key | {"label": 0, "probabilities": [0.1 * seed, 1 - 0.1 * seed]} for key in keys(6, [seed, seed + 1])]
-        looks = self.write("attention", attention(seed, last))
-        return ShownAdversary(title, base_seed, seed, looks, self.write("predictions", said))
+    def adversary(self, title: str, base_seed: int, seed: int, weights: list[float]) -> ShownAdversary:
+        rows = [key | {"label": 0, "probabilities": [0.1 * seed, 1 - 0.1 * seed]} for key in keys(6, [seed, seed + 1])]
+        path = self.write("attention", attention(seed, weights))
+        return ShownAdversary(title, base_seed, seed, path, self.write("predictions", rows))
 
     def shown(self, *blocks: SeedBlock, rows: list[Row] | None = None, **others: Any) -> ShownVariant:
         """A dataset of six texts with questions."""
@@ -159,12 +159,12 @@ class Tables:
 
 
 def everything(folder: Path) -> list[ShownVariant]:
-    """Texts with questions, adversaries, adversarial models, masks and subwords; a manipulated variant; pictures."""
+    """Texts with questions, adversaries, adversarial models, masks and subwords; a manipulated variant; images."""
     tables = Tables(folder)
     own = tables.write("attention", attention(1, [0.5, 0.5] + [0.0] * 6))
-    rival = tables.rival("<attefa>", 1, 5, [0.0] * 7 + [1.0])
+    adversary = tables.adversary("<attefa>", 1, 5, [0.0] * 7 + [1.0])
     attacked = tables.write("adversaries", adversaries())
-    bilstm = tables.block("bilstm", adversaries=attacked, attention=own, rivals=[rival])
+    bilstm = tables.block("bilstm", adversaries=attacked, attention=own, adversarial_models=[adversary])
     whole = [key | EVERYWHERE for key in keys(6)]
     average = tables.block("average", importances={name: tables.write("attributions", whole) for name in MEASURES})
     cut = {name: tables.write("attributions", importances(name, words=2)) for name in MEASURES}
@@ -177,13 +177,12 @@ def everything(folder: Path) -> list[ShownVariant]:
     )
     changed = tables.shown(tables.block(), rows=manipulated(), variant="articles")
     maps = {name: tables.write("attributions", importances(name, words=SIDE**2)) for name in ("grad-cam", "random")}
-    dots = tables.shown(tables.block("resnet", importances=maps), rows=pictures(), dataset="dots", pictures=True)
+    dots = tables.shown(tables.block("resnet", importances=maps), rows=images(), dataset="dots", images=True)
     return [texts, changed, dots]
 
 
 def large(folder: Path, count: int) -> ShownVariant:
-    """So many texts of six to fourteen words with a model of one seed and three measures; text 77777 has a word of its
-    own."""
+    """Texts of six to fourteen words with a model of one seed and three measures; text 77777 has a unique word."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(6, 15, count)
     words = np.array([f"word{i}" for i in range(500)])
@@ -201,30 +200,30 @@ def large(folder: Path, count: int) -> ShownVariant:
     texts = {"label": pa.array(label, pa.int32()), "tokens": lists(pa.array(np.concatenate(tokens)))}
     texts |= {"ids": lists(pa.array(np.zeros(whole, np.int32))), "maskable": lists(pa.array(np.ones(whole, bool)))}
     share = rng.random(count).astype(np.float32)
-    said = pa.ListArray.from_arrays(
+    probabilities = pa.ListArray.from_arrays(
         pa.array(np.arange(count + 1) * 2, pa.int32()), pa.array(np.stack([share, 1 - share], 1).ravel())
     )
     seed = {"seed": pa.array(np.zeros(count, np.int64))}
     tables = Tables(folder)
-    told = {
+    scores = {
         measure: tables.write(
             "attributions", pa.table({**seed, **key, "scores": lists(pa.array(rng.normal(size=whole), pa.float32()))})
         )
         for measure in ("attention", "gradient", "random")
     }
-    predicted = pa.table({**seed, **key, "label": texts["label"], "probabilities": said})
+    predicted = pa.table({**seed, **key, "label": texts["label"], "probabilities": probabilities})
     split = {"instances": count, "mean_length": float(lengths.mean())}
     return ShownVariant(
         "many",
         "plain",
         {"classes": CLASSES, "splits": {"test": split}},
         tables.write("instances", pa.table({**key, **texts})),
-        [SeedBlock("bilstm", tables.write("predictions", predicted), told)],
+        [SeedBlock("bilstm", tables.write("predictions", predicted), scores)],
     )
 
 
-def write_explorer(folder: Path, shown: Sequence[ShownVariant], wanted: ExplorerOptions) -> Path:
+def write_explorer(folder: Path, shown: Sequence[ShownVariant], options: ExplorerOptions) -> Path:
     """The page of the explorer with its data."""
     write_site(folder, content(), ["explorer"])
-    build_explorer(folder / "explorer", "A <study>", shown, wanted)
+    build_explorer(folder / "explorer", "A <study>", shown, options)
     return folder / "explorer.html"

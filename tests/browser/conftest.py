@@ -56,7 +56,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def tab(chromium: Any) -> Iterator[Callable[..., Tab]]:
-    """Opens an address in a tab of its own, which must not have been told of anything wrong by the end of the test."""
+    """Opens an address in a tab of its own, which must have no errors by the end of the test."""
     tabs: list[Tab] = []
 
     def open_(address: str, scheme: str = "light", width: int = 1280) -> Tab:

@@ -1,4 +1,4 @@
-"""The explorer in a browser, from files: what it draws, how one moves in it, and how fast."""
+"""The explorer in a browser, from files: drawing, navigation and speed."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 ALL = ExplorerOptions("all", ["test"])
 MANY = 100_000
 # Seconds from the address to the first heatmap, and from one instance to another: one or two on a quiet machine, but
-# tests run beside others.
+# tests run in parallel.
 SOON = 10.0
 WORDS = ".measure .word[title]"
 
@@ -73,8 +73,8 @@ def rows(tab: Any) -> dict[str, list[Any]]:
 
 def test_texts_of_datasets_are_shown_as_text_and_nothing_of_them_runs(opened: Callable[..., Any]) -> None:
     tab = opened()
-    said: list[str] = []
-    tab.page.on("dialog", lambda dialog: said.append(dialog.message))
+    dialogs: list[str] = []
+    tab.page.on("dialog", lambda dialog: dialogs.append(dialog.message))
     tab.page.reload()
     tab.page.wait_for_selector(".panel")
     assert [word.text_content() for word in rows(tab)["attention"]] == ["<sos>", *HOSTILE]
@@ -91,7 +91,7 @@ def test_texts_of_datasets_are_shown_as_text_and_nothing_of_them_runs(opened: Ca
         "assets/explorer.js",
     }
     assert not tab.page.query_selector_all("#explorer :is(script, img, iframe)")
-    assert tab.page.query_selector("#explorer b > *") is None and said == []
+    assert tab.page.query_selector("#explorer b > *") is None and dialogs == []
 
 
 def test_every_measure_has_its_heat_and_one_scale(opened: Callable[..., Any]) -> None:
@@ -114,12 +114,12 @@ def test_every_measure_has_its_heat_and_one_scale(opened: Callable[..., Any]) ->
     tab.page.wait_for_selector(".scale:has-text('highest rank in both texts')")
 
 
-def test_attention_stands_against_its_adversaries_and_adversarial_models(opened: Callable[..., Any]) -> None:
+def test_attention_is_shown_with_its_adversaries_and_adversarial_models(opened: Callable[..., Any]) -> None:
     tab = opened("#sst/plain/bilstm/1/test/1")
     assert list(rows(tab)) == [
         "attention",
         "gradient",
-        "attention, as it is",
+        "attention of the model",
         "adversarial attention, ε = 0.01",
         "adversarial attention, ε = 0.05",
         "base model",
@@ -131,25 +131,25 @@ def test_attention_stands_against_its_adversaries_and_adversarial_models(opened:
     assert evidence == HOSTILE[6:] and "on the answer" in tab.page.inner_text(".stage")
     tab.page.goto(tab.page.url.replace("/1/test/1", "/0/test/0"))
     stands_at(tab, "test 0")
-    assert "base model" not in rows(tab) and "as far as was searched" in tab.page.inner_text(".stage")
+    assert "base model" not in rows(tab) and "no different attention" in tab.page.inner_text(".stage")
 
 
-def test_words_that_decide_are_marked_and_labels_that_were_changed_told(opened: Callable[..., Any]) -> None:
+def test_words_that_determine_the_label_are_marked_and_changed_labels_shown(opened: Callable[..., Any]) -> None:
     tab = opened("#sst/articles/bilstm/0/test/0")
     marks = [word.get_attribute("class") for word in rows(tab)["gradient"]]
     assert "evidence" in marks[1] and "decoy" in marks[3] and sum("evidence" in mark for mark in marks) == 1
     shown = tab.page.inner_text(".stage")
     assert "on the truth" in shown and "which was <b>positive</b> before the dataset was changed" in shown
-    assert "the label follows it" in shown and "nothing follows it" in shown
+    assert "determines the label" in shown and "looks like it" in shown
 
 
 def test_masks_are_shown_level_by_level(opened: Callable[..., Any]) -> None:
     tab = opened("#sst/plain/bilstm/0/test/1")
     tab.choose("Measure", "gradient", ".masked")
-    gone = tab.page.query_selector_all(".masked .measure del")
+    masked = tab.page.query_selector_all(".masked .measure del")
     # Of eight words none is masked at 10 %, four are at 50 % and eight at 100 %, of which four were before.
-    assert len(gone) == 12 and sum("gone" in word.get_attribute("class") for word in gone) == 4
-    assert [word.get_attribute("title") for word in gone[:4]] == HOSTILE[:4]
+    assert len(masked) == 12 and sum("masked-before" in word.get_attribute("class") for word in masked) == 4
+    assert [word.get_attribute("title") for word in masked[:4]] == HOSTILE[:4]
     assert texts(tab, ".masked h4 small") == [f"{n} of 8 masked" for n in (0, 0, 4, 8)]
     tab.choose("Strategy", "roar, percent of words", ".masked")
     assert texts(tab, ".masked label:has-text('Measure') option") == ["attention"]
@@ -162,15 +162,15 @@ def test_masks_are_shown_level_by_level(opened: Callable[..., Any]) -> None:
     assert tab.field("Measure", ".masked").input_value() == "gradient"
 
 
-def test_models_with_pieces_show_their_own(opened: Callable[..., Any]) -> None:
+def test_models_with_subwords_show_their_own(opened: Callable[..., Any]) -> None:
     tab = opened("#sst/plain/roberta/0/test/2")
     assert [word.text_content() for word in rows(tab)["gradient"]] == ["<s>", "Ġpie", "ces", "</s>"]
     assert "question: Ġwho2 Ġis ?" in tab.page.inner_text(".second")
 
 
-def test_pictures_are_drawn_under_each_map_with_the_region(opened: Callable[..., Any]) -> None:
+def test_images_are_drawn_under_each_map_with_the_region(opened: Callable[..., Any]) -> None:
     tab = opened("#dots/plain/resnet/0/test/2")
-    assert texts(tab, ".map .chip") == ["picture", "grad-cam", "random"]
+    assert texts(tab, ".map .chip") == ["image", "grad-cam", "random"]
     pixels = "e => [...e.getContext('2d').getImageData(0, 0, 2, 1).data]"
     plain, *maps = tab.page.query_selector_all(".map canvas")
     assert plain.get_attribute("width") == str(SIDE)
@@ -217,7 +217,7 @@ def test_links_lead_to_an_instance_and_survive_reload_and_back(opened: Callable[
         ("#sst/plain/bilstm/0/test/1/average/9", "#sst/plain/bilstm/0/test/1/average/0"),
     ],
 )
-def test_what_is_unknown_in_a_link_is_passed_over(opened: Callable[..., Any], link: str, reached: str) -> None:
+def test_unknown_parts_of_a_link_are_ignored(opened: Callable[..., Any], link: str, reached: str) -> None:
     tab = opened(link)
     assert tab.page.url.endswith(reached)
 
@@ -236,14 +236,14 @@ def test_datasets_and_variants_are_chosen(opened: Callable[..., Any]) -> None:
 
 def test_two_models_stand_side_by_side(opened: Callable[..., Any]) -> None:
     tab = opened("#sst/plain/bilstm/0/test/2")
-    tab.field("Beside it").select_option(label="average, seed 1")
+    tab.field("Compare with").select_option(label="average, seed 1")
     tab.page.wait_for_selector(".panel + .panel")
     assert texts(tab, ".whose") == ["bilstm, seed 0", "average, seed 1"]
     assert tab.page.url.endswith("/bilstm/0/test/2/average/1")
     tab.page.click("button:has-text('Next')")
     stands_at(tab, "test 3")
     assert len(tab.page.query_selector_all(".panel")) == 2
-    tab.choose("Beside it", "")
+    tab.choose("Compare with", "")
     tab.page.wait_for_selector(".panel + .panel", state="detached")
 
 
@@ -260,18 +260,18 @@ def test_the_list_is_filtered_and_sorted(opened: Callable[..., Any]) -> None:
         tab.choose(label, "")
     tab.choose("Sort by", "probability")
     assert listed(tab) == [f"test {i}" for i in (1, 3, 4, 0, 2, 5)]
-    tab.page.click("button.turned")
+    tab.page.click("button.reverse")
     assert listed(tab) == [f"test {i}" for i in (0, 2, 5, 1, 3, 4)]
     tab.choose("Sort by", "tau")
     means = []
     for title in listed(tab):
         tab.page.click(f".instance:has(b:text-is('{title}'))")
         stands_at(tab, title)
-        means.append(float(tab.page.inner_text(".told:has-text('Mean τ') b").replace("−", "-")))
+        means.append(float(tab.page.inner_text(".summary:has-text('Mean τ') b").replace("−", "-")))
     assert means == sorted(means, reverse=True) and len(set(means)) > 2
 
 
-def test_a_click_counts_though_the_list_is_painted_anew_meanwhile(opened: Callable[..., Any]) -> None:
+def test_a_click_counts_though_the_list_is_repainted_meanwhile(opened: Callable[..., Any]) -> None:
     tab = opened()
     box = tab.page.locator(".instance:has(b:text-is('test 3'))").bounding_box()
     tab.page.mouse.move(box["x"] + 9, box["y"] + 9)
@@ -339,20 +339,20 @@ def test_no_fault_of_access(opened: Callable[..., Any], link: str, scheme: str) 
     assert [(fault["id"], [node["html"] for node in fault["nodes"]][:3]) for fault in found["violations"]] == []
 
 
-def test_files_that_are_missing_are_told(tmp_path: Path, tab: Callable[..., Any]) -> None:
+def test_missing_files_are_reported(tmp_path: Path, tab: Callable[..., Any]) -> None:
     (tmp_path / "tables").mkdir()
     page = write_explorer(tmp_path / "site", everything(tmp_path / "tables"), ALL)
-    (tmp_path / "site/explorer/0/1/0/told/0.js").unlink()
+    (tmp_path / "site/explorer/0/1/0/explanations/0.js").unlink()
     found = tab(page.as_uri() + "#sst/plain/average/0/test/1")
     found.page.wait_for_selector("[role=alert]")
-    assert "explorer/0/1/0/told/0.js cannot be loaded" in found.page.inner_text("[role=alert]")
+    assert "explorer/0/1/0/explanations/0.js cannot be loaded" in found.page.inner_text("[role=alert]")
     assert found.errors
     found.errors.clear()
 
 
-def test_a_study_without_instances_says_so(tmp_path: Path, tab: Callable[..., Any]) -> None:
+def test_a_study_without_instances_has_a_message(tmp_path: Path, tab: Callable[..., Any]) -> None:
     page = write_explorer(tmp_path / "site", [], ALL)
-    assert "No instances were asked for" in tab(page.as_uri()).page.inner_text("#explorer")
+    assert "The config asks for no instances" in tab(page.as_uri()).page.inner_text("#explorer")
 
 
 def test_a_hundred_thousand_instances_are_there_at_once(many: str, tab: Callable[..., Any]) -> None:
@@ -377,8 +377,10 @@ def test_a_hundred_thousand_instances_are_there_at_once(many: str, tab: Callable
     found.page.wait_for_selector("progress[value]:not([hidden])")
     stands_at(found, "test 77777")
     searched = time.perf_counter() - started
-    told = f"first heatmap {first:.2f} s, last instance {jump:.2f} s, sorted {sorting:.2f} s, searched {searched:.2f} s"
-    print(f"\n{MANY} instances: {told}")
+    times = (
+        f"first heatmap {first:.2f} s, last instance {jump:.2f} s, sorted {sorting:.2f} s, searched {searched:.2f} s"
+    )
+    print(f"\n{MANY} instances: {times}")
     assert "1 of 100\u202f000 instances match" in found.page.inner_text(".finder .count")
     assert first < SOON and jump < SOON and sorting < SOON
     assert found.page.evaluate("document.querySelectorAll('script').length") < 10

@@ -150,7 +150,7 @@ def test_all_figures_are_shown_until_some_are_chosen(site: Path, tab: Open) -> N
 )
 def test_a_link_opens_the_figures_it_names(site: Path, tab: Open, link: str, shown: set[tuple[str, str]]) -> None:
     opened = tab(address(site, "attention", link))
-    assert {told[1:] for told in figures(opened)} == shown
+    assert {figure[1:] for figure in figures(opened)} == shown
     assert opened.page.evaluate("document.getElementById('figures').getBoundingClientRect().top") < 400
 
 
@@ -225,14 +225,14 @@ def test_a_plug_in_protocol_has_its_page_figure_and_scorecard_column(tmp_path: P
     own = pd.DataFrame({"dataset": ["sst"], "model": ["bilstm"], "measure": ["lime"], "seed": [0], "mean": [0.25]})
     card = study.tables["scorecard"]
     card = pd.concat([card, card.iloc[:1].astype({"criterion": object}).assign(criterion="my-protocol", value=0.25)])
-    told = replace(
+    extended = replace(
         study,
         study=study.study | {"plugins": [str(plugin)]},
         tables=study.tables | {"my-protocol": own, "scorecard": card},
         figures=study.figures | {"my-protocol": SVG},
     )
-    names = [page.name for page in pages_of(Registry([plugin]), told.tables, ["attention"])]
-    write_site(tmp_path, told, names)
+    names = [page.name for page in pages_of(Registry([plugin]), extended.tables, ["attention"])]
+    write_site(tmp_path, extended, names)
     page = tab(address(tmp_path, "my-protocol")).page
     assert page.locator("h1").inner_text() == "My protocol" and page.locator("#means tbody tr").count() == 1
     assert page.locator("figure img").get_attribute("src") == "figures/my-protocol.svg"

@@ -40,5 +40,5 @@ with job(snakemake):
             params.sets, paths.instances, paths.summaries, strict=True
         )
     ]
-    wanted = ExplorerOptions(params.examples, params.splits, params.sample, params.specials, params.random)
-    build_explorer(snakemake.output[0], params.name, shown, wanted)
+    options = ExplorerOptions(params.examples, params.splits, params.sample, params.specials, params.random)
+    build_explorer(snakemake.output[0], params.name, shown, options)

@@ -95,7 +95,7 @@ class Explored:
                     **vars(cell),
                     "measures": self._runs.measures[cell.model],
                     "attacked": cell in self.attacked,
-                    "rivals": [self._adversary(one) for one in self._sources.shown_adversaries(cell)],
+                    "shown_adversaries": [self._adversary(one) for one in self._sources.shown_adversaries(cell)],
                 }
                 for cell in self.cells
             ],

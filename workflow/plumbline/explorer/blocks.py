@@ -1,4 +1,4 @@
-"""The tables that the explorer is made from."""
+"""The input tables of the explorer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from plumbline.protocols.adversary.page import title
 
 @dataclass(frozen=True)
 class ShownAdversary:
-    """An adversarial model: its title, the seed of the base model that it was set against, its own seed, and the tables
-    of where it looks and what it predicted."""
+    """An adversarial model: its title, the seed of its base model, its own seed, and the tables of its attention and
+    predictions."""
 
     title: str
     base_seed: int
@@ -22,22 +22,22 @@ class ShownAdversary:
 
 @dataclass(frozen=True)
 class SeedBlock:
-    """The tables of a block of seeds of one model: what it predicted, the importances of each measure and, if the study
-    has them, the adversaries of its attention, and where it looks itself beside adversarial models."""
+    """The tables of a block of seeds of one model: predictions, the importances of each measure and, if the study has
+    them, adversarial attention, and the model's own attention with its adversarial models."""
 
     model: str
     predictions: str
     importances: dict[str, str] = field(default_factory=dict)
     adversaries: str | None = None
     attention: str | None = None
-    rivals: Sequence[ShownAdversary] = ()
+    adversarial_models: Sequence[ShownAdversary] = ()
 
 
 @dataclass(frozen=True)
 class ShownVariant:
-    """A variant of a dataset: its record, its table of instances, and that of each model with its own subwords;
-    what its second texts are; its models' blocks, those of a model together; and of each model that was trained on
-    masked texts the points of its curves, each with its table of masks."""
+    """A variant of a dataset: its record and table of instances, the blocks of its models, those of one model together,
+    the instances of each model with its own subword tokenizer, and for each model trained on masked texts the points of
+    its curves, each with its table of masks. `second` is the name of its second texts."""
 
     dataset: str
     variant: str
@@ -46,14 +46,14 @@ class ShownVariant:
     blocks: Sequence[SeedBlock]
     subwords: dict[str, str] = field(default_factory=dict)
     masks: dict[str, list[tuple[Row, str]]] = field(default_factory=dict)
-    pictures: bool = False
+    images: bool = False
     second: str = "second text"
 
 
 @dataclass(frozen=True)
 class ExplorerOptions:
-    """What is shown: so many instances, or all, of these splits, of which each seed explained so many, or all; whether
-    special tokens are ranked too; and the name of the random measure."""
+    """The number of instances to show, or all; the splits they are from; the number that each seed explained, None for
+    all; whether special tokens are ranked too; and the name of the random measure."""
 
     count: int | Literal["all"]
     splits: Sequence[str]
@@ -68,27 +68,30 @@ def find_blocks(
     importances: Sequence[str],
     adversaries: Sequence[str] = (),
     attention: Sequence[str] = (),
-    rivals: Sequence[str] = (),
+    adversary_predictions: Sequence[str] = (),
 ) -> dict[tuple[str, str], list[SeedBlock]]:
-    """The tables of each cell, by dataset and variant. `importances` lists the files of the first cell's measures, then
-    on; `adversaries` one file of each cell that has them. Of a cell with rivals `attention` lists its own file and
-    theirs, `rivals` their predictions."""
-    files, attacked, looks, said = map(iter, (importances, adversaries, attention, rivals))
-    found: dict[tuple[str, str], list[SeedBlock]] = {}
+    """The tables of each cell, by dataset and variant. `importances` lists the files of all measures, cell by cell;
+    `adversaries` one file for each cell that has them. For a cell with adversarial models `attention` lists its own
+    file and theirs, `adversary_predictions` their predictions."""
+    scores, attacks, weights, adversary_files = map(iter, (importances, adversaries, attention, adversary_predictions))
+    blocks: dict[tuple[str, str], list[SeedBlock]] = {}
     for cell, path in zip(cells, predictions, strict=True):
-        told = {measure: next(files) for measure in cell["measures"]}
-        adversary = next(attacked) if cell["attacked"] else None
-        own = next(looks) if cell["rivals"] else None
-        others = [
-            ShownAdversary(
-                title(rival["adversary"], rival["objective"], rival["strength"]),
-                rival["base_seed"],
-                rival["seed"],
-                next(looks),
-                next(said),
-            )
-            for rival in cell["rivals"]
-        ]
-        block = SeedBlock(cell["model"], path, told, adversary, own, others)
-        found.setdefault((cell["dataset"], cell["variant"]), []).append(block)
-    return found
+        block = SeedBlock(
+            cell["model"],
+            path,
+            {measure: next(scores) for measure in cell["measures"]},
+            next(attacks) if cell["attacked"] else None,
+            next(weights) if cell["shown_adversaries"] else None,
+            [
+                ShownAdversary(
+                    title(model["adversary"], model["objective"], model["strength"]),
+                    model["base_seed"],
+                    model["seed"],
+                    next(weights),
+                    next(adversary_files),
+                )
+                for model in cell["shown_adversaries"]
+            ],
+        )
+        blocks.setdefault((cell["dataset"], cell["variant"]), []).append(block)
+    return blocks

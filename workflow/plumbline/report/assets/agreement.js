@@ -1,9 +1,9 @@
 "use strict";
-// The table of all agreements.
+// The table of all agreement scores.
 (() => {
   const { make, choice, compare, fixed, missing, offers, link, linked, sortButtons, strip } = plumbline;
 
-  function agreement(place, { titles, words, rows }) {
+  function agreement(app, { titles, words, rows }) {
     const STEP = 100;
     const columns = Object.keys(titles);
     const numbers = ["mean", "± seeds", "± texts", "p ≤ .05", "texts", "left out"];
@@ -21,7 +21,7 @@
       predicted_class: filter("predicted class", words.predicted_class.map((word) => [word, word === "all" ? "all together" : word])),
       ...(words.tokens ? { tokens: filter("ranked", words.tokens) } : {}),
     };
-    // The fewest tokens come first.
+    // The smallest set of tokens is the first.
     if (words.tokens) filters.tokens.select.value = words.tokens[0];
     if (words.statistic.includes("kendall")) filters.statistic.select.value = "kendall";
     if (words.predicted_class.includes("all")) filters.predicted_class.select.value = "all";
@@ -33,11 +33,11 @@
     const count = make("p", { class: "count", role: "status" });
     const more = make("button", { type: "button", class: "plain", on: { click: () => { shown = Infinity; draw(); } } });
     const caption = "Means over seeds. “± seeds” is the spread of the mean over seeds, “± texts” that of single texts; “p ≤ .05” the share of texts whose rank correlation is significant. “texts” counts those that could be ranked, over all seeds.";
-    place.replaceChildren(
+    app.replaceChildren(
       make("div", { class: "controls", role: "group", "aria-label": "Rows to show" }, ...Object.values(filters).map(({ field }) => field)),
       make("p", { class: "caption", id: "agreement-caption", text: caption }),
       make("div", { class: "scroll", role: "region", tabindex: "0", "aria-labelledby": "agreement-caption" },
-        make("table", { class: "beside", "aria-labelledby": "agreement-caption" }, make("thead", {}, make("tr", {}, ...headers)), body)),
+        make("table", { class: "inline", "aria-labelledby": "agreement-caption" }, make("thead", {}, make("tr", {}, ...headers)), body)),
       count, more);
 
     const word = (row, i) => words[columns[i]][row[i]];
@@ -46,19 +46,19 @@
         select.value === "" || (name === "pair" ? pair(row) : word(row, columns.indexOf(name))) === select.value);
     }
     function draw() {
-      const found = rows.filter(matches);
+      const kept = rows.filter(matches);
       if (order) {
         const { column, direction } = order;
         const key = column < columns.length ? (row) => word(row, column) : (row) => row[column];
-        found.sort((a, b) => (missing(key(a)) || missing(key(b)) ? missing(key(a)) - missing(key(b)) : direction * compare(key(a), key(b))));
+        kept.sort((a, b) => (missing(key(a)) || missing(key(b)) ? missing(key(a)) - missing(key(b)) : direction * compare(key(a), key(b))));
       }
-      // A column whose filter is set holds one word only.
+      // A column whose filter is set has a single value.
       const needless = columns.map((column) => Boolean(filters[column]?.select.value));
       headers.forEach((header, i) => { header.hidden = Boolean(needless[i]); });
-      body.replaceChildren(...found.slice(0, shown).map((row) => line(row, needless)));
-      count.textContent = `${Math.min(shown, found.length)} of ${found.length} rows that match, ${rows.length} in all.`;
-      more.hidden = found.length <= shown;
-      more.textContent = `Show all ${found.length} rows`;
+      body.replaceChildren(...kept.slice(0, shown).map((row) => line(row, needless)));
+      count.textContent = `${Math.min(shown, kept.length)} of ${kept.length} rows that match, ${rows.length} in all.`;
+      more.hidden = kept.length <= shown;
+      more.textContent = `Show all ${kept.length} rows`;
     }
     function line(row, needless) {
       const first = columns.length;
@@ -76,14 +76,14 @@
       draw();
       link("pairs", Object.values(filters));
     }
-    // A link such as #pairs/movie/bilstm opens these rows; what is unknown in it is passed over.
+    // A link such as #pairs/movie/bilstm selects these rows; unknown parts are ignored.
     function open() {
-      const wanted = linked("pairs");
-      if (!wanted) return;
-      Object.values(filters).forEach(({ select }, i) => { if (offers(select, wanted[i])) select.value = wanted[i]; });
+      const values = linked("pairs");
+      if (!values) return;
+      Object.values(filters).forEach(({ select }, i) => { if (offers(select, values[i])) select.value = values[i]; });
       shown = STEP;
       draw();
-      place.scrollIntoView();
+      app.scrollIntoView();
     }
     draw();
     open();

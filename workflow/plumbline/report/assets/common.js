@@ -1,7 +1,7 @@
 "use strict";
-// What all pages share, under one name. Classic scripts, as browsers load no modules from files.
+// Functions shared by all pages, under one name. Classic scripts, since browsers load no modules from files.
 globalThis.plumbline = (() => {
-  // Elements are made from text alone: nothing of the data is ever read as markup.
+  // Elements are built from text only: data is never parsed as markup.
   function make(tag, options = {}, ...children) {
     const element = document.createElement(tag);
     for (const [key, value] of Object.entries(options)) {
@@ -21,7 +21,7 @@ globalThis.plumbline = (() => {
     return { field, select };
   }
 
-  // `values`: words, or pairs of a value and the words for it. What was chosen stays chosen if it is still there.
+  // `values`: texts, or pairs of a value and its text. The selected value is kept if it is still an option.
   function fill(select, values) {
     const before = select.value;
     const pairs = values.map((value) => (Array.isArray(value) ? value : [value, value]));
@@ -37,21 +37,21 @@ globalThis.plumbline = (() => {
     return (value < 0 && Number(text) !== 0 ? "−" : "") + text;
   };
 
-  // A score to the three digits that the page holds.
+  // A score to the three digits of the data.
   const exact = (value) => {
     if (value === null) return "–";
     const small = value !== 0 && Math.abs(value) < 0.001;
     return (small ? value.toExponential(2) : String(value)).replaceAll("-", "−");
   };
 
-  // What stands after the hash in a link such as #figures/movie/bilstm, if it is one of this kind.
+  // The parts of a link such as #figures/movie/bilstm after its kind, or null for another kind.
+  const hashParts = () => location.hash.slice(1).split("/").map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
   function linked(kind) {
-    const [found, ...parts] = location.hash.slice(1).split("/");
-    if (found !== kind || !parts.length) return null;
-    return parts.map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
+    const [first, ...parts] = hashParts();
+    return first === kind && parts.length ? parts : null;
   }
 
-  // `choices`: what choice() made, or anything whose `select` has a value.
+  // `choices`: results of choice(), or objects whose `select` has a value.
   function link(kind, choices) {
     const parts = choices.map(({ select }) => encodeURIComponent(select.value));
     try { history.replaceState(null, "", `#${kind}/${parts.join("/")}`); } catch { /* Some browsers forbid it for files. */ }
@@ -59,13 +59,13 @@ globalThis.plumbline = (() => {
 
   const missing = (value) => value === null || value === "" || value === "–";
 
-  function compare(one, other) {
-    if (missing(one) || missing(other)) return missing(one) - missing(other);
-    const numbers = [Number(one), Number(other)];
-    return numbers.some(Number.isNaN) ? String(one).localeCompare(String(other), "en", { numeric: true }) : numbers[0] - numbers[1];
+  function compare(a, b) {
+    if (missing(a) || missing(b)) return missing(a) - missing(b);
+    const numbers = [Number(a), Number(b)];
+    return numbers.some(Number.isNaN) ? String(a).localeCompare(String(b), "en", { numeric: true }) : numbers[0] - numbers[1];
   }
 
-  // A button in each header; `sort` is told the column and 1 or −1.
+  // A button in each header, which calls `sort` with the column and 1 or −1.
   function sortButtons(headers, sort) {
     headers.forEach((header, column) => {
       const button = make("button", { type: "button", text: header.textContent });
@@ -79,10 +79,10 @@ globalThis.plumbline = (() => {
     });
   }
 
-  // What a cell is sorted by.
+  // The sort key of a cell.
   const key = (cell) => (cell.dataset.value === undefined ? cell.textContent : cell.dataset.value);
 
-  // Makes the headers of a table sort its rows; what is missing stays last.
+  // Makes the headers of a table sort its rows; missing values stay last.
   function sortable(table) {
     const body = table.tBodies[0];
     sortButtons([...table.tHead.rows[0].cells], (column, direction) => {
@@ -94,7 +94,7 @@ globalThis.plumbline = (() => {
     });
   }
 
-  // A small axis from −1 to 1, as pages draw it under numbers.
+  // A small axis from −1 to 1, drawn under numbers.
   function strip(value, half) {
     const [whisker, dot] = [make("u"), make("i")];
     whisker.style.left = `${50 * (value - half + 1)}%`;
@@ -111,7 +111,7 @@ globalThis.plumbline = (() => {
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
 
-  // A word's ground is the measure's colour over the page's, and its letters are black or white, whichever reads better.
+  // A word's background is the measure's colour over the page's; its text is black or white, whichever has more contrast.
   function shade(element, share, colour, paper) {
     const strength = 0.92 * share;
     const mixed = channels(colour).map((c, i) => Math.round(c * strength + paper[i] * (1 - strength)));
@@ -119,7 +119,7 @@ globalThis.plumbline = (() => {
     element.style.color = luminance(mixed) > 0.179 ? "#000" : "#fff";
   }
 
-  // How strong each score is, from 0 to 1, by its value or its rank.
+  // The strength of each score, from 0 to 1, by its value or its rank.
   function shares(scores, by) {
     const sizes = scores.map((score) => (score === null ? 0 : Math.abs(score)));
     if (by === "rank") {
@@ -127,7 +127,7 @@ globalThis.plumbline = (() => {
       // Equal scores share the mean of their ranks, as in Kendall's tau-b.
       return sizes.map((size) => {
         const rank = (sorted.indexOf(size) + sorted.lastIndexOf(size)) / 2;
-        // Squared, so that the first few stand out from the middle.
+        // Squared, so that the highest ranks stand out.
         return sorted.length > 1 ? (rank / (sorted.length - 1)) ** 2 : 0;
       });
     }
@@ -135,7 +135,7 @@ globalThis.plumbline = (() => {
     return sizes.map((size) => (largest > 0 ? size / largest : 0));
   }
 
-  // The word under the pointer is marked in every row.
+  // Marks the word under the pointer in every row.
   function marking(stage) {
     function mark(event) {
       const position = event.type === "mouseleave" ? undefined : event.target.dataset.position;
@@ -149,15 +149,15 @@ globalThis.plumbline = (() => {
   const wordsOf = ({ tokens, scored }) => tokens.filter((_, i) => scored[i]);
 
   // The question or hypothesis of a text, if it has one.
-  const secondText = (shown, name) => (shown.second ? [make("p", { class: "second" }, make("span", { text: `${name}: ` }),
-    make("bdi", { text: wordsOf(shown.second).join(" ") }))] : []);
+  const secondText = (text, name) => (text.second ? [make("p", { class: "second" }, make("span", { text: `${name}: ` }),
+    make("bdi", { text: wordsOf(text.second).join(" ") }))] : []);
 
-  // Files of data are scripts that call loaded() with their name, as browsers read no others beside a page.
+  // Data files are scripts that call loaded() with their name: pages opened from files cannot read any others.
   const data = new Map();
   const loaded = (name, value) => { data.set(name, value); };
 
   return {
-    data, loaded, make, choice, fill, offers, fixed, exact, linked, link, missing, compare, sortButtons, sortable, strip, key,
+    data, loaded, make, choice, fill, offers, fixed, exact, hashParts, linked, link, missing, compare, sortButtons, sortable, strip, key,
     channels, luminance, shade, shares, marking, wordsOf, secondText,
   };
 })();

@@ -1,23 +1,23 @@
 "use strict";
 (() => {
-  const { make, choice, fill, offers, fixed, exact, channels, shade, shares, marking, wordsOf, secondText } = plumbline;
-  const place = document.getElementById("explorer");
+  const { make, choice, fill, offers, fixed, exact, hashParts, channels, shade, shares, marking, wordsOf, secondText } = plumbline;
+  const app = document.getElementById("explorer");
   const index = plumbline.data.get("index");
   if (!index?.sets.length) {
-    place.replaceChildren(make("p", { text: "No instances were asked for, or the data of the explorer are not beside this page." }));
+    app.replaceChildren(make("p", { text: "The config asks for no instances, or the data of the explorer are not next to this page." }));
     return;
   }
-  // Pixels of a row of the list; files that are kept; milliseconds of rest before files are asked for; those searched at once.
+  // Pixels of a row of the list; files kept in memory; milliseconds before files are requested; chunks searched at once.
   const ROW = 54;
   const KEPT = 120;
   const REST = 90;
   const BATCH = 12;
 
-  // Files of data, each a script that is added when it is asked for. Those used last are kept.
+  // Data files, each a script that is added on demand. The most recently used are kept.
 
   const held = new Map();
   function load(name) {
-    const found = held.get(name) ?? new Promise((resolve, reject) => {
+    const file = held.get(name) ?? new Promise((resolve, reject) => {
       const script = make("script", { src: `explorer/${name}.js` });
       script.addEventListener("load", () => {
         script.remove();
@@ -31,29 +31,29 @@
       document.head.append(script);
     });
     held.delete(name);
-    held.set(name, found);
+    held.set(name, file);
     if (held.size > KEPT) held.delete(held.keys().next().value);
-    return found;
+    return file;
   }
 
-  // Columns of all instances; they stay.
+  // Columns of all instances, which are always kept.
   const columns = new Map();
   function list(set, folder = "") {
     const name = `${index.sets.indexOf(set)}/${folder}list`;
     if (!columns.has(name)) {
       const blocks = Array.from({ length: Math.ceil(set.count / index.block) }, (_, k) => load(`${name}/${k}`));
-      columns.set(name, Promise.all(blocks).then((found) => Object.fromEntries(
-        Object.keys(found[0]).map((key) => [key, found.flatMap((block) => block[key])]))));
+      columns.set(name, Promise.all(blocks).then((loaded) => Object.fromEntries(
+        Object.keys(loaded[0]).map((key) => [key, loaded.flatMap((block) => block[key])]))));
       columns.get(name).catch(() => columns.delete(name));
     }
     return columns.get(name);
   }
   const folderOf = (set, model, seed) => `${set.models.indexOf(model)}/${model.seeds.indexOf(seed)}/`;
   const chunk = (set, folder, at) => load(`${index.sets.indexOf(set)}/${folder}/${Math.floor(at / set.chunk)}`);
-  // What a chunk tells of one instance.
-  const ofChunk = async (set, folder, at) => (await chunk(set, folder, at))[at % set.chunk];
+  // The entry of one instance in its chunk.
+  const entry = async (set, folder, at) => (await chunk(set, folder, at))[at % set.chunk];
 
-  // A text with a flag for each token: whether it is a word.
+  // A text with a flag for each token: 1 for a word, 0 for a special token.
   function flagged(text) {
     for (const part of [text, text.second]) {
       if (part?.tokens && !part.scored) {
@@ -63,49 +63,47 @@
     }
     return text;
   }
-  const textAt = async (set, at, model) => flagged(await ofChunk(set, model?.subwords ? `${set.models.indexOf(model)}/texts` : "texts", at));
+  const textAt = async (set, at, model) => flagged(await entry(set, model?.subwords ? `${set.models.indexOf(model)}/texts` : "texts", at));
   const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const bits = (text, count) => {
     const given = bytes(text);
     return Array.from({ length: count }, (_, i) => (given[i >> 3] >> (7 - (i & 7))) & 1);
   };
 
-  // Where one is: #dataset/variant/model/seed/split/number, then the model and seed that are set beside it. What is
-  // unknown in a link is passed over.
+  // The state is in the link: #dataset/variant/model/seed/split/number, then the model and seed to compare with. Unknown
+  // parts are ignored.
 
   const state = { set: null, model: null, seed: null, at: 0, other: null };
-  const by = (things, key, value) => things.find((one) => String(one[key]) === value);
+  const by = (items, key, value) => items.find((item) => String(item[key]) === value);
   const seedOf = (model, value) => model.seeds.find((seed) => String(seed) === value) ?? model.seeds[0];
 
-  function parts() {
-    return location.hash.slice(1).split("/").map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
+  function address(changes) {
+    const { set, model, seed, at, other, known } = { ...state, ...changes };
+    const instance = known && at !== null ? [set.splits[known.split[at]], known.number[at]] : [];
+    const compared = instance.length && other ? [other.model.model, other.seed] : [];
+    return `#${[set.dataset, set.variant, model.model, seed, ...instance, ...compared].map(encodeURIComponent).join("/")}`;
   }
-  function address(wanted) {
-    const { set, model, seed, at, other, known } = { ...state, ...wanted };
-    const which = known && at !== null ? [set.splits[known.split[at]], known.number[at]] : [];
-    const beside = which.length && other ? [other.model.model, other.seed] : [];
-    return `#${[set.dataset, set.variant, model.model, seed, ...which, ...beside].map(encodeURIComponent).join("/")}`;
-  }
-  const go = (wanted) => { location.hash = address({ known, ...wanted }); };
+  const go = (changes) => { location.hash = address({ known, ...changes }); };
 
+  // The columns of the instances and of the model's predictions.
   let known = null;
-  let said = null;
+  let predicted = null;
   let turn = 0;
   async function open(first = false) {
     const mine = ++turn;
-    const [dataset, variant, model, seed, split, number, otherModel, otherSeed] = parts();
+    const [dataset, variant, model, seed, split, number, otherModel, otherSeed] = hashParts();
     const sets = index.sets.filter((set) => set.dataset === dataset);
     const next = { set: by(sets, "variant", variant) ?? sets[0] ?? index.sets[0] };
     next.model = by(next.set.models, "model", model) ?? next.set.models.find(({ measures }) => measures.length) ?? next.set.models[0];
     next.seed = seedOf(next.model, seed);
-    const beside = by(next.set.models, "model", otherModel);
-    next.other = beside ? { model: beside, seed: seedOf(beside, otherSeed) } : null;
+    const compared = by(next.set.models, "model", otherModel);
+    next.other = compared ? { model: compared, seed: seedOf(compared, otherSeed) } : null;
     try {
       const [instances, predictions] = await Promise.all([list(next.set), list(next.set, folderOf(next.set, next.model, next.seed))]);
       if (mine !== turn) return;
-      const fresh = instances !== known || predictions !== said;
+      const fresh = instances !== known || predictions !== predicted;
       if (instances !== known) clearFilters(next.set);
-      [known, said] = [instances, predictions];
+      [known, predicted] = [instances, predictions];
       const part = next.set.splits.indexOf(split);
       next.at = number === undefined ? -1 : known.number.findIndex((each, i) => each === Number(number) && (part < 0 || known.split[i] === part));
       Object.assign(state, next);
@@ -116,20 +114,20 @@
       choose();
       reveal(first || fresh);
       await draw();
-    } catch (error) { tell(error); }
+    } catch (error) { showError(error); }
   }
-  const tell = (error) => stage.replaceChildren(make("p", { class: "warning", role: "alert", text: error.message }));
+  const showError = (error) => stage.replaceChildren(make("p", { class: "warning", role: "alert", text: error.message }));
 
-  // What may be chosen.
+  // The selectors.
 
   const setName = (set) => `${set.dataset}/${set.variant}`;
   const dataset = choice("Dataset", [...new Set(index.sets.map((set) => set.dataset))],
     () => go({ set: by(index.sets, "dataset", dataset.select.value), at: null, other: null, ...firstOf(by(index.sets, "dataset", dataset.select.value)) }));
   const variant = choice("Variant", [], () => {
-    const set = index.sets.find((one) => setName(one) === `${dataset.select.value}/${variant.select.value}`);
+    const set = index.sets.find((each) => setName(each) === `${dataset.select.value}/${variant.select.value}`);
     go({ set, at: null, other: null, ...firstOf(set) });
   });
-  // The same model and seed if there are.
+  // The same model and seed if the set has them.
   function firstOf(set) {
     const model = by(set.models, "model", state.model.model) ?? set.models[0];
     return { model, seed: seedOf(model, String(state.seed)) };
@@ -139,7 +137,7 @@
     go({ model: chosen, seed: seedOf(chosen, String(state.seed)) });
   });
   const seed = choice("Seed", [], () => go({ seed: seedOf(state.model, seed.select.value) }));
-  const compare = choice("Beside it", [], () => {
+  const compare = choice("Compare with", [], () => {
     const [i, j] = compare.select.value.split(" ");
     const chosen = state.set.models[i];
     go({ other: chosen ? { model: chosen, seed: chosen.seeds[j] } : null });
@@ -149,31 +147,31 @@
   function choose() {
     const { set } = state;
     dataset.select.value = set.dataset;
-    const variants = index.sets.filter((one) => one.dataset === set.dataset).map((one) => one.variant);
+    const variants = index.sets.filter((each) => each.dataset === set.dataset).map((each) => each.variant);
     fill(variant.select, variants);
     variant.select.value = set.variant;
     variant.field.hidden = variants.length === 1 && variants[0] === "plain";
-    fill(model.select, set.models.map((one) => one.model));
+    fill(model.select, set.models.map((each) => each.model));
     model.select.value = state.model.model;
     fill(seed.select, state.model.seeds.map(String));
     seed.select.value = String(state.seed);
-    const pairs = set.models.flatMap((one, i) => one.seeds.map((each, j) => [`${i} ${j}`, `${one.model}, seed ${each}`]));
+    const pairs = set.models.flatMap((each, i) => each.seeds.map((value, j) => [`${i} ${j}`, `${each.model}, seed ${value}`]));
     fill(compare.select, [["", "nothing"], ...pairs.filter(([, name]) => name !== `${state.model.model}, seed ${state.seed}`)]);
     compare.select.value = state.other ? `${set.models.indexOf(state.other.model)} ${state.other.model.seeds.indexOf(state.other.seed)}` : "";
-    shading.field.hidden = set.pictures;
+    shading.field.hidden = set.images;
   }
 
-  // The list: filtered, sorted, and only the rows that can be seen are there.
+  // The list, filtered and sorted; only visible rows are elements.
 
   const ANY = "";
   const filter = (label) => choice(label, [], () => { arrange(); reveal(true); });
   const filters = { label: filter("Class"), predicted: filter("Predicted"), right: filter("Outcome"), explained: filter("Explained") };
   const sort = choice("Sort by", [], () => { arrange(); reveal(true); });
-  const turned = make("button", { type: "button", class: "turned", "aria-pressed": "false", title: "Turn the order round", "aria-label": "Turn the order round", text: "↑",
+  const reverse = make("button", { type: "button", class: "reverse", "aria-pressed": "false", title: "Reverse the order", "aria-label": "Reverse the order", text: "↑",
     on: { click: () => {
-      const down = turned.getAttribute("aria-pressed") === "false";
-      turned.setAttribute("aria-pressed", String(down));
-      turned.textContent = down ? "↓" : "↑";
+      const down = reverse.getAttribute("aria-pressed") === "false";
+      reverse.setAttribute("aria-pressed", String(down));
+      reverse.textContent = down ? "↓" : "↑";
       arrange();
       reveal(true);
     } } });
@@ -181,7 +179,7 @@
   const searching = make("label", { class: "grow" }, make("span", { text: "Search" }), search);
   const progress = make("progress", { max: "1", value: "0", "aria-label": "Texts searched" });
   const filtering = make("details", { class: "filtering" }, make("summary", { text: "Filter and sort" }),
-    make("div", { class: "controls filters" }, ...Object.values(filters).map(({ field }) => field), make("div", { class: "sorting" }, sort.field, turned)));
+    make("div", { class: "controls filters" }, ...Object.values(filters).map(({ field }) => field), make("div", { class: "sorting" }, sort.field, reverse)));
   const count = make("p", { class: "count", role: "status" });
   const inside = make("div", { class: "inside" });
   const view = make("div", { class: "list", role: "listbox", tabindex: "0", "aria-label": "Instances", on: { scroll: () => { paint(); rest(fetchSeen, REST); }, keydown: inList } }, inside);
@@ -201,30 +199,30 @@
     fill(filters.right.select, [[ANY, "any"], ["1", "right"], ["0", "wrong"]]);
     fill(filters.explained.select, [[ANY, "any"], ["1", "explained"], ["0", "not explained"]]);
     for (const { select } of Object.values(filters)) select.value = ANY;
-    searching.hidden = set.pictures;
+    searching.hidden = set.images;
     search.value = "";
     hits = null;
     progress.hidden = true;
   }
 
-  const right = (at) => known.label[at] === said.predicted[at];
+  const right = (at) => known.label[at] === predicted.predicted[at];
   function arrange() {
     const value = Object.fromEntries(Object.entries(filters).map(([key, { select }]) => [key, select.value]));
-    fill(sort.select, [["number", "number"], ...(state.set.pictures ? [] : [["length", "length"]]), ["probability", "probability"],
-      ...(said.tau.some((tau) => tau !== null) ? [["tau", "agreement (mean τ)"]] : [])]);
-    filters.explained.field.hidden = said.explained.every(Boolean) || !said.explained.some(Boolean);
+    fill(sort.select, [["number", "number"], ...(state.set.images ? [] : [["length", "length"]]), ["probability", "probability"],
+      ...(predicted.tau.some((tau) => tau !== null) ? [["tau", "agreement (mean τ)"]] : [])]);
+    filters.explained.field.hidden = predicted.explained.every(Boolean) || !predicted.explained.some(Boolean);
     const kept = [];
     for (let at = 0; at < known.number.length; at++) {
       if ((value.label === ANY || known.label[at] === Number(value.label))
-        && (value.predicted === ANY || said.predicted[at] === Number(value.predicted))
+        && (value.predicted === ANY || predicted.predicted[at] === Number(value.predicted))
         && (value.right === ANY || right(at) === (value.right === "1"))
-        && (value.explained === ANY || filters.explained.field.hidden || said.explained[at] === Number(value.explained))
+        && (value.explained === ANY || filters.explained.field.hidden || predicted.explained[at] === Number(value.explained))
         && (hits === null || hits[at])) kept.push(at);
     }
-    const down = turned.getAttribute("aria-pressed") === "true" ? -1 : 1;
-    const keys = sort.select.value === "length" ? known.length : said[sort.select.value];
+    const down = reverse.getAttribute("aria-pressed") === "true" ? -1 : 1;
+    const keys = sort.select.value === "length" ? known.length : predicted[sort.select.value];
     if (keys) {
-      // What is missing stays last, and equals keep their order.
+      // Missing values stay last, and equal ones keep their order.
       kept.sort((a, b) => (keys[a] === null || keys[b] === null ? (keys[a] === null) - (keys[b] === null) : down * (keys[a] - keys[b])) || a - b);
     } else if (down < 0) kept.reverse();
     order = kept;
@@ -240,7 +238,7 @@
 
   const firstSeen = () => Math.max(0, Math.floor(view.scrollTop / ROW) - 2);
   const seen = () => order.slice(firstSeen(), firstSeen() + Math.ceil(view.clientHeight / ROW) + 4);
-  // Texts that have come, by the place of their instance in the set.
+  // Loaded texts, by the index of their instance in the set.
   let snippets = new Map();
   let snippetsOf = null;
 
@@ -253,12 +251,12 @@
     if (chosen >= 0) view.setAttribute("aria-activedescendant", `instance-${state.at}`);
     else view.removeAttribute("aria-activedescendant");
   }
-  // A row that is painted anew between press and release gets no click, so both are told by where they are in the list.
+  // A row that is repainted between press and release gets no click event, so both are resolved by their position.
   const pointed = (event) => order[Math.floor((event.clientY - inside.getBoundingClientRect().top) / ROW)];
   let pressed;
   inside.addEventListener("mousedown", (event) => { pressed = event.button ? undefined : pointed(event); });
   inside.addEventListener("mouseup", (event) => { if (pressed !== undefined && pressed === pointed(event)) go({ at: pressed }); });
-  // A click without a pointer, as screen readers make it.
+  // A click without a pointer, as from screen readers.
   inside.addEventListener("click", (event) => {
     const row = event.detail ? null : event.target.closest(".instance");
     if (row) go({ at: Number(row.id.replace("instance-", "")) });
@@ -266,31 +264,31 @@
   const name = (label) => state.set.classes[label] ?? `class ${label}`;
   const titleOf = (at) => `${state.set.splits[known.split[at]]} ${known.number[at]}`;
   function line(at, rank) {
-    const told = make("span", { class: right(at) ? "right" : "wrong", text: `${right(at) ? "✓" : "✗"} ${name(said.predicted[at])}` });
-    const head = make("span", { class: "head" }, make("b", { text: titleOf(at) }), told, make("span", { class: "share", text: fixed(said.probability[at]) }));
+    const outcome = make("span", { class: right(at) ? "right" : "wrong", text: `${right(at) ? "✓" : "✗"} ${name(predicted.predicted[at])}` });
+    const head = make("span", { class: "head" }, make("b", { text: titleOf(at) }), outcome, make("span", { class: "share", text: fixed(predicted.probability[at]) }));
     const row = make("div", { role: "option", id: `instance-${at}`, class: "instance", "aria-selected": String(at === state.at), "aria-setsize": order.length, "aria-posinset": rank + 1 }, head);
     row.style.top = `${rank * ROW}px`;
     const text = snippets.get(at);
     if (text?.pixels) {
       const thumb = make("canvas", { class: "thumb", "aria-hidden": "true" });
-      paintPicture(thumb, text);
+      paintImage(thumb, text);
       row.classList.add("with-thumb");
       row.prepend(thumb);
     }
-    if (!state.set.pictures) row.append(make("span", { class: "snippet", dir: "auto", text: text ? wordsOf(text).slice(0, 24).join(" ") : "…" }));
+    if (!state.set.images) row.append(make("span", { class: "snippet", dir: "auto", text: text ? wordsOf(text).slice(0, 24).join(" ") : "…" }));
     return row;
   }
   async function fetchSeen() {
     const { set } = state;
-    const lacking = seen().filter((at) => !snippets.has(at));
-    if (!lacking.length) return;
+    const missing = seen().filter((at) => !snippets.has(at));
+    if (!missing.length) return;
     try {
-      const texts = await Promise.all(lacking.map((at) => textAt(set, at)));
+      const texts = await Promise.all(missing.map((at) => textAt(set, at)));
       if (state.set !== set) return;
       if (snippets.size > 2000) snippets.clear();
-      lacking.forEach((at, i) => snippets.set(at, texts[i]));
+      missing.forEach((at, i) => snippets.set(at, texts[i]));
       paint();
-    } catch (error) { tell(error); }
+    } catch (error) { showError(error); }
   }
   function reveal(centre) {
     paint();
@@ -304,7 +302,7 @@
     rest(fetchSeen, REST);
   }
 
-  // Words are looked for chunk by chunk; what was found so far is in the list.
+  // Texts are searched chunk by chunk; the list shows the hits so far.
   let searches = 0;
   async function find() {
     const mine = ++searches;
@@ -317,10 +315,10 @@
     let shown = 0;
     for (let k = 0; k < chunks; k += BATCH) {
       const numbers = Array.from({ length: Math.min(BATCH, chunks - k) }, (_, i) => k + i);
-      let found;
-      try { found = await Promise.all(numbers.map((one) => chunk(set, "texts", one * set.chunk))); } catch (error) { tell(error); return; }
+      let batch;
+      try { batch = await Promise.all(numbers.map((each) => chunk(set, "texts", each * set.chunk))); } catch (error) { showError(error); return; }
       if (mine !== searches || state.set !== set) return;
-      found.forEach((texts, i) => texts.forEach((text, j) => {
+      batch.forEach((texts, i) => texts.forEach((text, j) => {
         const whole = [...text.tokens, ...(text.second?.tokens ?? [])].join(" ").toLowerCase();
         if (whole.includes(words)) hits[numbers[i] * set.chunk + j] = 1;
       }));
@@ -350,7 +348,7 @@
   }
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    // Arrows are those of what has the focus, where it uses them.
+    // Arrow keys belong to the focused element if it uses them.
     if (event.target.closest?.(event.key.startsWith("Arrow") ? "input, select, .scroll, [role=listbox]" : "input, select")) return;
     const steps = { j: 1, k: -1, ArrowRight: 1, ArrowLeft: -1 };
     if (event.key in steps) move(steps[event.key]);
@@ -364,7 +362,7 @@
   const title = make("h2", { text: "" });
   const where = make("span", { class: "count" });
   const announced = make("p", { class: "unseen", role: "status" });
-  const step = (label, way) => make("button", { type: "button", text: label, on: { click: () => move(way) } });
+  const step = (label, offset) => make("button", { type: "button", text: label, on: { click: () => move(offset) } });
   const back = step("← Previous", -1);
   const next = step("Next →", 1);
   const stage = make("div", { class: "stage", "aria-busy": "false" });
@@ -380,27 +378,27 @@
       const panels = await Promise.all(shown.map(async (one) => ({
         ...one,
         text: await textAt(set, at, one.model),
-        told: await ofChunk(set, `${folderOf(set, one.model, one.seed)}told`, at),
+        explanation: await entry(set, `${folderOf(set, one.model, one.seed)}explanations`, at),
         masks: one.model.curves ? await chunk(set, `${set.models.indexOf(one.model)}/masks`, at) : null,
       })));
       if (mine !== drawn) return;
       const rank = order.indexOf(at);
       title.textContent = titleOf(at);
-      where.textContent = rank < 0 ? "not among those that match" : `${number(rank + 1)} of ${number(order.length)}`;
+      where.textContent = rank < 0 ? "not among the matches" : `${number(rank + 1)} of ${number(order.length)}`;
       announced.textContent = `${titleOf(at)}, ${where.textContent}`;
       back.disabled = rank <= 0;
       next.disabled = rank < 0 || rank >= order.length - 1;
       stage.replaceChildren(...panels.map((one) => panel(one, shown.length > 1)));
       stage.classList.toggle("two", shown.length > 1);
-    } catch (error) { if (mine === drawn) tell(error); }
+    } catch (error) { if (mine === drawn) showError(error); }
     if (mine === drawn) stage.setAttribute("aria-busy", "false");
   }
 
-  function panel({ model: own, seed: ownSeed, text, told, masks }, named) {
+  function panel({ model: own, seed: ownSeed, text, explanation, masks }, named) {
     const { set, at } = state;
     const before = named ? [make("h3", { class: "whose", text: `${own.model}, seed ${ownSeed}` })] : [];
-    before.push(summary(told, known.label[at], text));
-    const shown = set.pictures ? picture(own, told, text) : words(own, ownSeed, told, text);
+    before.push(summary(explanation, known.label[at], text));
+    const shown = set.images ? image(own, explanation, text) : words(own, ownSeed, explanation, text);
     return make("section", { class: "panel", "aria-label": `${own.model}, seed ${ownSeed}` }, ...before, ...shown,
       ...(masks ? [masked(own, masks, text)] : []));
   }
@@ -409,29 +407,29 @@
     const [guess, probability] = probable[0];
     const others = state.set.classes.length > 2 ? probable.slice(1) : [];
     const fits = guess === label;
-    return make("p", { class: "told" }, "Predicted ", make("b", { text: name(guess) }), ` with probability ${fixed(probability)}`,
+    return make("p", { class: "summary" }, "Predicted ", make("b", { text: name(guess) }), ` with probability ${fixed(probability)}`,
       others.length ? `, then ${others.map(([one, p]) => `${name(one)} ${fixed(p)}`).join(" and ")}` : "",
-      "; labelled ", make("b", { text: name(label) }), text.was === undefined ? "" : `, which was ${name(text.was)} before the dataset was changed`, ". ",
+      "; labelled ", make("b", { text: name(label) }), text.original_label === undefined ? "" : `, which was ${name(text.original_label)} before the dataset was changed`, ". ",
       make("span", { class: fits ? "right" : "wrong", text: fits ? "✓ right" : "✗ wrong" }));
   }
 
   const percent = (share) => (share === null ? "no importance" : `${Math.round(100 * share)} %`);
   const paper = () => channels(getComputedStyle(document.body).backgroundColor);
 
-  // Token heatmaps: a row for each measure, then attention against its adversaries, then adversarial models.
+  // Token heatmaps: a row for each measure, then adversarial attention, then adversarial models.
 
-  function words(own, ownSeed, told, text) {
-    const unexplained = own.measures.length > 0 && !Object.keys(told.scores).length;
-    const groups = [["Importance by each measure", unexplained ? [] : own.measures.map((measure) => measured(measure, own, told, text))],
-      ["Attention against other attention that gives much the same output", attacked(told)],
-      ["Where adversarial models look that say much the same", told.rivals ? against(told, name(told.probable[0][0])) : []]];
+  function words(own, ownSeed, explanation, text) {
+    const unexplained = own.measures.length > 0 && !Object.keys(explanation.scores).length;
+    const groups = [["Importance by each measure", unexplained ? [] : own.measures.map((measure) => measured(measure, own, explanation, text))],
+      ["Attention and adversarial attention with nearly the same output", adversarialAttention(explanation)],
+      ["Attention of adversarial models with nearly the same output", explanation.adversarial_models ? adversarialModels(explanation, name(explanation.probable[0][0])) : []]];
     const lines = groups.flatMap(([, some]) => some);
     const filled = lines.filter(({ scores }) => scores);
     const before = [];
-    if (told.mean !== undefined) before.push(make("p", { class: "told" }, "Mean τ of all pairs of measures: ", make("b", { text: fixed(told.mean) }), `. Ranked: ${told.ranked}.`));
-    if (unexplained) before.push(make("p", { class: "told", text: `Seed ${ownSeed} has not explained this text: each seed draws its own.` }));
-    if (!own.measures.length) before.push(make("p", { class: "told", text: "No measure explains this model." }));
-    // Where every line has the second text under the text, it need not stand above them.
+    if (explanation.mean !== undefined) before.push(make("p", { class: "summary" }, "Mean τ of all pairs of measures: ", make("b", { text: fixed(explanation.mean) }), `. Ranked: ${explanation.ranked}.`));
+    if (unexplained) before.push(make("p", { class: "summary", text: `Seed ${ownSeed} has not explained this text: each seed draws its own sample.` }));
+    if (!own.measures.length) before.push(make("p", { class: "summary", text: "No measure explains this model." }));
+    // The second text is shown once above the rows unless every row has it.
     if (!filled.length || !filled.every(({ pair }) => pair)) before.push(...secondText(text, state.set.second));
     if (filled.length) before.push(legend(filled, text));
     else before.push(heat(text, [], [].values(), "#000000", paper()));
@@ -441,7 +439,7 @@
     return [...before, ...rows, ...(filled.length ? [values(filled, text)] : [])];
   }
 
-  // What a measure tells of the text, and how it agrees with others; it has no scores of what is not explained.
+  // The row of a measure: its scores, if it has explained the text, and its agreement with others.
   function measured(measure, { measures, reference }, { scores, pair, specials, tau, truth }, text) {
     const notes = [];
     if (measures.length > 1 && measure === reference) notes.push("reference");
@@ -455,33 +453,33 @@
       scores: scores[measure],
       pair: pair?.[measure],
       specials: specials?.[measure],
-      nothing: "It has no importances of this text.",
+      nothing: "No importances of this text.",
     };
   }
 
-  function attacked({ adversaries = [], scores }) {
-    const own = adversaries.length && scores.attention ? [{ name: "attention, as it is", colour: index.attention, notes: [], scores: scores.attention }] : [];
+  function adversarialAttention({ adversaries = [], scores }) {
+    const own = adversaries.length && scores.attention ? [{ name: "attention of the model", colour: index.attention, notes: [], scores: scores.attention }] : [];
     return [...own, ...adversaries.map((attack) => ({
       name: `adversarial attention, ε = ${attack.epsilon}`,
-      colour: index.adversary,
+      colour: index.adversarial_attention,
       notes: [attack.scores ? `JSD ${fixed(attack.jsd)}, output changed by ${fixed(attack.change, 3)}` : "none found"],
       scores: attack.scores,
-      nothing: "No attention that differs keeps the output within ε, as far as was searched.",
+      nothing: "The search found no different attention that keeps the output within ε.",
     }))];
   }
 
-  function against({ probable, rivals: { heads, scores, models } }, guess) {
+  function adversarialModels({ probable, adversarial_models: { heads, scores, models } }, guess) {
     const probability = (p) => `probability of ${guess} ${fixed(p, 3)}`;
     return [{
       name: heads > 1 ? `base model, mean of ${heads} heads` : "base model",
       colour: index.attention,
       notes: [probability(probable[0][1])],
       scores,
-    }, ...models.map((rival) => ({
-      name: `adversarial model (${rival.title})`,
-      colour: index.rival,
-      notes: [`seed ${rival.seed}, JSD ${fixed(rival.jsd)}`, probability(rival.probability)],
-      scores: rival.scores,
+    }, ...models.map((adversary) => ({
+      name: `adversarial model (${adversary.title})`,
+      colour: index.adversarial_model,
+      notes: [`seed ${adversary.seed}, JSD ${fixed(adversary.jsd)}`, probability(adversary.probability)],
+      scores: adversary.scores,
     }))];
   }
 
@@ -489,18 +487,18 @@
     const texts = lines.some(({ pair }) => pair) ? "both texts" : "the text";
     const [least, most] = shading.select.value === "rank" ? ["lowest rank", `highest rank in ${texts}`] : ["0", `highest of the measure in ${texts}`];
     const scale = make("p", { class: "scale" }, least, make("i", { "aria-hidden": "true" }), most);
-    const mark = (kind, told) => scale.append(make("span", { class: `word ${kind}`, text: "word" }), told);
+    const mark = (kind, meaning) => scale.append(make("span", { class: `word ${kind}`, text: "word" }), meaning);
     const scored = ({ scores, pair = [], specials = [] }) => [...scores, ...pair, ...specials];
     if (lines.some((line) => scored(line).some((score) => score < 0))) mark("negative", "negative score");
-    if (text.evidence) mark("evidence", "holds the answer");
+    if (text.evidence) mark("evidence", "contains the answer");
     const groups = [text, text.second].flatMap((part) => Object.values(part?.groups ?? {}));
-    if (groups.includes(1)) mark("evidence", "the label follows it");
-    if (groups.some((group) => group > 1)) mark("decoy", "of their kind, but nothing follows it");
+    if (groups.includes(1)) mark("evidence", "determines the label");
+    if (groups.some((group) => group > 1)) mark("decoy", "looks like it, but does not determine the label");
     return scale;
   }
 
-  // A line's scores token by token, those of the text and those of the second one; undefined where it tells none.
-  function placed({ scores, pair = [], specials = [] }, text) {
+  // A row's scores token by token, for the text and the second one; undefined for tokens without a score.
+  function byToken({ scores, pair = [], specials = [] }, text) {
     const others = specials.values();
     return [[text, scores], [text.second ?? { scored: [] }, pair]].map(([part, given]) => {
       const own = given.values();
@@ -513,19 +511,19 @@
     swatch.style.background = one.colour;
     const head = make("h4", {}, make("span", { class: "chip" }, swatch, one.name), ...one.notes.map((note) => make("small", { text: note })));
     if (!one.scores) return make("div", { class: "measure" }, head, make("p", { class: "words count", text: one.nothing }));
-    const [first, beside] = placed(one, text);
-    // One scale for all tokens of the line.
-    const share = shares([...first, ...beside].filter((score) => score !== undefined), shading.select.value).values();
+    const [first, second] = byToken(one, text);
+    // One scale for all tokens of the row.
+    const share = shares([...first, ...second].filter((score) => score !== undefined), shading.select.value).values();
     const texts = make("div", {}, heat(text, first, share, one.colour, ground));
-    if (beside.some((score) => score !== undefined)) {
-      const second = heat(text.second, beside, share, one.colour, ground, "second-");
-      second.prepend(make("span", { class: "kind", text: `${state.set.second}: ` }));
-      texts.append(second);
+    if (second.some((score) => score !== undefined)) {
+      const line = heat(text.second, second, share, one.colour, ground, "second-");
+      line.prepend(make("span", { class: "kind", text: `${state.set.second}: ` }));
+      texts.append(line);
     }
     return make("div", { class: "measure" }, head, texts);
   }
 
-  // A text with the ground of each token by its share of the highest score; `share` is moved on by those that are told.
+  // A text with the background of each token by its share of the highest score; `share` yields one for each score.
   function heat({ tokens, scored, evidence, groups }, scores, share, colour, ground, mark = "") {
     const line = make("p", { class: "words" });
     tokens.forEach((token, position) => {
@@ -545,7 +543,7 @@
     return line;
   }
 
-  // The same numbers as a table, for those who cannot use colours; made when it is opened.
+  // The same numbers as a table, for readers who cannot use colours; built when it is opened.
   function table(label, fillIn) {
     const details = make("details", {}, make("summary", { text: "The same as a table of numbers" }));
     details.addEventListener("toggle", () => {
@@ -560,36 +558,36 @@
   const tableRow = (head, cells) => make("tr", {}, make("th", { scope: "row", dir: "auto", text: head }), ...cells.map((cell) => make("td", { class: "number", text: cell })));
   function values(lines, text) {
     return table("Importances of every word", () => {
-      const scores = lines.map((one) => placed(one, text));
+      const scores = lines.map((one) => byToken(one, text));
       const head = ["word", ...lines.map((one) => one.name)];
       const bodies = [text, text.second ?? { tokens: [] }].map(({ tokens }, part) => make("tbody", {}, ...tokens.flatMap((token, i) => {
-        const told = scores.map((one) => one[part][i]);
-        return told.every((score) => score === undefined) ? [] : [tableRow(token, told.map((score) => exact(score ?? null)))];
+        const cells = scores.map((one) => one[part][i]);
+        return cells.every((score) => score === undefined) ? [] : [tableRow(token, cells.map((score) => exact(score ?? null)))];
       })));
       if (bodies[1].rows.length) bodies[1].prepend(make("tr", {}, make("th", { scope: "rowgroup", class: "kind", colspan: head.length, text: state.set.second })));
       return [head, ...bodies];
     });
   }
 
-  // Pictures, with the colours of the figures: pale grey under red; what is negative, under blue.
+  // Images, with the colours of the figures: pale grey under red for positive and blue for negative scores.
 
   const POSITIVE = [179, 28, 41];
   const NEGATIVE = [26, 92, 171];
-  function paintPicture(canvas, { side, pixels }, map) {
+  function paintImage(canvas, { side, pixels }, map) {
     canvas.width = canvas.height = side;
     const given = bytes(pixels);
     const steps = map && new Int8Array(bytes(map).buffer);
-    const image = new ImageData(side, side);
+    const painted = new ImageData(side, side);
     for (let i = 0; i < side * side; i++) {
       const [r, g, b] = [given[3 * i], given[3 * i + 1], given[3 * i + 2]];
       const share = steps ? Math.abs(steps[i]) / index.steps : 0;
       const grey = 140.25 + 0.45 * (r + g + b) / 3;
       const colour = steps?.[i] < 0 ? NEGATIVE : POSITIVE;
-      image.data.set(steps ? [...colour.map((c) => grey * (1 - share) + c * share), 255] : [r, g, b, 255], 4 * i);
+      painted.data.set(steps ? [...colour.map((c) => grey * (1 - share) + c * share), 255] : [r, g, b, 255], 4 * i);
     }
-    canvas.getContext("2d").putImageData(image, 0, 0);
+    canvas.getContext("2d").putImageData(painted, 0, 0);
   }
-  // The region's edge as lines between pixels; it keeps its width at any size.
+  // The edge of the region as lines between pixels, of the same width at any size.
   function outline({ side, region }) {
     const inRegion = bits(region, side * side);
     const is = (x, y) => x >= 0 && y >= 0 && x < side && y < side && inRegion[y * side + x] === 1;
@@ -609,44 +607,44 @@
   }
   function plate(text, title, notes, map, colour) {
     const canvas = make("canvas", { role: "img", "aria-label": [title, ...notes].join(", ") });
-    paintPicture(canvas, text, map);
+    paintImage(canvas, text, map);
     const swatch = make("i", { "aria-hidden": "true" });
     swatch.style.background = colour ?? "transparent";
     const frame = make("div", { class: "frame" }, canvas, ...(text.region ? [outline(text)] : []));
     return make("figure", { class: "map" }, frame, make("figcaption", {}, make("span", { class: "chip" }, ...(colour ? [swatch] : []), title), ...notes.map((note) => make("small", { text: note }))));
   }
-  function picture(own, { maps, truth }, text) {
-    const told = own.measures.filter((measure) => measure in maps);
+  function image(own, { maps, truth }, text) {
+    const explained = own.measures.filter((measure) => measure in maps);
     const share = text.region ? bits(text.region, text.side ** 2).reduce((a, b) => a + b, 0) / text.side ** 2 : null;
     const notes = (measure) => (truth && measure in truth ? [`${percent(truth[measure])} inside the outline`] : []);
-    const plates = told.map((measure) => plate(text, measure, notes(measure), maps[measure][1], index.measures[measure]));
-    const negative = told.some((measure) => new Int8Array(bytes(maps[measure][1]).buffer).some((value) => value < 0));
+    const plates = explained.map((measure) => plate(text, measure, notes(measure), maps[measure][1], index.measures[measure]));
+    const negative = explained.some((measure) => new Int8Array(bytes(maps[measure][1]).buffer).some((value) => value < 0));
     const scale = make("p", { class: "scale" }, "0", make("i", { class: "positive", "aria-hidden": "true" }), `strongest${negative ? " positive" : ""} of the measure`);
     if (negative) scale.append(make("i", { class: "below", "aria-hidden": "true" }), "negative");
-    if (text.region) scale.append(make("i", { class: "edge", "aria-hidden": "true" }), `what the label follows, ${percent(share)} of the picture`);
-    const shown = make("div", { class: "maps" }, plate(text, "picture", share === null ? [] : [`region ${percent(share)}`]), ...plates);
-    if (!told.length) return [shown, make("p", { class: "told", text: "No measure has explained this picture." })];
-    return [scale, shown, table("Importances of the picture", () => [["measure", "brightest strength", "inside the outline"], make("tbody", {}, ...told.map((measure) =>
+    if (text.region) scale.append(make("i", { class: "edge", "aria-hidden": "true" }), `effective region, ${percent(share)} of the image`);
+    const shown = make("div", { class: "maps" }, plate(text, "image", share === null ? [] : [`region ${percent(share)}`]), ...plates);
+    if (!explained.length) return [shown, make("p", { class: "summary", text: "No measure has explained this image." })];
+    return [scale, shown, table("Importances of the image", () => [["measure", "score at full strength", "inside the outline"], make("tbody", {}, ...explained.map((measure) =>
       tableRow(measure, [exact(maps[measure][0]), truth && measure in truth ? percent(truth[measure]) : "–"])))])];
   }
 
-  // Words masked level by level, a row for each. Boxes are as wide as their words, so that all rows break alike.
+  // Masked texts, a row for each level. Boxes are as wide as their words, so that all rows break at the same words.
 
-  const way = (curve) => `${curve.strategy}, ${curve.unit === "relative" ? "percent" : "number"} of words`;
-  const lastCurve = { way: "", measure: "" };
+  const strategyOf = (curve) => `${curve.strategy}, ${curve.unit === "relative" ? "percent" : "number"} of words`;
+  const lastCurve = { strategy: "", measure: "" };
   function masked(own, masks, text) {
     const rows = make("div");
-    const ways = choice("Strategy", [...new Set(own.curves.map(way))], () => { measures(); levels(); });
+    const strategy = choice("Strategy", [...new Set(own.curves.map(strategyOf))], () => { measures(); levels(); });
     const measure = choice("Measure", [], levels);
     const at = state.at % state.set.chunk;
-    if (offers(ways.select, lastCurve.way)) ways.select.value = lastCurve.way;
+    if (offers(strategy.select, lastCurve.strategy)) strategy.select.value = lastCurve.strategy;
     function measures() {
-      fill(measure.select, own.curves.filter((curve) => way(curve) === ways.select.value).map((curve) => curve.measure));
+      fill(measure.select, own.curves.filter((curve) => strategyOf(curve) === strategy.select.value).map((curve) => curve.measure));
       if (offers(measure.select, lastCurve.measure)) measure.select.value = lastCurve.measure;
     }
     function levels() {
-      Object.assign(lastCurve, { way: ways.select.value, measure: measure.select.value });
-      const curve = own.curves.find((each) => way(each) === ways.select.value && each.measure === measure.select.value);
+      Object.assign(lastCurve, { strategy: strategy.select.value, measure: measure.select.value });
+      const curve = own.curves.find((each) => strategyOf(each) === strategy.select.value && each.measure === measure.select.value);
       const colour = index.measures[curve.measure];
       const ground = paper();
       const total = wordsOf(text).length;
@@ -654,7 +652,7 @@
       rows.replaceChildren(...[[0, null], ...curve.levels].map(([level, variantName]) => {
         const packed = variantName === null ? "" : masks[variantName][at];
         const title = curve.unit === "relative" ? `${level} %` : `${level} ${level === 1 ? "word" : "words"}`;
-        if (packed === null) return make("div", { class: "measure" }, make("h4", { text: title }), make("p", { class: "count", text: "It was not masked." }));
+        if (packed === null) return make("div", { class: "measure" }, make("h4", { text: title }), make("p", { class: "count", text: "Not masked." }));
         const flags = variantName === null ? before : bits(packed, total);
         const hidden = flags.reduce((a, b) => a + b, 0);
         const one = make("div", { class: "measure" }, make("h4", {}, title, make("small", { text: `${hidden} of ${total} masked` })), maskedRow(text, flags, before, colour, ground));
@@ -664,30 +662,30 @@
       shade(fresh, 1, colour, ground);
     }
     const fresh = make("del", { class: "word", text: "words" });
-    const key = make("p", { class: "scale" }, fresh, "masked at this level", make("del", { class: "word gone", title: "words", text: "words" }), `masked before; seed ${own.masks_seed}`);
+    const key = make("p", { class: "scale" }, fresh, "masked at this level", make("del", { class: "word masked-before", title: "words", text: "words" }), `masked before; seed ${own.masks_seed}`);
     measures();
     levels();
-    return make("section", { class: "masked", "aria-label": "Masked by level" }, make("h3", { class: "part", text: "Masked by level, for models trained anew" }),
-      make("div", { class: "controls" }, ways.field, measure.field), key, rows);
+    return make("section", { class: "masked", "aria-label": "Masked by level" }, make("h3", { class: "part", text: "Masked by level, for retrained models" }),
+      make("div", { class: "controls" }, strategy.field, measure.field), key, rows);
   }
   function maskedRow(text, flags, before, colour, ground) {
     const line = make("p", { class: "words" });
     let count = 0;
     text.tokens.forEach((token, position) => {
       const free = text.scored[position];
-      const gone = free && flags[count];
-      const word = make(gone ? "del" : "span", { class: free ? "word" : "word special", dir: "auto", text: token });
+      const hidden = free && flags[count];
+      const word = make(hidden ? "del" : "span", { class: free ? "word" : "word special", dir: "auto", text: token });
       if (free) word.dataset.position = position;
-      if (gone) word.title = token;
-      if (gone && before[count]) word.classList.add("gone");
-      else if (gone) shade(word, 1, colour, ground);
+      if (hidden) word.title = token;
+      if (hidden && before[count]) word.classList.add("masked-before");
+      else if (hidden) shade(word, 1, colour, ground);
       count += free;
       line.append(word, " ");
     });
     return line;
   }
 
-  place.replaceChildren(
+  app.replaceChildren(
     make("div", { class: "controls" }, dataset.field, variant.field, model.field, seed.field, compare.field, shading.field),
     make("div", { class: "explorer" },
       make("section", { class: "finder", "aria-label": "List of instances" },

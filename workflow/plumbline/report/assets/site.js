@@ -1,10 +1,10 @@
 "use strict";
 (() => {
   const { make, choice, fill, offers, link, linked, sortable } = plumbline;
-  // No name holds this sign.
+  // No name contains this character.
   const ANY = "*";
 
-  // Tables: sorted by their headers; a long one is searched and filtered, and a link such as #performances/bilstm keeps that.
+  // Tables: sorted by their headers; long ones can be searched and filtered, also by a link such as #performances/bilstm.
 
   function filterable(table) {
     const rows = [...table.tBodies[0].rows];
@@ -38,10 +38,10 @@
       link(table.id, fields);
     }
     function open() {
-      const wanted = linked(table.id);
-      if (!wanted) return;
-      search.value = wanted[0];
-      choices.forEach(({ select }, i) => { if (offers(select, wanted[i + 1])) select.value = wanted[i + 1]; });
+      const values = linked(table.id);
+      if (!values) return;
+      search.value = values[0];
+      choices.forEach(({ select }, i) => { if (offers(select, values[i + 1])) select.value = values[i + 1]; });
       draw();
       region.scrollIntoView();
     }
@@ -50,50 +50,50 @@
     addEventListener("hashchange", open);
   }
 
-  // Figures, of all or of the chosen datasets, models and experiments. Each choice offers what those before it leave; one
-  // that has nothing to choose is not shown.
+  // Figures of all or of the selected datasets, models and experiments. Each filter has the values left by those before
+  // it; one with a single value is hidden.
 
-  function figures(place) {
+  function figures(app) {
     const keys = ["dataset", "model", "encoder", "attention", "experiment"];
-    const all = [...place.querySelectorAll("figure")];
-    const wordsOf = (found, key) => [...new Set(found.map((figure) => figure.dataset[key]).filter(Boolean))];
+    const all = [...app.querySelectorAll("figure")];
+    const valuesOf = (some, key) => [...new Set(some.map((figure) => figure.dataset[key]).filter(Boolean))];
     const choices = keys.map((key) => choice(key, [], change));
     const count = make("p", { class: "count", role: "status" });
     const controls = make("div", { class: "controls", role: "group", "aria-label": "Figures to show" }, ...choices.map(({ field }) => field));
-    place.prepend(controls, count);
-    const models = wordsOf(all, "model").length;
+    app.prepend(controls, count);
+    const models = valuesOf(all, "model").length;
     choices.forEach(({ field }, i) => {
-      const words = wordsOf(all, keys[i]).length;
-      // Encoders that are told apart by the models' names need no choice of their own.
-      field.hidden = words < 2 || (keys[i] === "encoder" && words === models);
+      const distinct = valuesOf(all, keys[i]).length;
+      // If each model has its own encoder, the filter by model is enough.
+      field.hidden = distinct < 2 || (keys[i] === "encoder" && distinct === models);
     });
     controls.hidden = count.hidden = choices.every(({ field }) => field.hidden);
 
-    // `wanted` sets what it offers of each choice, one after the other.
-    function offer(wanted = []) {
-      let found = all;
+    // Fills the filters one after the other, selecting those of `linkedValues` that are options.
+    function offer(linkedValues = []) {
+      let kept = all;
       choices.forEach(({ select }, i) => {
-        fill(select, [[ANY, "all"], ...wordsOf(found, keys[i])]);
-        if (offers(select, wanted[i])) select.value = wanted[i];
-        // What is about all of them belongs to each.
-        if (select.value !== ANY) found = found.filter((figure) => ["", select.value].includes(figure.dataset[keys[i]]));
+        fill(select, [[ANY, "all"], ...valuesOf(kept, keys[i])]);
+        if (offers(select, linkedValues[i])) select.value = linkedValues[i];
+        // A figure of all datasets or models belongs to each.
+        if (select.value !== ANY) kept = kept.filter((figure) => ["", select.value].includes(figure.dataset[keys[i]]));
       });
-      return found;
+      return kept;
     }
-    function draw(found) {
-      const shown = new Set(found);
+    function draw(kept) {
+      const shown = new Set(kept);
       for (const figure of all) figure.hidden = !shown.has(figure);
-      for (const kind of place.querySelectorAll(".kind")) kind.hidden = !kind.querySelector("figure:not([hidden])");
-      count.textContent = `${found.length} of ${all.length} figures.`;
+      for (const kind of app.querySelectorAll(".kind")) kind.hidden = !kind.querySelector("figure:not([hidden])");
+      count.textContent = `${kept.length} of ${all.length} figures.`;
     }
     function change() {
       draw(offer());
       link("figures", choices);
     }
     function open() {
-      const wanted = linked("figures");
-      if (!wanted) return;
-      draw(offer(wanted));
+      const values = linked("figures");
+      if (!values) return;
+      draw(offer(values));
       document.getElementById("figures").scrollIntoView();
     }
     draw(offer());
@@ -101,13 +101,13 @@
     addEventListener("hashchange", open);
   }
 
-  // The sections of this page, below its name among the pages.
+  // The sections of this page, below its name in the menu.
 
   function contents() {
-    const here = document.querySelector("nav [aria-current]");
+    const current = document.querySelector("nav [aria-current]");
     const sections = [...document.querySelectorAll("main section[id] > h2")];
-    if (!here || sections.length < 2) return;
-    here.after(make("ul", {}, ...sections.map((title) =>
+    if (!current || sections.length < 2) return;
+    current.after(make("ul", {}, ...sections.map((title) =>
       make("li", {}, make("a", { href: `#${title.parentElement.id}`, text: title.textContent })))));
   }
 
@@ -116,6 +116,6 @@
     if (table.dataset.filters !== undefined) filterable(table);
     sortable(table);
   }
-  const place = document.getElementById("figures-app");
-  if (place) figures(place);
+  const app = document.getElementById("figures-app");
+  if (app) figures(app);
 })();
