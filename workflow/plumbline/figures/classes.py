@@ -37,7 +37,7 @@ def groups_of(frame: pd.DataFrame, classes: list[str]) -> list[Group]:
     ]
 
 
-def head(figure: Figure, title: str, groups: Sequence[Group], keys: Sequence[Line2D]) -> None:
+def add_legend(figure: Figure, title: str, groups: Sequence[Group], keys: Sequence[Line2D]) -> None:
     """Add a title and a legend of as many columns as fit the width; names of classes may be long."""
     patches = [Patch(color=group.colour, alpha=0.6, label=group.name) for group in groups]
     handles: list[Patch | Line2D] = [*patches, *keys]

@@ -4,7 +4,7 @@ from plumbline.papers.comparison import paper_overview, reproduction_overview, v
 from plumbline.papers.quirks_page import quirk_numbers_overview, quirks_overview
 from plumbline.registry import page
 from plumbline.report.content import Content
-from plumbline.report.page import Page, Section, made
+from plumbline.report.page import Page, Section, table_of
 from plumbline.report.tables import without_categories
 
 
@@ -34,8 +34,8 @@ def reproduction_page(content: Content) -> Page:
             "Some published numbers come from a quirk of the code that made them, or of the print. The correct way is "
             "the default here, and the quirk a named option; a study that has both shows what the quirk does.",
             {
-                "quirks": made(frames, "quirks", quirks_overview),
-                "quirky": made(frames, "quirks", quirk_numbers_overview),
+                "quirks": table_of(frames, "quirks", quirks_overview),
+                "quirky": table_of(frames, "quirks", quirk_numbers_overview),
             },
         ),
     ]

@@ -44,7 +44,9 @@ class Page:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-def made(frames: Mapping[str, pd.DataFrame], kind: str, make: Callable[[pd.DataFrame], Table | None]) -> Table | None:
+def table_of(
+    frames: Mapping[str, pd.DataFrame], kind: str, make: Callable[[pd.DataFrame], Table | None]
+) -> Table | None:
     """A report table made from the study's table of this kind, or None without such a table or without rows."""
     table = make(frames[kind]) if kind in frames else None
     return table if table and table.rows else None

@@ -95,7 +95,7 @@ def spread(values: pd.Series, decimals: int = 3) -> TableCell:
     return TableCell(f"{number(mean, decimals)} ± {number(float(known.std(ddof=0)), decimals)}", mean)
 
 
-def placed(values: pd.Series, largest: float) -> TableCell:
+def spread_on_axis(values: pd.Series, largest: float) -> TableCell:
     """Mean ± standard deviation of one value per seed, also drawn on an axis from 0 to the largest value."""
     cell, known = spread(values), values.dropna()
     if known.empty:

@@ -21,7 +21,7 @@ from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Affine2D
 
 from plumbline.figures import style
-from plumbline.figures.classes import Group, groups_of, head
+from plumbline.figures.classes import Group, add_legend, groups_of
 from plumbline.figures.drawing import Drawing
 from plumbline.protocols.adversary.schemas import ADVERSARY
 from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD
@@ -123,7 +123,7 @@ def attefa_violins(adversary: pd.DataFrame, published: pd.DataFrame | None) -> F
                     panel.errorbar(at["published"], value, spread, zorder=4, **DIAMOND)
         title = DIRECTION if clusters.width > style.ONE_COLUMN else DIRECTION.replace(", ", "\n")
         several = bool(runs.duplicated([*CELL, "selected_on"]).any())
-        head(figure, title, groups, _attefa_keys(kinds, clusters.dot, several))
+        add_legend(figure, title, groups, _attefa_keys(kinds, clusters.dot, several))
         _fit(figure, clusters.height)
     return figure
 
@@ -268,7 +268,7 @@ def jsd_tvd_plane(adversary: pd.DataFrame, seeds: pd.DataFrame | None, title: st
             *_draw(panel, others, "x", 4, style.FAINT, label="chance: other seeds"),
             Line2D([], [], **LEVEL, label="equal AtteFa"),
         ]
-        head(figure, title, [], keys)
+        add_legend(figure, title, [], keys)
         _fit(figure, 2.75)
         if len(curve):
             names = [f"{strength:g}".replace("e-0", "e-") for strength in curve.index]
@@ -393,7 +393,7 @@ def seed_variance(scores: pd.DataFrame, classes: list[str], title: str) -> Figur
         for panel in (left, right):
             jsd_axis(panel)
             panel.set_xlabel(f"median JSD from {others} other seeds" if others > 1 else "JSD from another seed")
-        head(figure, title, groups, violin_keys(groups))
+        add_legend(figure, title, groups, violin_keys(groups))
         _fit(figure, 0.75 + height_of(groups))
     return figure
 

@@ -8,8 +8,8 @@ from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD, scored
 from plumbline.protocols.attention.bins import EVERY
 from plumbline.registry import page
 from plumbline.report.content import Content
-from plumbline.report.page import Page, Section, made
-from plumbline.report.tables import Table, TableCell, named, number, numeric, placed, spread, without_categories
+from plumbline.report.page import Page, Section, table_of
+from plumbline.report.tables import Table, TableCell, named, number, numeric, spread, spread_on_axis, without_categories
 from plumbline.tables.chance import COLLAPSED
 
 
@@ -27,10 +27,10 @@ def adversary_overview(adversary: pd.DataFrame) -> Table:
                 TableCell(title(name, objective, float(strength))),
                 TableCell(split),
                 _seeds(group["status"]),
-                placed(ran["attefa"], 1),
-                placed(ran["tvd"], LARGEST_TVD),
-                placed(ran["jsd"], LARGEST_JSD),
-                placed(ran["f1"], 1),
+                spread_on_axis(ran["attefa"], 1),
+                spread_on_axis(ran["tvd"], LARGEST_TVD),
+                spread_on_axis(ran["jsd"], LARGEST_JSD),
+                spread_on_axis(ran["f1"], 1),
                 spread(ran["epoch"], 1),
             ]
         )
@@ -83,8 +83,8 @@ def seed_variance_overview(seed_variance: pd.DataFrame) -> Table:
                 TableCell(base, float(base)),
                 numeric(len(group), 0),
                 numeric(group["n"].mean(), 0),
-                placed(group["tvd_mean"], LARGEST_TVD),
-                placed(group["jsd_mean"], LARGEST_JSD),
+                spread_on_axis(group["tvd_mean"], LARGEST_TVD),
+                spread_on_axis(group["jsd_mean"], LARGEST_JSD),
             ]
         )
     caption = (
@@ -119,7 +119,7 @@ def adversaries_page(content: Content) -> Page:
             "Can a model attend to other words and say the same? Adversaries have the architecture of a base model and "
             "are trained to give its output, text by text, with attention as different from its own as can be. Where "
             "they succeed, the base model’s attention is not what its output hangs on.",
-            {"adversary": made(frames, "adversary", adversary_overview)},
+            {"adversary": table_of(frames, "adversary", adversary_overview)},
             axis="from-zero",
         ),
         Section(
@@ -127,7 +127,7 @@ def adversaries_page(content: Content) -> Page:
             "Seed variance",
             "How far does chance alone move attention? The same model is trained on the same data from another seed, "
             "and the two are compared text by text.",
-            {"seed-variance": made(frames, "seed_variance", seed_variance_overview)},
+            {"seed-variance": table_of(frames, "seed_variance", seed_variance_overview)},
             axis="from-zero",
         ),
     ]

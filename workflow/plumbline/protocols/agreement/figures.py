@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from plumbline.figures import style
-from plumbline.figures.classes import groups_of, head
+from plumbline.figures.classes import add_legend, groups_of
 from plumbline.figures.drawing import Drawing
 from plumbline.figures.intervals import interval
 from plumbline.protocols.agreement.table import fewest_tokens
@@ -79,7 +79,7 @@ def tau_histogram(taus: pd.DataFrame, classes: list[str], title: str) -> Figure:
         _leave_out(grid, len(others))
         figure.supxlabel(f"Kendall τ with {reference}", fontsize=8)
         figure.supylabel("share of texts", fontsize=8)
-        head(figure, title, groups, _keys(taus["seed"].nunique()))
+        add_legend(figure, title, groups, _keys(taus["seed"].nunique()))
     return figure
 
 

@@ -19,7 +19,7 @@ from matplotlib.path import Path
 from scipy.stats import gaussian_kde
 
 from plumbline.figures import style
-from plumbline.figures.classes import Group, groups_of, head
+from plumbline.figures.classes import Group, add_legend, groups_of
 from plumbline.figures.drawing import Drawing
 from plumbline.figures.intervals import interval
 from plumbline.protocols.adversary.table import LARGEST_JSD
@@ -65,7 +65,7 @@ def permutation_violins(changes: pd.DataFrame, classes: list[str], title: str) -
         violins(panel, groups, (0, 1))
         panel.set(xlim=(0, end_of(changes["value"])), xlabel="median change in output, ½ Σ |Δp|", ylabel=WEIGHT)
         count_texts(panel, groups)
-        head(figure, title, groups, violin_keys(groups))
+        add_legend(figure, title, groups, violin_keys(groups))
     return figure
 
 
@@ -85,7 +85,7 @@ def jsd_violins(divergences: pd.DataFrame, classes: list[str], title: str) -> Fi
         count_texts(panels[-1], groups)
         figure.supxlabel(DIVERGENCE, fontsize=8)
         figure.supylabel(WEIGHT, fontsize=8)
-        head(figure, title, groups, violin_keys(groups))
+        add_legend(figure, title, groups, violin_keys(groups))
     return figure
 
 
@@ -112,7 +112,7 @@ def jsd_histogram(divergences: pd.DataFrame, classes: list[str], title: str) -> 
         seeds = divergences["seed"].nunique()
         if seeds > 1:
             keys.append(mark(".", style.INK, 4, f"each of {seeds} seeds"))
-        head(figure, title, groups, keys)
+        add_legend(figure, title, groups, keys)
     return figure
 
 

@@ -10,8 +10,8 @@ from plumbline.protocols.attention.bins import BINS, EVERY
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.findings import by_measure
-from plumbline.report.page import Page, Section, made
-from plumbline.report.tables import DASH, Table, TableCell, named, number, numeric, placed, without_categories
+from plumbline.report.page import Page, Section, table_of
+from plumbline.report.tables import DASH, Table, TableCell, named, number, numeric, spread_on_axis, without_categories
 
 
 def permutation_overview(permutation: pd.DataFrame) -> Table:
@@ -31,7 +31,7 @@ def permutation_overview(permutation: pd.DataFrame) -> Table:
                 TableCell(named(dataset, variant)),
                 TableCell(model),
                 texts,
-                placed(whole["median_change_mean"], 1),
+                spread_on_axis(whole["median_change_mean"], 1),
                 *means,
             ]
         )
@@ -59,7 +59,7 @@ def adversarial_overview(adversarial_attention: pd.DataFrame) -> Table:
                 TableCell(epsilon, float(epsilon)),
                 numeric(group["n"].mean(), 0),
                 TableCell(f"{number(100 * found, 1)} %", found),
-                placed(group["jsd_mean"], LARGEST_JSD),
+                spread_on_axis(group["jsd_mean"], LARGEST_JSD),
                 TableCell(f"{number(100 * mean / LARGEST_JSD, 0)} %", mean),
             ]
         )
@@ -111,7 +111,7 @@ def attention_page(content: Content) -> Page:
                 "Kendall’s τ is 1 for the same order, 0 for unrelated ones and −1 for opposite ones. "
                 '<a href="disagreement.html">All other pairs, and other statistics.</a>'
             ),
-            {"overview": made(frames, "agreement", overview)},
+            {"overview": table_of(frames, "agreement", overview)},
         ),
         Section(
             "permuted",
@@ -119,7 +119,7 @@ def attention_page(content: Content) -> Page:
             "Does the output notice that attention is shuffled? The attention of each text is permuted among its words "
             "again and again, while the hidden states stay as they are; the median of how much that changes the output "
             "is kept. If attention told which words mattered, moving it to others would have to matter too.",
-            {"permutation": made(frames, "permutation", permutation_overview)},
+            {"permutation": table_of(frames, "permutation", permutation_overview)},
             axis="from-zero",
         ),
         Section(
@@ -128,7 +128,7 @@ def attention_page(content: Content) -> Page:
             "How different can attention be with the same output? For each text other weights are searched for that "
             "differ from the attention as much as possible and change the output by no more than ε. If there are such, "
             "the attention is not the only explanation of the output.",
-            {"adversarial-attention": made(frames, "adversarial_attention", adversarial_overview)},
+            {"adversarial-attention": table_of(frames, "adversarial_attention", adversarial_overview)},
             axis="from-zero",
         ),
     ]

@@ -6,7 +6,7 @@ from markupsafe import Markup
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.findings import by_measure
-from plumbline.report.page import Page, Section, made
+from plumbline.report.page import Page, Section, table_of
 from plumbline.report.tables import Table, TableCell, named, numeric, spread, without_categories
 
 # The metrics of the table, which way is better, and whether they have a curve.
@@ -77,9 +77,11 @@ def erasure_page(content: Content) -> Page:
         Section(
             "areas",
             "Comprehensiveness and sufficiency",
-            tables={"erasure": made(frames, "erasure", erasure_overview)},
+            tables={"erasure": table_of(frames, "erasure", erasure_overview)},
         ),
-        Section("ratios", "By the share of words", tables={"curves": made(frames, "erasure", erasure_curve_overview)}),
+        Section(
+            "ratios", "By the share of words", tables={"curves": table_of(frames, "erasure", erasure_curve_overview)}
+        ),
     ]
     lead = Markup(
         "Comprehensiveness and sufficiency (DeYoung et al. 2020), and their soft forms (Zhao &amp; Aletras 2023). "

@@ -7,8 +7,8 @@ from plumbline.figures.conventions import ALPHA
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.findings import by_measure
-from plumbline.report.page import Page, Section, made
-from plumbline.report.tables import Table, TableCell, named, numeric, placed, spread, without_categories
+from plumbline.report.page import Page, Section, table_of
+from plumbline.report.tables import Table, TableCell, named, numeric, spread, spread_on_axis, without_categories
 
 
 def truth_overview(ground_truth: pd.DataFrame) -> Table:
@@ -24,7 +24,7 @@ def truth_overview(ground_truth: pd.DataFrame) -> Table:
                 TableCell(named(dataset, manipulation)),
                 TableCell(model),
                 TableCell(measure),
-                placed(known["attributed_fraction"], 1),
+                spread_on_axis(known["attributed_fraction"], 1),
                 numeric(known["region_fraction"].mean(), 3),
                 spread(known["above_region"]),
                 spread(known["found"]),
@@ -101,14 +101,14 @@ def truth_page(content: Content) -> Page:
             "Ground truth",
             "Datasets were modified so that labels follow what was put into the texts or images and nothing else. A "
             "model that is right uses that, and a measure that is right points there.",
-            {"truth": made(frames, "ground_truth", truth_overview)},
+            {"truth": table_of(frames, "ground_truth", truth_overview)},
             axis="from-zero",
         ),
         Section(
             "selected",
             "Rationales",
             "Do models that select words and classify by these alone select the words that decide?",
-            {"rationales": made(frames, "rationales", rationales_overview)},
+            {"rationales": table_of(frames, "rationales", rationales_overview)},
         ),
     ]
     lead = Markup(

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plumbline.figures import style
-from plumbline.figures.classes import head
+from plumbline.figures.classes import add_legend
 from plumbline.figures.drawing import Drawing
 from plumbline.protocols.bootstrap import FEWEST, mean_interval
 from plumbline.protocols.roar.schemas import ROAR, SPARSITY, SYNTHETIC_ROAR
@@ -196,7 +196,7 @@ def panel_figure(width: float) -> Figure:
 
 def finish(figure: Figure, title: str, keys: Sequence[Line2D], note: str, height: float) -> None:
     """Add title and legend above and a note below the panels, which are `height` inches high."""
-    head(figure, title, [], keys)
+    add_legend(figure, title, [], keys)
     width = figure.get_figwidth()
     lines = wrap(note, int(20 * width))
     figure.supxlabel("\n".join(lines), x=0.085 / width, ha="left", fontsize=6.5, color=style.FAINT)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.findings import by_measure
-from plumbline.report.page import Page, Section, made
+from plumbline.report.page import Page, Section, table_of
 from plumbline.report.tables import Table, TableCell, number, numeric, spread, without_categories
 
 CURVE = ["dataset", "model", "measure", "strategy", "unit", "metric"]
@@ -144,14 +144,16 @@ def masking_page(content: Content) -> Page:
                 "measure is no better than random. Below 0 it is worse, or its masks give the class away. "
                 '<a href="explorer.html">The explorer shows the masked texts.</a>'
             ),
-            {"faithfulness": made(frames, "faithfulness", faithfulness_overview)},
+            {"faithfulness": table_of(frames, "faithfulness", faithfulness_overview)},
         ),
         Section(
             "leaking",
             "Do the masks give the class away?",
-            tables={"leakage": made(frames, "roar", lambda frame: leakage_overview(frame, frames.get("faithfulness")))},
+            tables={
+                "leakage": table_of(frames, "roar", lambda frame: leakage_overview(frame, frames.get("faithfulness")))
+            },
         ),
-        Section("cost", "Cost", tables={"costs": made(frames, "timings", cost_overview)}),
+        Section("cost", "Cost", tables={"costs": table_of(frames, "timings", cost_overview)}),
     ]
     finding = _finding(frames["faithfulness"]) if "faithfulness" in frames else ""
     return Page(sections, "ROAR and Recursive ROAR, as in Madsen et al. (2022).", finding)

@@ -12,7 +12,7 @@ from plumbline.protocols.roar.page import interval_on_axis, with_interval
 from plumbline.protocols.scorecard.table import relative_ranks
 from plumbline.registry import page
 from plumbline.report.content import Content
-from plumbline.report.page import Page, Section, made
+from plumbline.report.page import Page, Section, table_of
 from plumbline.report.tables import DASH, Table, TableCell, named, number, numeric, without_categories
 
 ARROWS = {"higher": "↑", "lower": "↓"}
@@ -127,7 +127,7 @@ def scorecard_page(content: Content) -> Page:
             "Measures by criteria",
             "The value of each measure by each criterion. Two criteria need not agree, and values are not comparable "
             "across columns; the background shows which measure a criterion would choose.",
-            {"scorecard": made(frames, "scorecard", scorecard_overview)},
+            {"scorecard": table_of(frames, "scorecard", scorecard_overview)},
             axis="lettered",
         ),
         Section(
@@ -136,7 +136,7 @@ def scorecard_page(content: Content) -> Page:
             "A high τ means that two protocols would choose the same measures, not that they are right: only the "
             "ground truth is known to be, on data made for it. Intervals are by resampling datasets and seeds, if "
             "there are three or more of either; they are rough with few of them, and there is none for a single cell.",
-            {"meta": made(frames, "meta_evaluation", meta_evaluation_overview)},
+            {"meta": table_of(frames, "meta_evaluation", meta_evaluation_overview)},
             axis="lettered",
         ),
     ]
