@@ -197,13 +197,13 @@ def test_findings_are_sentences_of_the_tables(content: Content) -> None:
 def test_figures_are_on_the_page_of_their_kind(content: Content, pages: dict[str, str]) -> None:
     for page in PAGES:
         found = [a for tag, a in Elements(pages[page.name]).tags if tag == "figure"]
-        wanted = sum(
+        expected = sum(
             (kind in WHOLE) + (kind in OF_DATASETS) + 2 * (kind in [*BY_CELL, *OF_MODELS])
             for kind, figure in FIGURES.items()
             if figure.page == page.name
         )
         # The overview shows those of the scorecard too.
-        assert len(found) == (2 if page.name == "index" else wanted), page.name
+        assert len(found) == (2 if page.name == "index" else expected), page.name
         assert not any("hidden" in figure for figure in found), "without scripts all of them are shown"
     shown = [a for tag, a in Elements(pages["attention"]).tags if tag == "figure"]
     keys = ("dataset", "model", "encoder", "attention", "experiment")

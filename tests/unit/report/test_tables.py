@@ -320,7 +320,7 @@ def test_the_scorecard_shows_directions_and_reasons() -> None:
     attention, gradient, random = (row[3:] for row in shown.rows)
     assert texts(gradient) == ["0.100 [0.050, 0.150]", "0.100 [0.050, 0.150]", "– a"]
     assert shown.notes == ["it applies to <attention> only"] and gradient[2].title == shown.notes[0]
-    # The better a measure stands by the direction of the criterion, the stronger its ground.
+    # The better the rank of a measure, the stronger its background.
     assert [[row[column].tint for row in (attention, gradient, random)] for column in (0, 1)] == [
         [0, 0.5, 1],
         [1, 0.5, 0],

@@ -8,9 +8,9 @@ from plumbline.store import schema_of
 
 # Keys that others decide, or that are meant to be taken together.
 DECIDED = {
-    # The level and the measure say which variant it is.
+    # The level and the measure determine the variant.
     "roar": {"variant"},
-    # What is kept is about the truth, which is one group; the variant says how it was made.
+    # Only the truth is kept, which is one group; the variant determines its manipulation.
     "ground_truth": {"group", "manipulation", "kind", "level"},
     # The mean and spread over jobs.
     "timings": {"dataset", "variant", "model", "seeds", "measure", "event"},

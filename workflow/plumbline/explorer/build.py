@@ -120,14 +120,9 @@ class _Writer:
             yield k, start, min(start + self._size, len(self._chosen))
             self._bar.update()
 
-    def _rows(self, path: str, kind: TableSchema, columns: Sequence[str], spool: Path) -> InstanceRows:
-        return InstanceRows(path, kind, columns, self._chosen, spool)
-
     def _instances(self, path: str, spool: Path) -> InstanceRows:
-        return self._rows(path, INSTANCES, examples.IMAGE if self._shown.images else examples.TEXT, spool)
-
-    def _describe(self, row: Row) -> Row:
-        return examples.describe_image(row) if self._shown.images else examples.describe_text(row)
+        columns = examples.IMAGE if self._shown.images else examples.TEXT
+        return InstanceRows(path, INSTANCES, columns, self._chosen, spool)
 
     def _texts(self, rows: InstanceRows) -> None:
         """The texts or images, and the list of them."""
@@ -136,15 +131,13 @@ class _Writer:
         for k, start, stop in self._chunks():
             chunk = self._save_texts(f"texts/{k}", rows, start, stop)
             columns["label"] += [row["label"] for row in chunk]
-            columns["length"] += [
-                len(row["ids"]) if self._shown.images else int(row["maskable"].sum()) for row in chunk
-            ]
+            columns["length"] += [int(row["maskable"].sum()) if "maskable" in row else len(row["ids"]) for row in chunk]
         self._save_list("", columns)
 
     def _save_texts(self, name: str, rows: InstanceRows, start: int, stop: int) -> list[Row]:
         found = dict(rows.between(0, start, stop))
         chunk = [found[i] for i in range(stop - start)]
-        self._save(name, [self._describe(row) for row in chunk])
+        self._save(name, [*map(examples.describe_image if self._shown.images else examples.describe_text, chunk)])
         return chunk
 
     def _model(self, number: int, model: str, blocks: Sequence[SeedBlock], texts: InstanceRows) -> Row:
@@ -213,18 +206,17 @@ class _BlockTables:
         ]
 
     def explanations(self, seed: int, start: int, stop: int) -> list[Row]:
-        """For each instance its most probable classes, the scores of each `measure`, and its adversaries."""
+        """For each instance its most probable classes, the scores of all `measures`, and its adversaries."""
         probabilities = {i: row["probabilities"] for i, row in self.predictions.between(seed, start, stop)}
-        found: list[Row] = [
-            {"probable": examples.most_probable(probabilities[i]), "measures": {}} for i in range(stop - start)
-        ]
+        probable = [examples.most_probable(probabilities[i]) for i in range(stop - start)]
+        found: list[Row] = [{"probable": classes, "measures": {}} for classes in probable]
         for measure, rows in self._importances.items():
             for i, row in rows.between(seed, start, stop):
                 found[i]["measures"][measure] = TextScores(**row)
         if self._adversaries:
             attacks = examples.adversarial_attention(self._adversaries.between(seed, start, stop))
-            for i, of_text in attacks.items():
-                found[i]["adversaries"] = of_text
+            for i, by_epsilon in attacks.items():
+                found[i]["adversaries"] = by_epsilon
         for i, models in self._compare_attention(seed, start, stop, probabilities).items():
             found[i]["adversarial_models"] = models
         return found

@@ -28,25 +28,9 @@ from plumbline.figures.conventions import (
 )
 from plumbline.store import replacing
 
-__all__ = [
-    "BAR",
-    "CLASSES",
-    "FAINT",
-    "INK",
-    "MEASURES",
-    "MUTED",
-    "OTHER_MEASURES",
-    "class_colour",
-    "ink_on",
-    "measure_colour",
-    "new_figure",
-    "ordered",
-    "reference_measure",
-    "save",
-    "sentence_figure",
-    "signed",
-    "theme",
-]
+# Re-exported.
+__all__ = ["BAR", "CLASSES", "FAINT", "INK", "MEASURES", "MUTED", "OTHER_MEASURES"]
+__all__ += ["class_colour", "measure_colour", "ordered", "reference_measure"]
 
 # The widths of one and two columns of a paper, in inches.
 ONE_COLUMN = 3.4
@@ -128,9 +112,8 @@ def save(figure: Figure, paths: str | Path | Sequence[str | Path]) -> None:
     """
     if isinstance(paths, str | Path):
         stem = Path(paths)
-        paths = (
-            [stem] if stem.suffix[1:] in FORMATS else [stem.with_name(f"{stem.name}.{suffix}") for suffix in FORMATS]
-        )
+        all_formats = [stem.with_name(f"{stem.name}.{suffix}") for suffix in FORMATS]
+        paths = [stem] if stem.suffix[1:] in FORMATS else all_formats
     undated: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     with theme(), _laid_out(figure):
         for path in map(Path, paths):

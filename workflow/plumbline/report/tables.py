@@ -89,10 +89,8 @@ def spread(values: pd.Series, decimals: int = 3) -> TableCell:
     known = values.dropna()
     if known.empty:
         return TableCell("undefined", None, "faint")
-    mean = float(known.mean())
-    if len(known) == 1:
-        return numeric(mean, decimals)
-    return TableCell(f"{number(mean, decimals)} ± {number(float(known.std(ddof=0)), decimals)}", mean)
+    mean = numeric(known.mean(), decimals)
+    return replace(mean, text=f"{mean.text} ± {number(known.std(ddof=0), decimals)}") if len(known) > 1 else mean
 
 
 def spread_on_axis(values: pd.Series, largest: float) -> TableCell:
@@ -112,9 +110,8 @@ def performance_overview(performance: pd.DataFrame, split: str = "test") -> Tabl
     for cell, group in frame.groupby(["dataset", "variant", "model"]):
         dataset, variant, model = map(str, cell)
         scores = [_score(group[group["metric"] == metric]) for metric in metrics]
-        rows.append(
-            [TableCell(named(dataset, variant)), TableCell(model), numeric(group["seed"].nunique(), 0), *scores]
-        )
+        seeds = numeric(group["seed"].nunique(), 0)
+        rows.append([TableCell(named(dataset, variant)), TableCell(model), seeds, *scores])
     caption = (
         f"Scores on the {split} split, mean ± standard deviation over seeds. “Above chance” is the lower bound of the "
         "accuracy, rescaled so that 0 is guessing and 1 is always right."
@@ -164,30 +161,24 @@ def timings_overview(timings: pd.DataFrame) -> Table:
     """Time and memory of each rule on each device."""
     rows = []
     for cell, group in without_categories(timings[timings["event"].isna()]).groupby(["rule", "device"]):
-        rule, device = map(str, cell)
+        seconds, memory = group["seconds"], [group[column].max() for column in ("peak_rss", "peak_gpu")]
         rows.append(
             [
-                TableCell(rule),
-                TableCell(device),
+                *map(TableCell, map(str, cell)),
                 numeric(len(group), 0),
-                numeric(group["seconds"].sum(), 1),
-                numeric(group["seconds"].median(), 1),
-                numeric(group["seconds"].max(), 1),
+                *(numeric(value, 1) for value in (seconds.sum(), seconds.median(), seconds.max())),
                 numeric(group["startup_seconds"].sum(), 1),
-                numeric(group["peak_rss"].max(), 0),
-                numeric(group["peak_gpu"].max(), 0),
+                *(numeric(value, 0) for value in memory),
                 numeric(group["rows_per_second"].median(), 1),
             ]
         )
     columns = ["rule", "device", "runs", "seconds, all", "median", "longest", "start-up, all", "memory, MiB"]
     columns += ["GPU memory, MiB", "rows per second"]
-    return Table(
+    caption = (
         "Time and memory of each rule. Cheap measures share a job and its start-up, but each counts as a run. Memory "
-        "is the highest of any job.",
-        columns,
-        rows,
-        frozenset(range(2, 10)),
+        "is the highest of any job."
     )
+    return Table(caption, columns, rows, frozenset(range(2, 10)))
 
 
 def jobs_overview(timings: pd.DataFrame) -> Table:

@@ -17,15 +17,9 @@ def datasets_table(summaries: list[dict[str, Any]]) -> Table:
         for split in sorted(summary["splits"], key=["train", "dev", "test"].index):
             counts = summary["splits"][split]
             incomplete = summary.get("partial", {}).get(split)
-            rows.append(
-                [
-                    TableCell(summary["dataset"]),
-                    TableCell(f"{split}, partial", split, "bad") if incomplete else TableCell(split),
-                    numeric(counts["instances"], 0),
-                    _classes(summary, counts["instances_per_class"]),
-                    *_lengths(summary, counts),
-                ]
-            )
+            name = TableCell(f"{split}, partial", split, "bad") if incomplete else TableCell(split)
+            instances = numeric(counts["instances"], 0), _classes(summary, counts["instances_per_class"])
+            rows.append([TableCell(summary["dataset"]), name, *instances, *_lengths(summary, counts)])
     columns = ["dataset", "split", "instances", "by class", "mean length", "lengths", "unknown words"]
     caption = "Datasets after filtering; lengths of texts in tokens, sizes of images in pixels."
     return Table(caption, columns, rows, frozenset((2, 4, 5, 6)))
@@ -80,17 +74,10 @@ def manipulations_table(variants: list[dict[str, Any]]) -> Table | None:
         manipulation = summary["manipulation"]
         options = ", ".join(f"{key} {_option_text(value)}" for key, value in manipulation["options"].items()) or DASH
         kept = manipulation["r"]
-        rows.append(
-            [
-                TableCell(summary["dataset"]),
-                TableCell(manipulation["variant"]),
-                TableCell(manipulation["kind"]),
-                TableCell(options),
-                TableCell(" and ".join(summary["classes"])),
-                TableCell(number(kept), kept or 0),
-                numeric(manipulation["p_star"], 3),
-            ]
-        )
+        texts = summary["dataset"], manipulation["variant"], manipulation["kind"], options
+        classes = TableCell(" and ".join(summary["classes"]))
+        numbers = TableCell(number(kept), kept or 0), numeric(manipulation["p_star"], 3)
+        rows.append([*map(TableCell, texts), classes, *numbers])
     columns = ["dataset", "variant", "manipulation", "options", "classes", "label kept", "accuracy without it"]
     caption = "Manipulated datasets, and the accuracy that a model can reach without using the manipulation."
     return Table(caption, columns, rows, frozenset((5, 6))) if rows else None
@@ -110,15 +97,9 @@ def models_table(study: dict[str, Any], cells: list[dict[str, Any]]) -> Table:
         own = [cell for cell in cells if cell["model"] == name]
         measures = own[0]["measures"] if own else []
         masking = list(dict.fromkeys(measure for cell in own for measure in cell.get("masked_by", [])))
-        rows.append(
-            [
-                TableCell(name if _kind(name, entry) == name else f"{name} ({_kind(name, entry)})"),
-                TableCell(_settings(entry)),
-                TableCell(", ".join(sorted({cell["dataset"] for cell in own})) or DASH),
-                TableCell(", ".join(measures) or DASH),
-                *([TableCell(", ".join(masking) or DASH)] if masked else []),
-            ]
-        )
+        title = name if _kind(name, entry) == name else f"{name} ({_kind(name, entry)})"
+        lists = [sorted({cell["dataset"] for cell in own}), measures, *([masking] if masked else [])]
+        rows.append([*map(TableCell, (title, _settings(entry), *(", ".join(names) or DASH for names in lists)))])
     columns = ["model", "set in the config", "datasets", "explained by", *(["masked by"] if masked else [])]
     return Table("Models, their settings in the config, and the measures that explain them.", columns, rows)
 
@@ -184,9 +165,5 @@ def _span(bounds: list[float | None] | None) -> str:
 
 
 def _facts(declaration: Declaration) -> list[TableCell]:
-    return [
-        TableCell(declaration.summary.replace("`", "")),
-        TableCell(declaration.equation),
-        TableCell(_span(declaration.range)),
-        TableCell(declaration.direction or DASH),
-    ]
+    summary, bounds = declaration.summary.replace("`", ""), _span(declaration.range)
+    return [*map(TableCell, (summary, declaration.equation, bounds, declaration.direction or DASH))]

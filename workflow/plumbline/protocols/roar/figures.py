@@ -214,12 +214,11 @@ def finish(figure: Figure, title: str, keys: Sequence[Line2D], note: str, height
     experiment="masking and retraining",
     order=110,
     caption=(
-        "Scores of models retrained on masked texts, by the share or number of masked words: a line for each "
-        "measure that ranks the words, a dashed one for masking at random, and a dotted one where "
-        "everything is masked; bands are 95 % intervals over seeds (Recursive ROAR’s Figures 4 and 7 to 9). "
-        "The further a line is below random, the more faithful the measure. If there is a second row, its "
-        "models see only which words are masked: above its dotted line, chance, the masks give the class "
-        "away."
+        "Scores of models retrained on masked texts, by the share or number of masked words: a line for each measure "
+        "that ranks the words, a dashed one for masking at random, and a dotted one where everything is masked; bands "
+        "are 95 % intervals over seeds (Recursive ROAR’s Figures 4 and 7 to 9). The further a line is below random, "
+        "the more faithful the measure. If there is a second row, its models see only which words are masked: above "
+        "its dotted line, chance, the masks give the class away."
     ),
 )
 def draw_curves(drawing: Drawing) -> Figure:

@@ -66,7 +66,9 @@ def faithfulness_figure(faithfulness: pd.DataFrame, published: pd.DataFrame | No
                 if position is not None:
                     _plot_point(panel, point, position)
             lanes.prepare(panel, unit == units[0])
-            panel.set_xlim(*_limits(points))
+            values = points[["faithfulness", "ci_low", "ci_high"]].to_numpy(float)
+            # A narrow axis would exaggerate small differences.
+            panel.set_xlim(min(-0.1, np.nanmin(values) - 0.03), max(0.3, np.nanmax(values) + 0.03))
             if len(units) > 1:
                 panel.set_title("by percent of words" if unit == "relative" else "by number of words", loc="left")
             label = SHARE if len(panels) < 3 else "faithfulness"
@@ -116,12 +118,6 @@ class Lanes:
         panel.xaxis.set_major_formatter(lambda value, _: f"{value:.10g}".replace("-", "−"))
 
 
-def _limits(rows: pd.DataFrame) -> tuple[float, float]:
-    """The limits of the axis for these points and intervals; a narrow axis would exaggerate small differences."""
-    values = rows[["faithfulness", "ci_low", "ci_high"]].to_numpy(float)
-    return min(-0.1, np.nanmin(values) - 0.03), max(0.3, np.nanmax(values) + 0.03)
-
-
 def _plot_point(panel: Axes, point: dict[Any, Any], y: float) -> None:
     marker = _marker(point["strategy"], style.measure_colour(point["measure"]))
     bar = {"color": marker["color"], "linewidth": 1, "zorder": 2, "solid_capstyle": "butt"}
@@ -133,14 +129,8 @@ def _marker(kind: str, colour: str) -> dict[str, Any]:
     """The marker of a kind of point."""
     if kind == "published":
         return {"linestyle": "", "marker": "D", "markersize": 3.4, "color": lightened(colour), "markeredgewidth": 0}
-    return {
-        "linestyle": "",
-        "marker": "o",
-        "markersize": 3.6,
-        "color": colour,
-        "markerfacecolor": colour if kind == "recursive" else "white",
-        "markeredgewidth": 0.9,
-    }
+    marker = {"linestyle": "", "marker": "o", "markersize": 3.6, "color": colour, "markeredgewidth": 0.9}
+    return marker | {"markerfacecolor": colour if kind == "recursive" else "white"}
 
 
 def lightened(colour: str) -> str:
@@ -157,9 +147,9 @@ def lightened(colour: str) -> str:
     experiment="masking and retraining",
     order=130,
     caption=(
-        "Faithfulness of every measure with its 95 % interval, by dataset and model: filled circles for the "
-        "recursive strategy, hollow ones for the other, pale diamonds as published. Right of 0 masking by the"
-        " measure costs more than masking at random; at 0 it costs as much."
+        "Faithfulness of every measure with its 95 % interval, by dataset and model: filled circles for the recursive "
+        "strategy, hollow ones for the other, pale diamonds as published. Right of 0 masking by the measure costs more "
+        "than masking at random; at 0 it costs as much."
     ),
 )
 def draw_faithfulness(drawing: Drawing) -> Figure:

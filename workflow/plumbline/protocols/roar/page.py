@@ -30,17 +30,11 @@ def faithfulness_overview(faithfulness: pd.DataFrame) -> Table:
         ours = [line[key] for key in ("faithfulness", "ci_low", "ci_high")]
         raw, floor = ([line[f"{key}{end}"] for end in ("", "_ci_low", "_ci_high")] for key in ("unclipped", "floor"))
         reason = "undefined" if pd.isna(line["reason"]) else str(line["reason"])
-        rows.append(
-            [
-                *(TableCell(str(line[key]).replace("_", " ")) for key in CURVE),
-                numeric(line["n_seeds"], 0),
-                interval_on_axis(*ours) if np.isfinite(ours[0]) else TableCell(reason, None, "faint"),
-                TableCell("same", raw[0], "faint")
-                if np.isfinite(raw[0]) and np.array_equal(raw, ours, equal_nan=True)
-                else with_interval(*raw),
-                with_interval(*floor),
-            ]
-        )
+        clipped = interval_on_axis(*ours) if np.isfinite(ours[0]) else TableCell(reason, None, "faint")
+        same = np.isfinite(raw[0]) and np.array_equal(raw, ours, equal_nan=True)
+        unclipped = TableCell("same", raw[0], "faint") if same else with_interval(*raw)
+        keys = [TableCell(str(line[key]).replace("_", " ")) for key in CURVE]
+        rows.append([*keys, numeric(line["n_seeds"], 0), clipped, unclipped, with_interval(*floor)])
     caption = (
         "Faithfulness: the area between the curve of a measure and that of masking at random, as a share of the area "
         "between random and nothing left. Mean over seeds with its 95\u00a0% interval, on an axis from −1 to 1, to "
@@ -104,8 +98,8 @@ def cost_overview(timings: pd.DataFrame) -> Table:
     rules = {"retrain": "training", "attribute": "attribution"}
     frame = frame[frame["rule"].isin(rules) & frame["variant"].str.startswith(("unmasked", "roar", "recursive"))]
     levels = frame.groupby(["dataset", "model", "measure", "rule", "variant"])["seconds"].sum()
-    means = levels.groupby(level=[0, 1, 2, 3]).mean().unstack("rule").reindex(columns=list(rules))
-    counts = levels.groupby(level=[0, 1, 2, 3]).size().unstack("rule").reindex(columns=list(rules))
+    groups = levels.groupby(level=[0, 1, 2, 3])
+    means, counts = (table.unstack("rule").reindex(columns=list(rules)) for table in (groups.mean(), groups.size()))
     rows = [
         [*map(TableCell, cell), numeric(counts["retrain"][cell], 0), *(numeric(means[rule][cell], 1) for rule in rules)]
         for cell in means.index

@@ -94,11 +94,5 @@ SYNTHETIC_ROAR = declare(
     1,
     {"seed": pa.int64(), "curve": WORD, "removed": pa.int32(), "accuracy": pa.float64()},
     required=["seed", "curve", "removed", "accuracy"],
-    latex={
-        "keep": {},
-        "index": ["removed"],
-        "columns": ["curve"],
-        "values": "accuracy",
-        "decimals": 3,
-    },
+    latex={"keep": {}, "index": ["removed"], "columns": ["curve"], "values": "accuracy", "decimals": 3},
 )

@@ -119,13 +119,13 @@ class Removal:
     def curve(self, choose: Choice) -> list[float]:
         """Test accuracies of models fitted with none to all features removed."""
         removed: list[int] = []
-        accuracies = []
-        while True:
+        model, accuracy = self.fitted(removed)
+        accuracies = [accuracy]
+        while len(removed) < FEATURES:
+            removed.append(choose(model, removed))
             model, accuracy = self.fitted(removed)
             accuracies.append(accuracy)
-            if len(removed) == FEATURES:
-                return accuracies
-            removed.append(choose(model, removed))
+        return accuracies
 
 
 def synthetic_check(seed: int, train: int = 200_000, test: int = 50_000) -> dict[str, Any]:

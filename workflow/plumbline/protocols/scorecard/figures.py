@@ -71,9 +71,7 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
         if several:
             note = "mean rank among three or more measures of a criterion, 1 the best; grey: the value"
         else:
-            note = (
-                "value, and 95 % interval over three or more seeds (arrow: which is better), darker for a better rank"
-            )
+            note = "value, and 95 % interval over three or more seeds (arrow: which is better); darker: better rank"
         _add_title(figure, title, note)
     return figure
 
@@ -93,11 +91,8 @@ def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
     defined = rows[rows["status"] == "ok"]
     if defined.empty:
         return style.sentence_figure(f"{title}: no two criteria rank the same measures")
-    names = [
-        name
-        for name in dict.fromkeys([*rows["criterion_a"], *rows["criterion_b"]])
-        if name in {*defined["criterion_a"], *defined["criterion_b"]}
-    ]
+    compared = {*defined["criterion_a"], *defined["criterion_b"]}
+    names = [name for name in dict.fromkeys([*rows["criterion_a"], *rows["criterion_b"]]) if name in compared]
     colours = sns.color_palette("vlag", as_cmap=True)
     side = max(0.62 * len(names), 1.6)
     with style.theme():

@@ -85,15 +85,9 @@ def meta_evaluation_overview(meta_evaluation: pd.DataFrame) -> Table:
         known = line["status"] == "ok"
         texts = {"variant": "the same texts", "dataset": "plain and manipulated"}.get(line["matched"], DASH)
         tau = line["tau"], line["ci_low"], line["ci_high"]
-        rows.append(
-            [
-                TableCell(str(line["criterion_a"])),
-                TableCell(str(line["criterion_b"])),
-                interval_on_axis(*tau) if known else _missing(line["reason"], reasons),
-                numeric(line["n_cells"], 0),
-                TableCell(texts if known else DASH),
-            ]
-        )
+        pair = TableCell(str(line["criterion_a"])), TableCell(str(line["criterion_b"]))
+        agreement = interval_on_axis(*tau) if known else _missing(line["reason"], reasons)
+        rows.append([*pair, agreement, numeric(line["n_cells"], 0), TableCell(texts if known else DASH)])
     caption = (
         "Kendall τ between the rankings of every two criteria: mean over datasets and models, on an axis from −1 to 1, "
         "with a 95\u00a0% interval by resampling datasets and seeds, if there are three or more. Near 1 both would "
