@@ -16,7 +16,7 @@ from plumbline.models.budget import USEFUL_TOKENS
 from plumbline.models.distances import jensen_shannon
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.attention.adversarial import AdversarialAttention
-from plumbline.protocols.attention.permutation import permuted
+from plumbline.protocols.attention.permutation import permute_attention
 
 
 def one_permutation_at_a_time(asked: Evaluator, instances: Instances, permutations: int) -> np.ndarray:
@@ -73,11 +73,11 @@ def _rows(where: str, instances: Instances, device: str, sizes: Sizes) -> Iterat
     # The plain way takes seconds for a text, so that a few stand for all.
     timed, permutations = sizes.counterfactual.timed, min(100, sizes.samples)
     few = instances.take(np.random.default_rng(0).choice(len(instances), timed, replace=False))
-    slow, fast = one_permutation_at_a_time(asked, few, permutations), permuted(asked, few, permutations)[0]
+    slow, fast = one_permutation_at_a_time(asked, few, permutations), permute_attention(asked, few, permutations)[0]
     assert np.allclose(slow, fast, atol=1e-5)
     turns = range(sizes.turns)
     plain = min(seconds(lambda: one_permutation_at_a_time(asked, few, permutations)) for _ in turns) / timed
-    ours = min(seconds(lambda: permuted(asked, instances, permutations)) for _ in turns) / len(instances)
+    ours = min(seconds(lambda: permute_attention(asked, instances, permutations)) for _ in turns) / len(instances)
     yield Row(f"{permutations} permutations, {where}", plain, ours, f"{1 / plain:,.1f} → {1 / ours:,.0f} texts/s")
     # The first optimiser of PyTorch's own imports its compiler, which takes seconds.
     one_text_at_a_time(asked, few.take([0]), AdversarialAttention(steps=1))

@@ -17,7 +17,7 @@ from plumbline.data.instances import sample
 from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
-from plumbline.protocols.agreement.score import Agreement, joined
+from plumbline.protocols.agreement.score import Agreement, sum_subwords
 from plumbline.protocols.explained import Explained
 from plumbline.registry import PAIRED, Registry
 from plumbline.store import write_table
@@ -167,11 +167,13 @@ def test_agreement_ranks_the_tokens_that_it_is_asked_to(tmp_path):
 def test_agreement_of_tokens_that_a_measure_does_not_tell_is_refused(tmp_path):
     lone = {"a": MeasureCall(doubled, {}), "b": MeasureCall(lambda e, i: Importances(doubled(e, i).scores), {})}
     explained = cell(tmp_path, example_instances(12, paired=True), lone, None)
-    with pytest.raises(PlumblineError, match="the measure 'b' tells no scores of second texts; set its options"):
+    with pytest.raises(
+        PlumblineError, match="measure 'b' gives no scores to second texts; change the measure's options"
+    ):
         Agreement(tokens=["texts"]).score(explained)
     single = cell(tmp_path, example_instances(12), lone, None)
     assert len(Agreement(tokens=["texts"]).score(single)["seed"]) == 24, "texts that stand alone have no second ones"
-    with pytest.raises(PlumblineError, match="tells no scores of special tokens"):
+    with pytest.raises(PlumblineError, match="gives no scores to special tokens"):
         Agreement(tokens=["all"]).score(single)
 
 
@@ -195,7 +197,7 @@ def test_pieces_of_a_word_are_ranked_as_one(tmp_path):
     write_table(tmp_path / "t", INSTANCES, {"split": ["test"], "instance": [5], "label": [0], **text, **subwords})
     explained = Explained(tmp_path / "p", {n: tmp_path / n for n in "ab"}, [0], ["test"], tmp_path / "t")
     (explanations,) = explained.by_seed()
-    summed = joined(explanations, explained.words())
+    summed = sum_subwords(explanations, explained.words())
     assert summed.scores["a"][0].tolist() == [3, 4, 6] and summed.pair["b"][0].tolist() == [3]
     rows = pa.table(Agreement(tokens=["text", "all"], subwords="summed").score(explained)).to_pandas()
     assert rows["length"].tolist() == [3, 7] and rows["value"][0] == -1

@@ -22,7 +22,7 @@ from plumbline.models.images import ResNet
 from plumbline.models.objectives import AtteFa, Classification
 from plumbline.models.rows import DeviceRows
 from plumbline.protocols.attention.adversarial import AdversarialAttention
-from plumbline.protocols.attention.permutation import permuted
+from plumbline.protocols.attention.permutation import permute_attention
 from plumbline.registry import PAIRED, Registry, load, needed
 from plumbline.training.learner import Learner
 from plumbline.training.recorded import Recorded
@@ -93,7 +93,7 @@ def test_counterfactual_attention_is_the_same_on_both_devices(model, paired):
         Evaluator(example_model(REGISTRY.get("model", model), paired=paired).requires_grad_(False), 0, 200, device)
         for device in ("cpu", "cuda")
     ]
-    for a, b in zip(*(permuted(evaluator, instances, 20) for evaluator in evaluators), strict=True):
+    for a, b in zip(*(permute_attention(evaluator, instances, 20) for evaluator in evaluators), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
     found = [AdversarialAttention(steps=30)._seed(evaluator, instances) for evaluator in evaluators]
     np.testing.assert_allclose(found[0]["jsd"], found[1]["jsd"], atol=2e-3)

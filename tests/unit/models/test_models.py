@@ -25,7 +25,7 @@ from plumbline.models.classifier import AttentionClassifier, Head, Output
 from plumbline.models.encoders import GRU, BiLSTM, Transformer
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.attention.adversarial import AdversarialAttention
-from plumbline.protocols.attention.permutation import permuted
+from plumbline.protocols.attention.permutation import permute_attention
 from plumbline.registry import Registry
 from plumbline.training.learner import parameter_groups
 
@@ -358,7 +358,7 @@ def test_uniform_attention_is_one_over_the_words(name, paired):
     evaluator = Evaluator(model, 0, 200)
     for scores, free in zip(attention(evaluator, instances).scores, instances.maskable, strict=True):
         assert (scores == np.float32(1) / np.float32(free.sum())).all()
-    change, largest, _ = permuted(evaluator, instances, 5)
+    change, largest, _ = permute_attention(evaluator, instances, 5)
     assert change.max() < 1e-6
     found = AdversarialAttention(steps=5)._seed(evaluator, instances)
     assert found["max_attention"][::2] == pytest.approx(largest) and np.isfinite(found["jsd"]).all()

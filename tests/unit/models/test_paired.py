@@ -15,7 +15,7 @@ from plumbline.models.batch import Batch, collate
 from plumbline.models.block import build_model, trained_models
 from plumbline.models.encoders import CNN
 from plumbline.models.evaluator import Evaluator
-from plumbline.protocols.attention.permutation import permuted
+from plumbline.protocols.attention.permutation import permute_attention
 from plumbline.registry import Registry
 from plumbline.store import write_tensors
 from plumbline.training.learner import parameter_groups
@@ -143,7 +143,7 @@ def test_another_attention_leaves_the_second_text_as_it_is():
         for k in range(3):
             weights = random[k, i, : len(PAIRS.ids[i])].numpy()[PAIRS.maskable[i]]
             np.testing.assert_allclose(logits[k, i], compared(model, weights @ states, others @ other), atol=5e-6)
-    change, largest, _ = permuted(Evaluator(model, 0, 200), PAIRS, 5)
+    change, largest, _ = permute_attention(Evaluator(model, 0, 200), PAIRS, 5)
     assert change.max() > 1e-4
     np.testing.assert_allclose(largest, model.attend(encoded, batch).amax(1), atol=1e-6)
 

@@ -12,7 +12,7 @@ from plumbline.papers.reproduction import reproduction
 from plumbline.papers.song import ANOTHER, CORRECTED, FAULTY, published_rows
 from plumbline.protocols.agreement.latex import latex_matrices
 from plumbline.protocols.agreement.schemas import AGREEMENT
-from plumbline.protocols.agreement.table import fewest_tokens, overall_taus, pooled, triangles
+from plumbline.protocols.agreement.table import fewest_tokens, overall_taus, pool_seeds, triangles
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.registry import Registry
 from plumbline.tables.export import latex
@@ -374,7 +374,7 @@ def test_texts_of_all_seeds_together_have_the_mean_and_spread_of_one_list():
     lists = [rng.normal(place, 1 + place, size) for place, size in enumerate((40, 60, 50))]
     rows = [{"key": "a", "n": len(one), "mean": one.mean(), "std": one.std()} for one in lists]
     rows.append({"key": "a", "n": 0, "mean": np.nan, "std": np.nan})
-    found = pooled(pd.DataFrame(rows), ["key"]).loc["a"]
+    found = pool_seeds(pd.DataFrame(rows), ["key"]).loc["a"]
     together = np.concatenate(lists)
     assert found["n"] == 150
     assert (found["mean"], found["std"]) == pytest.approx((together.mean(), together.std(ddof=1)))
@@ -382,7 +382,7 @@ def test_texts_of_all_seeds_together_have_the_mean_and_spread_of_one_list():
 
 def test_a_single_text_has_no_spread_and_equal_ones_have_none_to_tell():
     rows = pd.DataFrame({"key": ["a", "b", "b"], "n": [1, 2, 2], "mean": [0.3, 0.1, 0.1], "std": [0.0, 0.0, 0.0]})
-    std = pooled(rows, ["key"])["std"]
+    std = pool_seeds(rows, ["key"])["std"]
     assert np.isnan(std["a"]) and std["b"] == pytest.approx(0, abs=1e-8)
 
 

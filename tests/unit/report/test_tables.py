@@ -125,13 +125,13 @@ def test_quirks_are_shown_with_and_without() -> None:
 
 
 def test_agreement_is_gathered_over_seeds() -> None:
-    data = agreement.all_rows(agreement_frame(), {"sst": CLASSES})
+    data = agreement.filter_table_data(agreement_frame(), {"sst": CLASSES})
     assert data["words"]["predicted_class"] == [CLASSES[1], "all", CLASSES[0]]
     row = data["rows"][0]
     assert row[6:] == pytest.approx([0.3, 0.1, 0.1, 0.5, 6, 2])
-    overview = agreement.overview(agreement_frame())
+    overview = agreement.agreement_overview(agreement_frame())
     assert overview is not None and overview.rows[0][2].text == "0.30 ± 0.10"
-    assert agreement.overview(agreement_frame().assign(measure_a="random")) is None
+    assert agreement.agreement_overview(agreement_frame().assign(measure_a="random")) is None
 
 
 def ranked_twice() -> pd.DataFrame:
@@ -142,17 +142,17 @@ def ranked_twice() -> pd.DataFrame:
 
 
 def test_ranked_tokens_are_shown_where_there_is_a_choice() -> None:
-    data = agreement.all_rows(ranked_twice(), {"sst": CLASSES})
+    data = agreement.filter_table_data(ranked_twice(), {"sst": CLASSES})
     # From the fewest to the most, whatever the order of the rows.
     assert data["words"]["tokens"] == ["words of the text", "all tokens"] and list(data["titles"])[-1] == "tokens"
     means = {(row[5], row[6]): row[7] for row in data["rows"]}
     assert means == pytest.approx({(label, tokens): 0.3 + 0.1 * tokens for label in range(3) for tokens in range(2)})
-    shown = agreement.overview(ranked_twice())
+    shown = agreement.agreement_overview(ranked_twice())
     assert shown is not None and shown.rows[0][2].text == "0.30 ± 0.10"
-    assert "Ranked are the words of the text." in shown.caption
-    one = agreement.overview(agreement_frame())
+    assert "The ranked tokens are the words of the text." in shown.caption
+    one = agreement.agreement_overview(agreement_frame())
     assert one is not None and "Ranked" not in one.caption
-    assert "tokens" not in agreement.all_rows(agreement_frame(), {"sst": CLASSES})["words"]
+    assert "tokens" not in agreement.filter_table_data(agreement_frame(), {"sst": CLASSES})["words"]
 
 
 def test_formatted_numbers() -> None:

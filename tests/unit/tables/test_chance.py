@@ -9,7 +9,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from plumbline.protocols.adversary.table import adversary_rows
 from plumbline.protocols.erasure.schemas import ERASURE
-from plumbline.protocols.performance.table import performance
+from plumbline.protocols.performance.table import performance_rows
 from plumbline.protocols.roar.table import faithfulness_rows
 from plumbline.report.tables import performance_overview
 from plumbline.tables.chance import AT_CHANCE, above_chance_rows, at_chance, mark_at_chance
@@ -64,7 +64,7 @@ def predictions(shares: list[float], n: int = 200) -> pa.Table:
 
 
 def scores_of(shares: list[float], least: float | None = 0.2) -> pd.DataFrame:
-    return performance([CELL], [predictions(shares)], least)
+    return performance_rows([CELL], [predictions(shares)], least)
 
 
 def test_seeds_at_chance_are_named_with_a_reason():

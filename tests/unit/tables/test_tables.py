@@ -16,8 +16,8 @@ from plumbline.protocols.agreement.score import Agreement
 from plumbline.protocols.attention.adversarial import AdversarialAttention
 from plumbline.protocols.erasure.score import Erasure
 from plumbline.protocols.performance.schemas import PERFORMANCE
-from plumbline.protocols.performance.table import performance
-from plumbline.protocols.timings.table import timings
+from plumbline.protocols.performance.table import performance_rows
+from plumbline.protocols.timings.table import timing_rows
 from plumbline.store import read_table
 from plumbline.tables.export import latex, write_formats
 from plumbline.training.performance import PERFORMANCE_METRICS as METRICS
@@ -51,14 +51,14 @@ def test_metrics_by_hand():
 def test_diverged_and_one_class_are_rows_with_reasons():
     nan = predictions([[np.nan, np.nan]] * 2, [0, 1])
     single = predictions([[0.4, 0.6]] * 2, [1, 1], seed=1)
-    rows = performance([CELL, CELL], [nan, single]).set_index(["seed", "metric"])
+    rows = performance_rows([CELL, CELL], [nan, single]).set_index(["seed", "metric"])
     assert rows.loc[(0, "accuracy"), "reason"] == "training diverged" and np.isnan(rows.loc[(0, "accuracy"), "value"])
     assert rows.loc[(1, "roc_auc"), ["status", "reason"]].tolist() == ["undefined", "a class is absent"]
     assert rows.loc[(1, "accuracy"), ["status", "value"]].tolist() == ["ok", 1.0]
 
 
 def test_tables_are_written_as_parquet_csv_and_latex(tmp_path):
-    table = performance([CELL], [predictions([[0.2, 0.8], [0.7, 0.3]], [1, 0])])
+    table = performance_rows([CELL], [predictions([[0.2, 0.8], [0.7, 0.3]], [1, 0])])
     paths = {key: tmp_path / f"t.{key}" for key in ("parquet", "csv", "latex")}
     write_formats(SimpleNamespace(**paths), PERFORMANCE, table)
     assert read_table(paths["parquet"], PERFORMANCE).num_rows == 5
@@ -231,7 +231,7 @@ def test_timings_come_from_manifests():
     shared = {"rule": "train", "peak_rss": 3.0, "peak_gpu": 0.0, "device": "cpu", "token_budget": 512}
     part = {"keys": CELL, "seconds": 2.0, "startup_seconds": 1.0, "rows": 4, "rows_per_second": 2.0}
     part |= {"events": ["out of memory: token budget halved to 512"]}
-    table = timings([{**shared, "parts": [part]}])
+    table = timing_rows([{**shared, "parts": [part]}])
     assert table.loc[0, ["rule", "model", "seeds", "rows"]].tolist() == ["train", "bilstm-tanh", "0-1", 4]
     assert pd.isna(table.loc[0, "measure"]) and pd.isna(table.loc[0, "event"])
     assert table.loc[1, ["model", "event"]].tolist() == ["bilstm-tanh", "out of memory: token budget halved to 512"]

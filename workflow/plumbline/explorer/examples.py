@@ -14,7 +14,7 @@ from plumbline.data.manipulation import attributed_share
 from plumbline.data.pixels import side, unpack
 from plumbline.figures.conventions import brightest
 from plumbline.protocols.adversary.table import attention_divergence
-from plumbline.protocols.agreement.page import RANKED
+from plumbline.protocols.agreement.page import RANKED_TOKENS
 from plumbline.protocols.agreement.rank_statistics import kendall_tau
 
 # The shown columns of texts, of images, and of adversarial attention.
@@ -174,7 +174,7 @@ def agreement_by_text(
         pairs = iter(zip(rounded_all(with_reference.ravel()), means, strict=True))
         for (i, _), mean in zip(members, whole, strict=True):
             by_measure = {measure: list(next(pairs)) for measure in measures}
-            agreement[i] = {"ranked": RANKED[tokens], "mean": mean, "tau": by_measure}
+            agreement[i] = {"ranked": RANKED_TOKENS[tokens], "mean": mean, "tau": by_measure}
     return agreement
 
 

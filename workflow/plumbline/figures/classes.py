@@ -1,15 +1,17 @@
 """Figures by predicted class: the rows of each class with its name and colour, and the title with the legend."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from plumbline.figures import style
 from plumbline.figures.conventions import MOST_CLASSES
+from plumbline.figures.intervals import interval
 
 
 class Group(NamedTuple):
@@ -48,3 +50,32 @@ def add_legend(figure: Figure, title: str, groups: Sequence[Group], keys: Sequen
         if columns == 1 or legend.get_window_extent().width < 0.97 * figure.bbox.width:
             break
         legend.remove()
+
+
+def mark(marker: str, colour: str, size: float, label: str) -> Line2D:
+    """A marker in a legend."""
+    return Line2D([], [], color=colour, marker=marker, markersize=size, linestyle="", label=label)
+
+
+def mean_keys(seeds: int) -> list[Line2D]:
+    """Legend of `mark_means`."""
+    keys = [Line2D([], [], color=style.FAINT, marker="v", markersize=4.5, label="mean, 95 % interval over texts")]
+    return [*keys, mark(".", style.INK, 4, f"each of {seeds} seeds")] if seeds > 1 else keys
+
+
+def mark_means(panel: Axes, groups: Sequence[Group], tallest: float) -> None:
+    """Above bars of this maximum height, one row per class: mean of `value`, its interval, and each seed's mean."""
+    step = 0.09 * tallest
+    # The marks lie above the y axis of the bars, which has no ticks there.
+    ticks = [tick for tick in panel.get_yticks() if tick <= tallest]
+    panel.set(ylim=(0, tallest + step * (len(groups) + 0.9)), yticks=ticks)
+    for row, group in enumerate(groups, start=1):
+        if group.rows.empty:
+            continue
+        mean, half = interval(group.rows)
+        height = tallest + step * row
+        marks: dict[str, Any] = {"color": group.colour, "markersize": 4.5, "linewidth": 1.2, "clip_on": False}
+        panel.errorbar(mean, height, xerr=half, fmt="v", zorder=3, **marks)
+        seeds = group.rows.groupby("seed")["value"].mean()
+        if len(seeds) > 1:
+            panel.plot(seeds, [height] * len(seeds), ".", color=style.INK, markersize=2.5, zorder=4, clip_on=False)

@@ -15,7 +15,7 @@ from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.protocols.roar.schemas import FAITHFULNESS
-from plumbline.protocols.timings.table import timings
+from plumbline.protocols.timings.table import timing_rows
 from plumbline.registry import table
 from plumbline.store import TableSchema, read_json, read_record
 from plumbline.tables.sources import Sources
@@ -154,7 +154,7 @@ def reproduction_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
         Names(**sources.facts["names"]),
         [read_record(file.path) for file in sources["datasets"]],
         sources.facts["select_on"],
-        training=timings(read_json(file.path) for file in sources["manifests:models"]),
+        training=timing_rows(read_json(file.path) for file in sources["manifests:models"]),
         **{kind.name: sources.frame(kind) for kind in COMPARED if kind.name in sources},
     )
     return REPRODUCTION, reproduction(ran)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from plumbline.papers.paper import PUBLISHED, SCORE_TOLERANCE, OurValues, Paper, StudyResults, sample_size
-from plumbline.protocols.agreement.table import fewest_tokens, pooled
+from plumbline.protocols.agreement.table import fewest_tokens, pool_seeds
 
 # The study's words for things, and the registered names here.
 DATASETS = {"SST-2": "sst-2", "IMDb": "imdb-240", "MNLI": "mnli", "SNLI": "snli-cased", "Quora": "quora"}
@@ -173,7 +173,7 @@ def _published_tokens(line: pd.Series, rows: pd.DataFrame) -> tuple[pd.DataFrame
 def _tolerance(line: pd.Series, rows: pd.DataFrame) -> float:
     """How far apart the two means may be. Texts are drawn anew by each seed, so that a seed's mean varies by both."""
     seeds = rows["mean"].var(ddof=1) * (1 / SEEDS + 1 / len(rows))
-    together = pooled(rows, ["tokens"]).iloc[0]
+    together = pool_seeds(rows, ["tokens"]).iloc[0]
     texts = line["std"] ** 2 / TEXTS + together["std"] ** 2 / together["n"]
     return STANDARD_ERRORS * float(np.sqrt(np.nanmax([seeds, texts])))
 

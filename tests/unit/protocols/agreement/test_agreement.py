@@ -30,13 +30,9 @@ def explained(folder: Path, scores: dict[str, list[list[float]]], probabilities:
     return Explained(folder / "p", {measure: folder / measure for measure in scores}, [7], ["test"])
 
 
-def frame(scores: dict) -> pd.DataFrame:
-    return pd.DataFrame(scores)
-
-
 def test_every_row_equals_scipy(tmp_path):
     cell = example_explained(tmp_path)
-    rows = frame(Agreement(statistics=["kendall", "spearman", "pearson"]).score(cell))
+    rows = pd.DataFrame(Agreement(statistics=["kendall", "spearman", "pearson"]).score(cell))
     assert len(rows) == 2 * 24 * 3 * 3
     tables = {
         m: read_table(p, ATTRIBUTIONS).to_pandas().set_index(["seed", "instance"])["scores"]
@@ -60,7 +56,7 @@ def test_undefined_instances_are_rows_with_reasons_and_are_counted(tmp_path):
     )
     protocol = Agreement(statistics=["kendall"])
     scores = protocol.score(cell)
-    rows = frame(scores)
+    rows = pd.DataFrame(scores)
     assert rows["reason"].fillna("").tolist() == [
         "",
         "constant importances",
@@ -77,7 +73,7 @@ def test_undefined_instances_are_rows_with_reasons_and_are_counted(tmp_path):
 
 
 def test_summary_by_hand():
-    """Three instances of class 1: mean 0.4, population spread, two of three significant."""
+    """Three instances of class 1: mean 0.4, population standard deviation, two of three significant."""
     count = 3
     table = pa.table(
         {
@@ -101,7 +97,7 @@ def test_more_than_three_classes_are_reported_together(tmp_path):
 
 def test_top_k_has_no_p_value_and_uses_the_studys_k(tmp_path):
     statistics = ["top-k-fagin", "top-k-jain-wallace", "top-k-neely"]
-    rows = frame(Agreement(statistics=statistics).score(example_explained(tmp_path)))
+    rows = pd.DataFrame(Agreement(statistics=statistics).score(example_explained(tmp_path)))
     assert rows["p_value"].isna().all()
     low = rows["statistic"].map({"top-k-fagin": 0, "top-k-jain-wallace": 0, "top-k-neely": -1})
     assert rows["value"].between(low, 1).all() and (rows["value"] < 0).any()
@@ -109,12 +105,12 @@ def test_top_k_has_no_p_value_and_uses_the_studys_k(tmp_path):
     assert Agreement().summarise(read_table(tmp_path / "s", SCORES))["significant_fraction"].isna().all()
 
 
-def test_rows_are_matched_by_instance_not_by_place(tmp_path):
+def test_rows_are_matched_by_instance_not_by_position(tmp_path):
     cell = explained(tmp_path, {"a": [[1, 2, 3], [4, 5]], "b": [[1, 2, 3], [9, 8]]}, [[1, 0]] * 2)
-    straight = frame(Agreement().score(cell))
+    expected = pd.DataFrame(Agreement().score(cell))
     table = read_table(tmp_path / "b", ATTRIBUTIONS).take([1, 0])
     write_table(tmp_path / "b", ATTRIBUTIONS, table)
-    pd.testing.assert_frame_equal(frame(Agreement().score(cell)), straight)
+    pd.testing.assert_frame_equal(pd.DataFrame(Agreement().score(cell)), expected)
 
 
 def test_missing_instances_and_wrong_lengths_are_named(tmp_path):
@@ -123,5 +119,5 @@ def test_missing_instances_and_wrong_lengths_are_named(tmp_path):
     with pytest.raises(PlumblineError, match="measure 'b', seed 7, lack 1 of 2 instances, the first being test 1"):
         Agreement().score(cell)
     cell = explained(tmp_path, {"a": [[1, 2]], "b": [[1, 2, 3]]}, [[1, 0]])
-    with pytest.raises(PlumblineError, match="Measure 'b' does not have as many scores per instance as 'a'"):
+    with pytest.raises(PlumblineError, match="Measures 'b' and 'a' differ in the number of scores per instance"):
         Agreement().score(cell)

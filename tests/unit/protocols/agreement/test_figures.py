@@ -1,4 +1,4 @@
-"""Figures from small handmade frames: what is drawn, what is said where nothing can be drawn, and the bytes."""
+"""Figures from small synthetic frames: what is drawn, the message if nothing can be drawn, and the bytes."""
 
 from itertools import combinations
 from pathlib import Path
@@ -18,9 +18,9 @@ from plumbline.figures.intervals import interval
 from plumbline.protocols.agreement.differences import Roles, differences, mean_differences
 from plumbline.protocols.agreement.figures import (
     compared_measures,
-    kendall,
-    matrices,
-    of_pair,
+    kendall_rows,
+    mean_and_spread,
+    pair_rows,
     tau_histogram,
     tau_matrix,
 )
@@ -86,12 +86,12 @@ def test_histogram_bins_hold_the_values_they_should() -> None:
     assert bars[0] == pytest.approx(2 / 12) and bars[15] == pytest.approx(2 / 12) and bars[29] == pytest.approx(8 / 12)
 
 
-def test_a_model_without_attention_is_set_against_its_first_measure() -> None:
+def test_without_attention_the_first_measure_is_the_reference() -> None:
     figure = tau_histogram(taus({("gradient", "random"): 0.1}), ["a", "b"], "t")
     assert figure._supxlabel.get_text() == "Kendall τ with gradient"  # type: ignore[attr-defined]
 
 
-def test_many_classes_are_drawn_as_a_whole() -> None:
+def test_many_classes_are_drawn_together() -> None:
     figure = tau_histogram(taus(THREE, classes=5), list("abcde"), "t")
     assert sum(heights(figure, 0, style.BAR)) == pytest.approx(1)
     assert "all classes" in words(figure)
@@ -108,7 +108,7 @@ def test_the_interval_counts_each_text_once() -> None:
 
 def test_the_matrix_is_symmetric_and_has_means_and_spreads() -> None:
     frame = taus(THREE)
-    mean, spread = matrices(frame, compared_measures(frame))
+    mean, spread = mean_and_spread(frame, compared_measures(frame))
     assert np.array_equal(mean, mean.T, equal_nan=True) and np.isnan(np.diag(mean)).all()
     assert mean.loc["gradient", "attention"] == pytest.approx(0.2)
     assert spread.loc["leave-one-out", "gradient"] == pytest.approx(0.05)
@@ -123,10 +123,10 @@ def test_matrices_of_any_size_are_drawn(count: int) -> None:
     assert len([text for text in figure.axes[0].texts if "±" in text.get_text()]) == count * (count - 1)
 
 
-def agreed(
+def agreement_frame(
     values: dict[tuple[str, str], float], dataset: str = "sst", tokens: str = "text", seeds: int = 2
 ) -> pd.DataFrame:
-    """Rows of the table `agreement`, the value being the mean of every seed."""
+    """Rows of the table `agreement` with this mean for every seed."""
     rows = [
         {"dataset": dataset, "variant": "plain", "model": "m", "seed": seed, "measure_a": a, "measure_b": b}
         | {"statistic": "kendall", "tokens": tokens, "predicted_class": "all", "n": 401, "dropped": 0}
@@ -137,9 +137,9 @@ def agreed(
     return pd.DataFrame(rows, columns=AGREEMENT.schema.names)
 
 
-def test_correlations_of_all_datasets_stand_side_by_side_for_each_set_of_tokens() -> None:
-    known = [("sst", "texts", 0.9), ("sst", "all", -0.4), ("imdb", "texts", 0.1), ("imdb", "all", 0.0)]
-    frames = [agreed({**THREE, ("attention", "gradient"): value}, *keys) for *keys, value in known]
+def test_each_set_of_tokens_has_a_row_with_a_panel_for_each_dataset() -> None:
+    means = [("sst", "texts", 0.9), ("sst", "all", -0.4), ("imdb", "texts", 0.1), ("imdb", "all", 0.0)]
+    frames = [agreement_frame({**THREE, ("attention", "gradient"): value}, *keys) for *keys, value in means]
     figure = correlation_matrices(pd.concat(frames), ["imdb", "sst", "absent"], "net")
     titles = [panel.get_title(loc="left") for panel in figure.axes[:-1]]
     assert titles == ["imdb\nall words", "sst\nall words", "imdb\nall tokens", "sst\nall tokens"]
@@ -156,20 +156,20 @@ def test_correlations_of_all_datasets_stand_side_by_side_for_each_set_of_tokens(
 
 
 def test_a_pair_without_correlation_has_a_dash_and_a_single_dataset_its_name() -> None:
-    lacking = {pair: value for pair, value in THREE.items() if pair != ("attention", "leave-one-out")}
-    figure = correlation_matrices(agreed(lacking, seeds=1), ["sst"], "net")
+    incomplete = {pair: value for pair, value in THREE.items() if pair != ("attention", "leave-one-out")}
+    figure = correlation_matrices(agreement_frame(incomplete, seeds=1), ["sst"], "net")
     assert figure.axes[0].get_title(loc="left") == "sst" and len(figure.axes) == 2
     assert [text.get_text() for text in figure.axes[0].texts] == ["0.20", "0.25", "–", "0.50", "0.25"]
     assert "over the texts of one seed" in words(figure)
-    other = agreed(THREE).assign(statistic="pearson")
-    assert "No pair of measures" in words(correlation_matrices(other, ["sst"], "net"))
+    pearson = agreement_frame(THREE).assign(statistic="pearson")
+    assert "No pair of measures" in words(correlation_matrices(pearson, ["sst"], "net"))
 
 
 @pytest.mark.parametrize("count", [2, 5, 12])
 @pytest.mark.parametrize("datasets", [1, 5])
-def test_all_words_of_correlation_matrices_are_inside_the_figure(count: int, datasets: int) -> None:
+def test_all_labels_of_correlation_matrices_are_inside_the_figure(count: int, datasets: int) -> None:
     names = [f"a-measure-of-some-length-{i:02}" for i in range(count)]
-    frames = [agreed(dict.fromkeys(combinations(names, 2), 0.3), f"data-{i}") for i in range(datasets)]
+    frames = [agreement_frame(dict.fromkeys(combinations(names, 2), 0.3), f"data-{i}") for i in range(datasets)]
     figure = correlation_matrices(pd.concat(frames), [f"data-{i}" for i in range(datasets)], "net")
     figure.draw_without_rendering()
     box = figure.get_tightbbox()
@@ -177,7 +177,7 @@ def test_all_words_of_correlation_matrices_are_inside_the_figure(count: int, dat
     assert box.x1 < figure.get_figwidth() + 0.02 and box.y1 < figure.get_figheight() + 0.02
 
 
-def test_differences_are_what_their_labels_say() -> None:
+def test_differences_match_their_labels() -> None:
     frame = pd.concat(
         [
             taus(THREE, dataset="sst", model="bilstm-tanh"),
@@ -186,27 +186,27 @@ def test_differences_are_what_their_labels_say() -> None:
     )
     panels = differences(frame, Roles())
     assert [panel.missing for panel in panels] == ["", "", ""]
-    found = [panel.bars["sst"] for panel in panels]
-    assert [bar[0] for bar in found] == pytest.approx([0.5 - 0.1, 0.5 - 0.2, 0.7 - 0.1])
-    # The small steps are the same in both pairs of a text, so that their difference does not vary.
-    assert found[0][1] == pytest.approx(0, abs=1e-12) and found[2][1] > 0
-    assert found[0][2] == pytest.approx([0.4, 0.4])
-    bars = [bar.get_width() for bar in mean_differences(frame).axes[0].patches if isinstance(bar, Rectangle)]
-    assert bars == pytest.approx([0.4])
+    bars = [panel.bars["sst"] for panel in panels]
+    assert [bar[0] for bar in bars] == pytest.approx([0.5 - 0.1, 0.5 - 0.2, 0.7 - 0.1])
+    # The small steps are the same in both pairs of a text, so their difference does not vary.
+    assert bars[0][1] == pytest.approx(0, abs=1e-12) and bars[2][1] > 0
+    assert bars[0][2] == pytest.approx([0.4, 0.4])
+    widths = [bar.get_width() for bar in mean_differences(frame).axes[0].patches if isinstance(bar, Rectangle)]
+    assert widths == pytest.approx([0.4])
 
 
-def test_what_a_study_lacks_is_said_in_words() -> None:
+def test_missing_measures_and_models_are_named() -> None:
     frame = taus({("attention", "leave-one-out"): 0.1}, dataset="sst", model="bilstm-tanh")
-    told = words(mean_differences(frame))
-    assert "no\nmeasure “gradient”" in told and "no\nmodel “average-tanh”" in told
+    shown = words(mean_differences(frame))
+    assert "no\nmeasure “gradient”" in shown and "no\nmodel “average-tanh”" in shown
 
 
-def test_names_of_the_study_stand_for_registered_ones() -> None:
+def test_entry_names_of_the_study_are_mapped_to_registered_names() -> None:
     roles = Roles.of({"my-slope": "gradient", "attention": "attention", "lstm": "bilstm-tanh"})
     assert roles == Roles(gradient="my-slope", recurrent="lstm")
 
 
-def test_nothing_to_draw_is_said_too() -> None:
+def test_an_empty_frame_gives_a_figure_with_a_message() -> None:
     empty = taus(THREE).iloc[:0]
     for figure in (tau_histogram(empty, ["a"], "sst"), tau_matrix(empty, "sst")):
         assert "No pair of measures" in words(figure)
@@ -216,11 +216,11 @@ def test_only_defined_kendall_rows_are_read() -> None:
     frame = taus(THREE).assign(statistic="kendall", tokens="text", status="ok", reason=None, p_value=0.5, length=9)
     frame.loc[frame["instance"] == 0, "status"] = "dropped"
     frame.loc[frame["instance"] == 1, "statistic"] = "pearson"
-    # Of several sets of tokens the fewest count.
+    # Of several sets of tokens the smallest is used.
     frame = pd.concat([frame.assign(tokens="all", value=0.9), frame])
-    read = kendall(pa.Table.from_pandas(frame, SCORES.schema, preserve_index=False))
+    read = kendall_rows(pa.Table.from_pandas(frame, SCORES.schema, preserve_index=False))
     assert sorted(read["instance"].unique()) == list(range(2, TEXTS))
-    assert len(of_pair(read, "leave-one-out", "gradient")) == 2 * (TEXTS - 2)
+    assert len(pair_rows(read, "leave-one-out", "gradient")) == 2 * (TEXTS - 2)
 
 
 def test_a_measure_has_one_colour() -> None:
@@ -238,7 +238,7 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:
         assert (tmp_path / f"one.{suffix}").read_bytes() == (tmp_path / f"two.{suffix}").read_bytes()
 
 
-def test_a_figure_is_saved_to_the_paths_that_are_named(tmp_path: Path) -> None:
+def test_a_figure_is_saved_to_the_given_paths(tmp_path: Path) -> None:
     style.save(style.sentence_figure("nothing"), [tmp_path / "v1.2.svg", tmp_path / "v1.2.png"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["v1.2.png", "v1.2.svg"]
 

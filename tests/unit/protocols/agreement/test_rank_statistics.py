@@ -12,10 +12,8 @@ import pytest
 from scipy import stats  # type: ignore[import-untyped, unused-ignore]
 
 from plumbline.protocols.agreement import rank_statistics
-from plumbline.protocols.agreement.rank_statistics import (
-    kendall_tau,
-    pearson,
-    spearman,
+from plumbline.protocols.agreement.rank_statistics import kendall_tau, pearson, spearman
+from plumbline.protocols.agreement.top_k_statistics import (
     top_k_kendall_fagin,
     top_k_kendall_jain_wallace,
     top_k_kendall_neely,
@@ -74,7 +72,7 @@ def assert_matches(correlation: Correlation, oracle: Callable[..., tuple[float, 
 def test_kendall_tau_equals_scipy_on_thousands_of_pairs() -> None:
     rng = np.random.default_rng(0)
     n_pairs = 0
-    # Every short length, and some of each way that longer ones are computed.
+    # Every short length, and some longer lengths for each of the algorithms.
     for n in (*range(2, 61), *range(61, 401, 17)):
         scores = vector_pairs(n, rng)
         assert_matches(kendall_tau, stats.kendalltau, scores)
@@ -158,7 +156,7 @@ def test_chunking_does_not_change_results(monkeypatch: pytest.MonkeyPatch, budge
 
     whole = results()
     monkeypatch.setattr(rank_statistics, "MEMORY_BUDGET_BYTES", budget)
-    n_chunks = len(list(rank_statistics._instance_chunks(23, 4 * 3 * 17 * 16 // 2)))
+    n_chunks = len(list(rank_statistics.instance_chunks(23, 4 * 3 * 17 * 16 // 2)))
     assert n_chunks > 1
     for once, in_chunks in zip(whole, results(), strict=True):
         np.testing.assert_array_equal(once, in_chunks)
@@ -166,7 +164,7 @@ def test_chunking_does_not_change_results(monkeypatch: pytest.MonkeyPatch, budge
 
 def test_chunks_cover_every_instance_within_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rank_statistics, "MEMORY_BUDGET_BYTES", 1_000)
-    chunks = [range(23)[chunk] for chunk in rank_statistics._instance_chunks(23, 150)]
+    chunks = [range(23)[chunk] for chunk in rank_statistics.instance_chunks(23, 150)]
     assert [i for chunk in chunks for i in chunk] == list(range(23))
     assert max(len(chunk) for chunk in chunks) == 6
 

@@ -1,4 +1,4 @@
-"""Figures of replaced attention from small handmade frames: what is drawn is what the data say."""
+"""Figures of permuted and adversarial attention from small synthetic frames: what is drawn equals the data."""
 
 from itertools import combinations, pairwise
 from math import log
@@ -21,24 +21,24 @@ from plumbline.protocols.attention.adversarial_texts import (
     MOST_WORDS,
     WEIGHTS,
     WORDS,
-    Attacked,
+    AttackedText,
     adversarial_texts,
     choose_texts,
-    gather,
+    read_texts,
     window,
-    wrapped,
+    wrap_words,
 )
 from plumbline.protocols.attention.bins import BINS
 from plumbline.protocols.attention.figures import (
     CHANGES,
     DIVERGENCES,
-    density,
     jsd_histogram,
     jsd_violins,
     percent,
     permutation_violins,
 )
 from plumbline.protocols.attention.schemas import ADVERSARIES, PERMUTATION_SCORES
+from plumbline.protocols.attention.violins import density
 from plumbline.store import read_table, write_table
 
 CLASSES = ["negative", "positive"]
@@ -46,13 +46,13 @@ CLASSES = ["negative", "positive"]
 
 def rows(count: int = 40, classes: int = 2, seeds: int = 1, largest: float = 0.1) -> pd.DataFrame:
     """Texts of all classes in turn; every second one of a class has its largest weight in the third bin."""
-    one = [
+    texts = [
         {"seed": seed, "split": "test", "instance": i, "predicted_class": i % classes, "length": 6}
         | {"max_attention": 0.6 if i // classes % 2 else largest, "median_change": (i * 37 % count) / count}
         for seed in range(seeds)
         for i in range(count)
     ]
-    return pd.DataFrame(one)
+    return pd.DataFrame(texts)
 
 
 def divergences(count: int = 40, epsilons: tuple[float, ...] = (0.01, 0.05), **options: int) -> pd.DataFrame:
@@ -75,7 +75,7 @@ def violins(panel: Axes, colour: str) -> list[np.ndarray]:
 
 
 def quartile_lines(panel: Axes) -> list[tuple[float, float]]:
-    """The place and the middle height of each quartile line."""
+    """The position and the middle height of each quartile line."""
     lines = [line for line in panel.lines if line.get_color() == style.INK and len(line.get_xdata()) == 2]
     return [(float(line.get_xdata()[0]), float(np.mean(line.get_ydata()))) for line in lines]
 
@@ -104,17 +104,17 @@ def test_a_violin_ends_where_its_texts_end_and_shows_their_quartiles() -> None:
             assert drawn == pytest.approx(np.quantile(values, [0.25, 0.5, 0.75]))
 
 
-def test_a_density_is_nowhere_else_and_folded_at_the_bounds() -> None:
+def test_a_density_ends_at_its_values_and_is_reflected_at_the_bounds() -> None:
     rng = np.random.default_rng(0)
     values = np.abs(rng.normal(0, 0.1, 4000))
     x, width = density(values, (0, 1))
     assert x[0] == values.min() and x[-1] == values.max()
     assert width.max() == 1 and (width >= 0).all()
-    # Half a bell: its highest place is at 0, not beside it.
+    # Half a Gaussian: its maximum is at 0, not next to it.
     assert width[0] > 0.9 and np.interp(0.1, x, width) == pytest.approx(np.exp(-0.5), abs=0.08)
 
 
-def test_each_bin_says_how_many_texts_it_has() -> None:
+def test_each_bin_shows_its_number_of_texts() -> None:
     figure = permutation_violins(rows(seeds=2), CLASSES, "t")
     panel = figure.axes[0]
     assert [label.get_text() for label in panel.get_yticklabels()] == list(BINS)
@@ -122,18 +122,18 @@ def test_each_bin_says_how_many_texts_it_has() -> None:
     assert permutation_violins(rows(), CLASSES, "t").axes[0].texts[-1].get_text() == "texts"
 
 
-def test_few_texts_are_drawn_as_they_are() -> None:
+def test_few_texts_are_drawn_as_points() -> None:
     frame = rows(8)
     figure = permutation_violins(frame, CLASSES, "t")
     points = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
     assert not figure.axes[0].patches and sum(len(line.get_xdata()) for line in points) == 8
     assert sorted(x for line in points for x in line.get_xdata()) == sorted(frame["median_change"])
     assert "single texts" in words(figure) and "single texts" not in words(permutation_violins(rows(), CLASSES, "t"))
-    # The two epsilons of a text do not make two texts of it.
+    # A text with two epsilons counts once.
     assert "single texts" in words(jsd_violins(divergences(8), CLASSES, "t"))
 
 
-def test_texts_that_are_all_the_same_are_a_line() -> None:
+def test_equal_values_are_drawn_as_a_line() -> None:
     panel = permutation_violins(rows().assign(median_change=0.0), CLASSES, "t").axes[0]
     assert not panel.patches
     colours = [style.class_colour(number) for number in range(2)]
@@ -141,7 +141,7 @@ def test_texts_that_are_all_the_same_are_a_line() -> None:
     assert len(lines) == 4 and all(set(line.get_xdata()) == {0.0} for line in lines)
 
 
-def test_the_axis_of_changes_holds_all_of_them() -> None:
+def test_the_axis_of_changes_covers_all_values() -> None:
     for most, end in ((0.02, 0.25), (0.3, 0.5), (0.6, 0.75), (1.0, 1.0)):
         frame = rows().assign(median_change=np.linspace(0, most, 40))
         assert permutation_violins(frame, CLASSES, "t").axes[0].get_xlim() == (0, end)
@@ -154,21 +154,21 @@ def test_three_classes_have_violins_of_their_own(classes: int) -> None:
     outlines = [violins(figure.axes[0], style.class_colour(number)) for number in range(classes)]
     assert [len(of_class) for of_class in outlines] == [2] * classes
     spans = sorted((o[:, 1].min(), o[:, 1].max()) for of_class in outlines for o in of_class)
-    assert all(one[1] < other[0] for one, other in pairwise(spans)), "none overlaps another"
+    assert all(upper[1] < lower[0] for upper, lower in pairwise(spans)), "violins do not overlap"
     assert set(names[:classes]) <= set(words(figure))
 
 
-def test_many_classes_are_drawn_as_a_whole() -> None:
+def test_many_classes_are_drawn_together() -> None:
     names = [f"answer {i}" for i in range(40)]
     for figure in (
         permutation_violins(rows(400, 40), names, "t"),
         jsd_violins(divergences(400, classes=40), names, "t"),
     ):
         assert len(violins(figure.axes[0], style.BAR)) == 2 and "all classes" in words(figure)
-    # Of forty answers only two are predicted, whose numbers would have the same colour.
+    # Only two of forty classes are predicted, whose numbers would have the same colour.
     frame = rows().assign(predicted_class=lambda frame: 1 + 6 * frame["predicted_class"])
     panel = permutation_violins(frame, names, "t").axes[0]
-    assert [len(violins(panel, style.class_colour(place))) for place in range(2)] == [2, 2]
+    assert [len(violins(panel, style.class_colour(i))) for i in range(2)] == [2, 2]
 
 
 def bars(panel: Axes, colour: str) -> dict[float, float]:
@@ -182,24 +182,24 @@ def bars(panel: Axes, colour: str) -> dict[float, float]:
     return {round(float(bar[:, 0].min()), 4): float(bar[:, 1].max()) for bar in corners}
 
 
-def test_histograms_of_divergence_sum_to_one_and_hold_what_they_should() -> None:
+def test_histograms_of_divergence_sum_to_one_and_equal_numpy() -> None:
     frame = divergences()
     figure = jsd_histogram(frame, CLASSES, "t")
     assert [panel.get_title(loc="left") for panel in figure.axes] == ["ε = 0.01", "ε = 0.05"]
     for panel, epsilon in zip(figure.axes, (0.01, 0.05), strict=True):
         for number in range(2):
             values = frame.loc[(frame["epsilon"] == epsilon) & (frame["predicted_class"] == number), "jsd"]
-            found = bars(panel, style.class_colour(number))
+            drawn = bars(panel, style.class_colour(number))
             counts, edges = np.histogram(values, 40, (0, 0.7))
-            assert found == pytest.approx(
+            assert drawn == pytest.approx(
                 {round(float(a), 4): n / 20 for a, n in zip(edges, counts, strict=False) if n}
             )
-            assert sum(found.values()) == pytest.approx(1)
+            assert sum(drawn.values()) == pytest.approx(1)
             alphas = {patch.get_alpha() for patch in panel.patches}
             assert alphas == {0.6}
 
 
-def test_histograms_mark_the_maximum_the_means_and_who_has_an_adversary() -> None:
+def test_histograms_mark_the_maximum_the_means_and_the_feasible_share() -> None:
     frame = divergences(seeds=2)
     figure = jsd_histogram(frame, CLASSES, "t")
     assert [panel.get_title(loc="right") for panel in figure.axes] == ["75 % feasible", "100 % feasible"]
@@ -212,7 +212,7 @@ def test_histograms_mark_the_maximum_the_means_and_who_has_an_adversary() -> Non
     assert "each of 2 seeds" in words(figure)
 
 
-def test_shares_are_rounded_only_inside() -> None:
+def test_only_exact_shares_are_0_or_100_percent() -> None:
     assert [percent(share) for share in (0, 0.001, 0.5, 0.999, 1)] == ["0 %", "< 1 %", "50 %", "> 99 %", "100 %"]
 
 
@@ -221,11 +221,11 @@ def test_divergences_have_a_panel_for_each_epsilon() -> None:
         figure = jsd_violins(divergences(epsilons=tuple(0.01 * (i + 1) for i in range(count))), CLASSES, "t")
         assert [panel.get_visible() for panel in figure.axes].count(True) == count
         assert [violins(panel, style.class_colour(1)) != [] for panel in figure.axes[:count]] == [True] * count
-        # The texts are the same in each, so that they are counted once.
+        # The texts are the same in each panel, so their number is shown once.
         assert [len(panel.texts) for panel in figure.axes[:count]] == [0] * (count - 1) + [9]
 
 
-def test_an_empty_study_and_undefined_values_are_drawn_or_said() -> None:
+def test_empty_frames_and_undefined_values_give_a_message() -> None:
     nothing = "t: No text was scored here."
     assert nothing in words(permutation_violins(rows().iloc[:0], CLASSES, "t"))
     for draw in (jsd_histogram, jsd_violins):
@@ -238,7 +238,7 @@ def test_an_empty_study_and_undefined_values_are_drawn_or_said() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_whatever_is_drawn_fits(tmp_path: Path) -> None:
+def test_everything_drawn_is_inside_the_figure(tmp_path: Path) -> None:
     frames = [rows(4), rows(seeds=3), rows(60, 3), rows(largest=1.0), rows(1)]
     for frame in frames:
         both = pd.concat(
@@ -255,7 +255,7 @@ def test_whatever_is_drawn_fits(tmp_path: Path) -> None:
                 assert box is not None and box.x0 >= -1 and box.x1 <= figure.bbox.width + 1
 
 
-def test_names_of_classes_are_no_formulas(tmp_path: Path) -> None:
+def test_names_of_classes_are_not_parsed_as_formulas(tmp_path: Path) -> None:
     figure = permutation_violins(rows(), ["$x", "\\frac$"], "t")
     style.save(figure, tmp_path / "figure.svg")
     assert {"$x", "\\frac$"} <= set(words(figure))
@@ -268,7 +268,7 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "one.svg").stat().st_size < 100_000
 
 
-def test_texts_are_chosen_where_an_adversary_was_found_each_once_and_readable() -> None:
+def test_chosen_texts_are_feasible_distinct_and_readable() -> None:
     frame = divergences(seeds=2).assign(length=lambda frame: 6 + frame["instance"])
     frame.loc[frame["instance"] == 10, "length"] = 300
     chosen = choose_texts(frame)
@@ -280,41 +280,42 @@ def test_texts_are_chosen_where_an_adversary_was_found_each_once_and_readable() 
     best = readable.drop_duplicates("instance").groupby("predicted_class")["jsd"].nlargest(2)
     assert sorted(chosen["jsd"]) == pytest.approx(sorted(best))
     assert choose_texts(frame.assign(feasible=0)).empty
-    # Long texts are better than none.
+    # Long texts are chosen if there are no others.
     assert len(choose_texts(frame.assign(length=500))) == 4
 
 
-def test_long_texts_are_cut_around_their_heaviest_words() -> None:
+def test_long_texts_are_truncated_around_their_largest_weights() -> None:
     assert window(np.ones(MOST_WORDS)) == list(range(MOST_WORDS))
     weights = np.zeros(500)
     weights[[3, 250]] = 1, 2
-    places = window(weights)
-    kept = [place for place in places if place is not None]
+    indices = window(weights)
+    kept = [i for i in indices if i is not None]
     assert {0, 3, 6, 247, 250, 253} <= set(kept) and kept == sorted(set(kept)) and len(kept) <= MOST_WORDS
-    # Something is left out exactly where there is a gap.
-    whole = [-1, *places, 500]
-    for one, other in pairwise(whole):
-        assert one is None or other is None or other == one + 1
-    assert places[-1] is None and places[0] == 0
+    # None marks exactly the gaps.
+    for i, following in pairwise([-1, *indices, 500]):
+        assert i is None or following is None or following == i + 1
+    assert indices[-1] is None and indices[0] == 0
 
 
 def test_words_wrap() -> None:
     widths = [30, 30, 30, 500, 10, 10]
-    lines = list(wrapped(widths, 5, 99))
+    lines = list(wrap_words(widths, 5, 99))
     assert lines == [[0, 1], [2], [3], [4, 5]]
-    assert list(wrapped([], 5, 100)) == []
+    assert list(wrap_words([], 5, 100)) == []
 
 
-def text(words: list[str], heavy: int, other: int, second: list[str] | None = None) -> Attacked:
+def text(words: list[str], heavy: int, other: int, second: list[str] | None = None) -> AttackedText:
     attention, adversary = np.full(len(words), 0.01), np.full(len(words), 0.01)
     attention[heavy], adversary[other] = 1, 1
-    return Attacked("test 7, seed 0", words, second or [], attention, adversary, "positive", 0.9, 0.895, 0.005, 0.61)
+    return AttackedText(
+        "test 7, seed 0", words, second or [], attention, adversary, "positive", 0.9, 0.895, 0.005, 0.61
+    )
 
 
 HOSTILE = ["$x^2$", "\\frac{1}{2}", "<b>", "&amp;", "a\nb", "100%", "_", "http://" + "x" * 90, "$"]
 
 
-def test_words_are_written_as_they_are_twice_and_overlap_nowhere() -> None:
+def test_words_are_written_literally_twice_and_do_not_overlap() -> None:
     long = [f"word{i}" for i in range(30)]
     figure = adversarial_texts(
         [text(HOSTILE, 0, 1, ["where", "is", "$she$", "?"]), text(long, 3, 20)], "sst, $model$", 0.01, "question"
@@ -329,11 +330,11 @@ def test_words_are_written_as_they_are_twice_and_overlap_nowhere() -> None:
     figure.draw_without_rendering()
     boxes = [each.get_window_extent() for each in sheet.texts]
     assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width and box.y0 >= 0 for box in boxes)
-    for one, other in combinations(boxes, 2):
-        assert not (one.x0 < other.x1 - 1 and other.x0 < one.x1 - 1 and one.y0 < other.y1 - 1 and other.y0 < one.y1 - 1)
+    for a, b in combinations(boxes, 2):
+        assert not (a.x0 < b.x1 - 1 and b.x0 < a.x1 - 1 and a.y0 < b.y1 - 1 and b.y0 < a.y1 - 1)
 
 
-def test_heavy_words_are_shaded() -> None:
+def test_words_with_large_weights_are_shaded() -> None:
     (sheet,) = adversarial_texts([text(["some", "plain", "words"], 0, 2)], "t", 0.01).axes
     darkest: dict[str, tuple[float, float]] = {}
     for patch in sheet.patches:
@@ -348,20 +349,20 @@ def test_heavy_words_are_shaded() -> None:
     assert darkest["adversary"][1] == pytest.approx(last.get_position()[0] - 1.2)
 
 
-def test_a_changed_prediction_is_told() -> None:
-    changed = Attacked("n", ["w"], [], np.ones(1), np.ones(1), "a", 0.51, 0.49, 0.02, 0.1, then="b")
+def test_a_changed_prediction_is_shown() -> None:
+    changed = AttackedText("n", ["w"], [], np.ones(1), np.ones(1), "a", 0.51, 0.49, 0.02, 0.1, then="b")
     assert "a 0.510 → 0.490 (now b)" in words(adversarial_texts([changed], "t", 0.05))
 
 
-def test_tables_are_read_for_the_chosen_texts_alone(tmp_path: Path) -> None:
+def test_only_the_chosen_texts_are_read_from_the_tables(tmp_path: Path) -> None:
     frame = divergences(12)
     lists = {"attention": [0.5, 0.3, 0.2], "adversary": [0.1, 0.1, 0.8]}
     lists |= {"probabilities": [0.2, 0.8], "adversary_probabilities": [0.21, 0.79]}
     columns = frame.to_dict("list") | {"change": [0.01] * len(frame), "length": [3] * len(frame)}
     columns |= {name: [value] * len(frame) for name, value in lists.items()}
     write_table(tmp_path / "scores.parquet", ADVERSARIES, columns)
-    light = read_table(tmp_path / "scores.parquet", ADVERSARIES, DIVERGENCES).to_pandas()
-    chosen = choose_texts(light, 2)
+    without_weights = read_table(tmp_path / "scores.parquet", ADVERSARIES, DIVERGENCES).to_pandas()
+    chosen = choose_texts(without_weights, 2)
     instances = [
         {
             "split": "test",
@@ -374,11 +375,11 @@ def test_tables_are_read_for_the_chosen_texts_alone(tmp_path: Path) -> None:
         for i in range(12)
     ]
     table = pa.Table.from_pylist(instances, INSTANCES.schema).select(WORDS)
-    texts = gather(chosen, [read_table(tmp_path / "scores.parquet", ADVERSARIES, WEIGHTS)], table, CLASSES)
+    texts = read_texts(chosen, [read_table(tmp_path / "scores.parquet", ADVERSARIES, WEIGHTS)], table, CLASSES)
     assert [each.words for each in texts] == [[f"a{i}", "b", "c"] for i in chosen["instance"]]
     assert texts[0].second == ["who"] and texts[0].predicted == "positive" and not texts[0].then
     assert texts[0].adversary.tolist() == pytest.approx([0.1, 0.1, 0.8]) and texts[0].after == pytest.approx(0.79)
     assert texts[0].name == f"test {chosen['instance'].iloc[0]}, seed 0"
-    # Only the columns of the table that a figure needs, in its order.
+    # Only the columns that a figure needs, in the order of the table.
     names = PERMUTATION_SCORES.schema.names
     assert [name for name in names if name in CHANGES] == CHANGES

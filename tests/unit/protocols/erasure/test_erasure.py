@@ -1,4 +1,4 @@
-"""Erasure against one text at a time, by hand, and on a word that decides."""
+"""Erasure compared with one text at a time, with hand-computed values, and on a decisive word."""
 
 from dataclasses import dataclass, replace
 
@@ -13,18 +13,9 @@ from plumbline.conformance import example_instances, example_model, whole_batch
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
+from plumbline.protocols.erasure.metrics import aopc, count_erased, rescale, soft_comprehensiveness, soft_sufficiency
 from plumbline.protocols.erasure.schemas import ERASURE, ERASURE_SCORES
-from plumbline.protocols.erasure.score import (
-    NO_FALL,
-    ONE_WORD,
-    SOFT,
-    Erasure,
-    aopc,
-    count_erased,
-    rescaled,
-    soft_comprehensiveness,
-    soft_sufficiency,
-)
+from plumbline.protocols.erasure.score import NO_FALL, ONE_WORD, SOFT, Erasure
 from plumbline.protocols.explained import Explanations
 from plumbline.registry import Registry
 from plumbline.tables.export import latex
@@ -35,26 +26,28 @@ RATIOS = [10, 30, 50]
 
 @dataclass
 class Cell:
-    """What a protocol reads of a cell, in memory."""
+    """An in-memory cell."""
 
     texts: Instances
-    asked: list[Evaluator]
+    evaluators: list[Evaluator]
     importances: dict[str, list[np.ndarray]]
 
     def instances(self) -> Instances:
         return self.texts
 
     def models(self) -> list[Evaluator]:
-        return self.asked
+        return self.evaluators
 
     def by_seed(self) -> list[Explanations]:
         classes = np.zeros(len(self.texts), dtype=np.int32)
         keys = self.texts.split, self.texts.instance, classes
-        return [Explanations(asked.seed, *keys, self.importances) for asked in self.asked]
+        return [Explanations(evaluator.seed, *keys, self.importances) for evaluator in self.evaluators]
 
 
-def evaluator(name: str = "bilstm-tanh", paired: bool = False, budget: int = 10_000, sharp: float = 20.0) -> Evaluator:
-    """A random model whose output moves with its words."""
+def make_evaluator(
+    name: str = "bilstm-tanh", paired: bool = False, budget: int = 10_000, sharp: float = 20.0
+) -> Evaluator:
+    """A random model whose output depends on its words."""
     model = example_model(Registry().get("model", name), paired=paired)
     with torch.no_grad():
         for parameter in model.head.parameters() if hasattr(model, "head") else model.parameters():
@@ -67,10 +60,10 @@ def drawn(instances: Instances, seed: int = 0) -> list[np.ndarray]:
     return [random.random(int(free.sum())).astype(np.float32) for free in instances.maskable]
 
 
-def probabilities(asked: Evaluator, text: Instances, vectors: torch.Tensor | None = None) -> np.ndarray:
+def probabilities(evaluator: Evaluator, text: Instances, vectors: torch.Tensor | None = None) -> np.ndarray:
     """The output of one text alone."""
     batch = whole_batch(text)
-    output = asked.model(batch) if vectors is None else asked.model(batch, vectors)
+    output = evaluator.model(batch) if vectors is None else evaluator.model(batch, vectors)
     return output.logits.softmax(-1)[0].double().numpy()
 
 
@@ -81,32 +74,32 @@ def kept(text: Instances, words: np.ndarray) -> Instances:
     return replace(text, ids=[text.ids[0][stay]], maskable=[text.maskable[0][stay]])
 
 
-def test_how_many_words_are_erased():
+def test_number_of_erased_words():
     assert count_erased(np.array([1, 2, 3, 10, 11, 200]), 10).tolist() == [0, 1, 1, 1, 2, 20]
     assert count_erased(np.array([2, 3, 10]), 99).tolist() == [1, 2, 9]
     # 30 % of 10 is 3, not 4 by the rounding of 0.3.
     assert count_erased(np.array([10, 100]), 30).tolist() == [3, 30]
 
 
-def test_shares_by_hand():
-    assert rescaled(np.array([2.0, 4.0, 3.0])).tolist() == [0.0, 1.0, 0.5]
-    assert rescaled(np.array([-1.0, np.nan, 1.0])).tolist() == [0.0, 0.0, 1.0]
-    assert rescaled(np.array([7.0, 7.0])).tolist() == [0.5, 0.5]
-    assert rescaled(np.array([np.nan, np.nan])).tolist() == [0.5, 0.5]
-    assert rescaled(np.array([])).tolist() == []
+def test_rescaled_scores_by_hand():
+    assert rescale(np.array([2.0, 4.0, 3.0])).tolist() == [0.0, 1.0, 0.5]
+    assert rescale(np.array([-1.0, np.nan, 1.0])).tolist() == [0.0, 0.0, 1.0]
+    assert rescale(np.array([7.0, 7.0])).tolist() == [0.5, 0.5]
+    assert rescale(np.array([np.nan, np.nan])).tolist() == [0.5, 0.5]
+    assert rescale(np.array([])).tolist() == []
 
 
 def test_metrics_by_hand():
-    # DeYoung et al. count the text as it is, where nothing falls, among the steps.
+    # DeYoung et al. count the whole text, whose fall is 0, among the steps.
     np.testing.assert_allclose(aopc(np.array([[0.2, 0.4], [0.0, 0.3]])), [0.2, 0.1])
-    # Of all texts together: (0.3 + 0 + 0.6) / (0.6 + 0.6 + 0.5); the last does not fall.
+    # Over all texts: (0.3 + 0 + 0.6) / (0.6 + 0.6 + 0.5); the last does not fall.
     fall, whole = np.array([0.3, -0.1, 0.6, 0.2]), np.array([0.6, 0.6, 0.5, -0.1])
     assert soft_comprehensiveness(fall, whole) == pytest.approx(0.9 / 1.7)
     assert soft_sufficiency(fall, whole) == pytest.approx(1 - 0.9 / 1.7)
     assert np.isnan(soft_comprehensiveness(fall[-1:], whole[-1:]))
 
 
-def test_a_text_whose_output_hardly_falls_does_not_swamp_the_others():
+def test_a_text_whose_output_hardly_falls_does_not_dominate():
     fall, whole = np.array([0.02, 0.4, 0.4]), np.array([0.0001, 0.5, 0.5])
     assert np.mean(fall / whole) > 60
     assert soft_comprehensiveness(fall, whole) == pytest.approx(0.82, abs=1e-3)
@@ -115,69 +108,75 @@ def test_a_text_whose_output_hardly_falls_does_not_swamp_the_others():
 
 @pytest.mark.parametrize(("name", "paired"), CASES)
 def test_hard_erasure_equals_one_text_at_a_time(name, paired):
-    asked, instances = evaluator(name, paired), example_instances(paired=paired)
+    evaluator, instances = make_evaluator(name, paired), example_instances(paired=paired)
     scores = drawn(instances)
-    found = Erasure(ratios=RATIOS, draws=0).score(Cell(instances, [asked], {"drawn": scores}))
-    assert np.abs(found["comprehensiveness"]).max() > 0.01
+    columns = Erasure(ratios=RATIOS, draws=0).score(Cell(instances, [evaluator], {"drawn": scores}))
+    assert np.abs(columns["comprehensiveness"]).max() > 0.01
     for i in range(len(instances)):
         text = instances.take([i])
-        before = probabilities(asked, text)
+        before = probabilities(evaluator, text)
         target, falls = before.argmax(), []
         order = np.argsort(-scores[i], kind="stable")
         for ratio in RATIOS:
             top = order[: int(count_erased(np.array([len(order)]), ratio)[0])]
             rest = np.setdiff1d(order, top)
-            falls.append([before[target] - probabilities(asked, kept(text, words))[target] for words in (rest, top)])
+            falls.append(
+                [before[target] - probabilities(evaluator, kept(text, words))[target] for words in (rest, top)]
+            )
         comprehensive, sufficient = np.transpose(falls)
-        np.testing.assert_allclose(found["comprehensiveness_at"][i], comprehensive, atol=1e-5)
-        np.testing.assert_allclose(found["sufficiency_at"][i], sufficient, atol=1e-5)
-        assert found["comprehensiveness"][i] == pytest.approx(comprehensive.sum() / 4, abs=1e-5)
-        assert found["sufficiency"][i] == pytest.approx(sufficient.sum() / 4, abs=1e-5)
-        assert found["predicted_class"][i] == target
+        np.testing.assert_allclose(columns["comprehensiveness_at"][i], comprehensive, atol=1e-5)
+        np.testing.assert_allclose(columns["sufficiency_at"][i], sufficient, atol=1e-5)
+        assert columns["comprehensiveness"][i] == pytest.approx(comprehensive.sum() / 4, abs=1e-5)
+        assert columns["sufficiency"][i] == pytest.approx(sufficient.sum() / 4, abs=1e-5)
+        assert columns["predicted_class"][i] == target
 
 
 @pytest.mark.parametrize("removal", ["pad", "zero"])
-def test_vectors_can_be_replaced_instead(removal):
-    asked, instances = evaluator(), example_instances()
+def test_embeddings_can_be_replaced_instead(removal):
+    evaluator, instances = make_evaluator(), example_instances()
     scores = drawn(instances)
-    found = Erasure(ratios=[50], removal=removal, draws=0).score(Cell(instances, [asked], {"drawn": scores}))
-    nothing = asked.model.embedding.weight[0] if removal == "pad" else torch.zeros(asked.model.embedding.embedding_dim)
+    columns = Erasure(ratios=[50], removal=removal, draws=0).score(Cell(instances, [evaluator], {"drawn": scores}))
+    nothing = (
+        evaluator.model.embedding.weight[0]
+        if removal == "pad"
+        else torch.zeros(evaluator.model.embedding.embedding_dim)
+    )
     for i in range(len(instances)):
         text = instances.take([i])
-        before = probabilities(asked, text)
+        before = probabilities(evaluator, text)
         top = np.argsort(-scores[i], kind="stable")[: int(count_erased(np.array([len(scores[i])]), 50)[0])]
-        vectors = asked.model.embedding(whole_batch(text).ids).clone()
+        vectors = evaluator.model.embedding(whole_batch(text).ids).clone()
         vectors[0, np.flatnonzero(text.maskable[0])[top]] = nothing
-        fall = before.max() - probabilities(asked, text, vectors)[before.argmax()]
-        assert found["comprehensiveness_at"][i] == pytest.approx([fall], abs=1e-5)
+        fall = before.max() - probabilities(evaluator, text, vectors)[before.argmax()]
+        assert columns["comprehensiveness_at"][i] == pytest.approx([fall], abs=1e-5)
 
 
 def test_soft_erasure_equals_one_text_at_a_time():
-    asked, instances = evaluator(), example_instances()
+    evaluator, instances = make_evaluator(), example_instances()
     scores = drawn(instances)
-    found = Erasure(draws=3).score(Cell(instances, [asked], {"drawn": scores}))
-    assert np.abs(found["soft_fall_without"]).max() > 0.01
+    columns = Erasure(draws=3).score(Cell(instances, [evaluator], {"drawn": scores}))
+    assert np.abs(columns["soft_fall_without"]).max() > 0.01
     for i in range(len(instances)):
         text = instances.take([i])
         words = np.flatnonzero(text.maskable[0])
-        before = probabilities(asked, text)
-        vectors = asked.model.embedding(whole_batch(text).ids)
-        stream = instances.generator(i, asked.seed)
+        before = probabilities(evaluator, text)
+        vectors = evaluator.model.embedding(whole_batch(text).ids)
+        generator = instances.generator(i, evaluator.seed)
 
         def fall(keep: np.ndarray, text=text, words=words, vectors=vectors, before=before) -> np.ndarray:
             thinned = vectors.clone()
             thinned[0, words] *= torch.from_numpy(keep.astype(np.float32))
-            return before[before.argmax()] - probabilities(asked, text, thinned)[before.argmax()]
+            return before[before.argmax()] - probabilities(evaluator, text, thinned)[before.argmax()]
 
         size = len(words), vectors.shape[-1]
-        told = []
+        falls = []
         for _ in range(3):
-            uniform, share = stream.random(size, dtype=np.float32), rescaled(scores[i]).astype(np.float32)[:, None]
-            told.append([fall(uniform < keep) for keep in (1 - share, share)])
-        without, alone = np.mean(told, axis=0)
-        assert found["fall_to_nothing"][i] == pytest.approx(fall(np.zeros(size)), abs=1e-5)
-        assert found["soft_fall_without"][i] == pytest.approx(without, abs=1e-5)
-        assert found["soft_fall_alone"][i] == pytest.approx(alone, abs=1e-5)
+            uniform, share = generator.random(size, dtype=np.float32), rescale(scores[i]).astype(np.float32)[:, None]
+            falls.append([fall(uniform < keep) for keep in (1 - share, share)])
+        without, alone = np.mean(falls, axis=0)
+        assert columns["fall_to_nothing"][i] == pytest.approx(fall(np.zeros(size)), abs=1e-5)
+        assert columns["soft_fall_without"][i] == pytest.approx(without, abs=1e-5)
+        assert columns["soft_fall_alone"][i] == pytest.approx(alone, abs=1e-5)
 
 
 @pytest.mark.parametrize("paired", [False, True])
@@ -185,15 +184,15 @@ def test_scores_depend_neither_on_batch_nor_on_order(paired):
     instances = example_instances(paired=paired)
     scores = drawn(instances)
     order = np.random.default_rng(0).permutation(len(instances))
-    whole = Erasure().score(Cell(instances, [evaluator(paired=paired)], {"a": scores, "b": drawn(instances, 1)}))
-    one = evaluator(paired=paired, budget=20)
-    parts = Erasure().score(Cell(instances.take(order), [one], {"a": [scores[i] for i in order]}))
+    whole = Erasure().score(Cell(instances, [make_evaluator(paired=paired)], {"a": scores, "b": drawn(instances, 1)}))
+    small_batches = make_evaluator(paired=paired, budget=20)
+    parts = Erasure().score(Cell(instances.take(order), [small_batches], {"a": [scores[i] for i in order]}))
     for name in ("comprehensiveness", "sufficiency", "fall_to_nothing", "soft_fall_without", "soft_fall_alone"):
         np.testing.assert_allclose(whole[name][: len(order)][order], parts[name], rtol=1e-3, atol=1e-5)
 
 
-class Decided(torch.nn.Module):
-    """Says class 1 by as much as word 9 is left of the text."""
+class DecisiveWord(torch.nn.Module):
+    """Predicts class 1 if word 9 is in the text, in proportion to what is left of its embedding."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -210,23 +209,23 @@ class Decided(torch.nn.Module):
         return output
 
 
-def test_a_word_that_decides_is_found_by_all_four():
+def test_all_four_metrics_detect_a_decisive_word():
     instances = example_instances()
     ids = [np.where(row == 9, 10, row) for row in instances.ids]
     for row in ids:
         row[1] = 9
     instances = replace(instances, ids=ids)
     right = [np.eye(int(free.sum()))[0] for free in instances.maskable]
-    asked = Evaluator(Decided().requires_grad_(False), 0, 10_000)
+    evaluator = Evaluator(DecisiveWord().requires_grad_(False), 0, 10_000)
     protocol = Erasure(ratios=RATIOS)
-    found = protocol.score(Cell(instances, [asked], {"right": right, "wrong": [1 - row for row in right]}))
+    columns = protocol.score(Cell(instances, [evaluator], {"right": right, "wrong": [1 - row for row in right]}))
     size = len(instances)
-    rows = protocol.summarise(table(found)).set_index(["metric", "measure"])["mean"]
+    rows = protocol.summarise(table(columns)).set_index(["metric", "measure"])["mean"]
     means = {name: (rows[name, "right"], rows[name, "wrong"]) for name in SOFT}
     fall = 1 / (1 + np.exp(-4)) - 1 / (1 + np.exp(4))
-    np.testing.assert_allclose(found["comprehensiveness"][:size], 3 / 4 * fall, atol=1e-6)
-    np.testing.assert_allclose(found["sufficiency"][:size], 0, atol=1e-6)
-    np.testing.assert_allclose(found["sufficiency"][size:], 3 / 4 * fall, atol=1e-6)
+    np.testing.assert_allclose(columns["comprehensiveness"][:size], 3 / 4 * fall, atol=1e-6)
+    np.testing.assert_allclose(columns["sufficiency"][:size], 0, atol=1e-6)
+    np.testing.assert_allclose(columns["sufficiency"][size:], 3 / 4 * fall, atol=1e-6)
     assert means["soft_comprehensiveness"] == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-6))
     assert means["soft_sufficiency"] == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-6))
 
@@ -242,7 +241,7 @@ def test_the_table_has_means_ratios_and_reasons():
         instances, ids=[row[:1].repeat(3) for row in instances.ids], maskable=[np.array([False, True, False])] * 12
     )
     protocol = Erasure(ratios=RATIOS)
-    scores = protocol.score(Cell(instances, [evaluator()], {"drawn": drawn(instances)}))
+    scores = protocol.score(Cell(instances, [make_evaluator()], {"drawn": drawn(instances)}))
     rows = protocol.summarise(table(scores))
     assert set(rows["metric"]) == {
         "comprehensiveness", "sufficiency", "soft_comprehensiveness", "soft_sufficiency",
@@ -259,25 +258,25 @@ def test_the_table_has_means_ratios_and_reasons():
     cell = rows.assign(dataset="d", variant="plain", model="m")
     printed = latex(ERASURE, cell)
     assert "comprehensiveness" in printed and printed.count("drawn") == 1
-    # One word each: nothing can be left out, and a model that does not care does not fall.
-    still = evaluator(sharp=0.0)
-    undefined = protocol.summarise(table(protocol.score(Cell(single, [still], {"drawn": drawn(single)}))))
+    # With one word nothing can be erased, and the output of a constant model does not fall.
+    constant = make_evaluator(sharp=0.0)
+    undefined = protocol.summarise(table(protocol.score(Cell(single, [constant], {"drawn": drawn(single)}))))
     assert set(undefined["status"]) == {"undefined"} and undefined["mean"].isna().all()
     assert set(undefined["reason"]) == {ONE_WORD, NO_FALL}
     without_soft = Erasure(draws=0)
     rows = without_soft.summarise(
-        table(without_soft.score(Cell(instances, [evaluator()], {"drawn": drawn(instances)})))
+        table(without_soft.score(Cell(instances, [make_evaluator()], {"drawn": drawn(instances)})))
     )
     assert set(rows["metric"]) == {"comprehensiveness", "sufficiency"}
 
 
 @pytest.mark.parametrize("ratios", [[], [0, 10], [50, 100], [20, 10], [10, 10]])
-def test_ratios_that_make_no_sense_are_refused(ratios):
-    with pytest.raises(PlumblineError, match="write percentages between 0 and 100"):
+def test_invalid_ratios_are_rejected(ratios):
+    with pytest.raises(PlumblineError, match="write distinct percentages between 0 and 100, ascending"):
         Erasure(ratios=ratios)
 
 
-def test_pictures_are_left_out_with_a_reason():
+def test_images_are_excluded_with_a_reason():
     study = {
         "datasets": ["textures", "movie"],
         "models": ["resnet-small", "bilstm-tanh"],
@@ -286,5 +285,5 @@ def test_pictures_are_left_out_with_a_reason():
     }
     runs = list_runs(resolve(study))
     assert {cell.model for cell in runs.scored["erasure"]} == {"bilstm-tanh"}
-    reasons = [one.reason for one in runs.excluded if one.model == "resnet-small"]
+    reasons = [run.reason for run in runs.excluded if run.model == "resnet-small"]
     assert "protocol 'erasure' scores texts, and model 'resnet-small' reads pictures" in reasons

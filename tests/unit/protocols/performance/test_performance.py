@@ -1,4 +1,4 @@
-"""Scores of predictions, against scikit-learn's."""
+"""Performance metrics compared with scikit-learn."""
 
 import numpy as np
 import pytest
@@ -20,12 +20,12 @@ def drawn(classes: int, rows: int, rounded: bool) -> tuple[np.ndarray, np.ndarra
 
 
 @pytest.mark.parametrize(("classes", "rows", "rounded"), CASES)
-def test_they_equal_those_of_scikit_learn(classes, rows, rounded):
+def test_metrics_equal_scikit_learn(classes, rows, rounded):
     probabilities, labels = drawn(classes, rows, rounded)
     predicted = probabilities.argmax(1)
     average = "binary" if classes == 2 else "macro"
     if classes > 2:
-        # It refuses rows that do not sum to 1, which does not matter to one class against the rest.
+        # scikit-learn rejects rows that do not sum to 1, which does not matter for one class versus the rest.
         areas = [roc_auc_score(labels == class_, probabilities[:, class_]) for class_ in range(classes)]
     expected = {
         "accuracy": accuracy_score(labels, predicted),
@@ -36,10 +36,12 @@ def test_they_equal_those_of_scikit_learn(classes, rows, rounded):
     assert {name: PERFORMANCE_METRICS[name](probabilities, labels) for name in expected} == pytest.approx(expected)
 
 
-def test_classes_that_nothing_is_of():
+def test_classes_without_labels_or_predictions():
     probabilities, labels = np.eye(4, dtype=np.float32)[[0, 0, 1, 1]], np.array([0, 0, 0, 1])
-    found = PERFORMANCE_METRICS["macro_f1"](probabilities, labels)
-    assert found == pytest.approx(f1_score(labels, [0, 0, 1, 1], average="macro")) == pytest.approx((0.8 + 2 / 3) / 2)
+    macro_f1 = PERFORMANCE_METRICS["macro_f1"](probabilities, labels)
+    assert (
+        macro_f1 == pytest.approx(f1_score(labels, [0, 0, 1, 1], average="macro")) == pytest.approx((0.8 + 2 / 3) / 2)
+    )
     assert np.isnan(PERFORMANCE_METRICS["roc_auc"](probabilities, labels))
     never = np.array([[0.9, 0.1], [0.8, 0.2]], dtype=np.float32)
     assert PERFORMANCE_METRICS["f1"](never, np.array([0, 0])) == 0.0

@@ -9,7 +9,7 @@ import pytest
 from plumbline.conformance import check
 from plumbline.errors import PlumblineError
 from plumbline.protocols.bootstrap import mean_interval
-from plumbline.protocols.performance.table import performance
+from plumbline.protocols.performance.table import performance_rows
 from plumbline.protocols.roar.schemas import FAITHFULNESS, ROAR
 from plumbline.protocols.roar.table import (
     area_between,
@@ -216,8 +216,8 @@ def test_points_that_share_a_variant_have_its_scores_and_tables_can_be_written(t
     sure, unsure = [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.6, 0.4]], [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]
     variants = {"plain": sure, "all": unsure, "positions/all": sure}
     cells = [{"dataset": "sst", "variant": name, "model": "net", "seeds": "0-1"} for name in variants]
-    scores = performance(cells, [predictions(labels, p, tmp_path / "p") for p in variants.values()])
-    dev = performance(cells[:1], [predictions(labels, unsure, tmp_path / "p", "dev")])
+    scores = performance_rows(cells, [predictions(labels, p, tmp_path / "p") for p in variants.values()])
+    dev = performance_rows(cells[:1], [predictions(labels, unsure, tmp_path / "p", "dev")])
     points = [
         KEYS | {"measure": measure, "level": level, "variant": variant, "extra": 1}
         for measure in ("gradient", "random")
@@ -242,7 +242,7 @@ def test_points_that_share_a_variant_have_its_scores_and_tables_can_be_written(t
 
 def test_a_point_without_scores_is_noticed(tmp_path):
     cells = [{"dataset": "sst", "variant": "plain", "model": "net"}]
-    scores = performance(cells, [predictions([0, 1], [[1.0, 0.0], [0.0, 1.0]], tmp_path / "p")])
+    scores = performance_rows(cells, [predictions([0, 1], [[1.0, 0.0], [0.0, 1.0]], tmp_path / "p")])
     table = roar_rows([KEYS | {"measure": "gradient", "level": 10, "variant": "other"}], scores)
     with pytest.raises(PlumblineError, match="missing values"):
         write_formats(SimpleNamespace(parquet=tmp_path / "t", csv=tmp_path / "c", latex=tmp_path / "l"), ROAR, table)

@@ -21,27 +21,23 @@ from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Affine2D
 
 from plumbline.figures import style
-from plumbline.figures.classes import Group, add_legend, groups_of
+from plumbline.figures.classes import Group, add_legend, groups_of, mark
 from plumbline.figures.drawing import Drawing
 from plumbline.protocols.adversary.schemas import ADVERSARY
 from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD
 from plumbline.protocols.attention.bins import EVERY
-from plumbline.protocols.attention.figures import (
+from plumbline.protocols.attention.figures import NO_TEXTS, axis_end, jsd_axis, read_scores
+from plumbline.protocols.attention.schemas import SEED_VARIANCE, SEED_VARIANCE_SCORES
+from plumbline.protocols.attention.violins import (
     FEWEST,
-    NO_TEXTS,
-    WEIGHT,
+    LARGEST_WEIGHT,
     count_texts,
     density,
-    end_of,
-    height_of,
-    jsd_axis,
-    known,
-    mark,
-    scores_here,
+    draw_violins,
     violin_keys,
-    violins,
+    violins_height,
+    with_bins,
 )
-from plumbline.protocols.attention.schemas import SEED_VARIANCE, SEED_VARIANCE_SCORES
 from plumbline.registry import figure
 from plumbline.tables.chance import DEFINED
 
@@ -254,7 +250,7 @@ def jsd_tvd_plane(adversary: pd.DataFrame, seeds: pd.DataFrame | None, title: st
         figure = _new_figure(style.ONE_COLUMN)
         panel = figure.subplots()
         jsd_axis(panel)
-        panel.set(ylim=(0, end_of(1.05 * places["tvd"], TVD_ENDS)))
+        panel.set(ylim=(0, axis_end(1.05 * places["tvd"], TVD_ENDS)))
         panel.set(xlabel="JSD: how different the attention is", ylabel="TVD: how different the output is")
         panel.grid(visible=False)
         _levels(panel)
@@ -376,7 +372,7 @@ def seed_variance(scores: pd.DataFrame, classes: list[str], title: str) -> Figur
     texts = scores.groupby(["base_seed", "split", "instance"], observed=True).agg(
         {"predicted_class": "first", "max_attention": "first", "jsd": "median", "tvd": "mean"}
     )
-    texts = known(texts.reset_index(names=["seed", "split", "instance"]), "jsd")
+    texts = with_bins(texts.reset_index(names=["seed", "split", "instance"]), "jsd")
     if texts.empty:
         return style.sentence_figure(f"{title}: {NO_TEXTS}")
     texts["change"] = 2 * texts["tvd"]
@@ -385,16 +381,16 @@ def seed_variance(scores: pd.DataFrame, classes: list[str], title: str) -> Figur
     with style.theme():
         figure = _new_figure(style.TWO_COLUMNS)
         left, right = figure.subplots(1, 2)
-        violins(left, groups, (0, LARGEST_JSD))
+        draw_violins(left, groups, (0, LARGEST_JSD))
         count_texts(left, groups)
-        left.set_ylabel(WEIGHT)
+        left.set_ylabel(LARGEST_WEIGHT)
         _cloud(right, groups)
-        right.set(ylim=(0, end_of(texts["change"])), ylabel=f"{'mean ' if others > 1 else ''}Δ output, ½ Σ |Δp|")
+        right.set(ylim=(0, axis_end(texts["change"])), ylabel=f"{'mean ' if others > 1 else ''}Δ output, ½ Σ |Δp|")
         for panel in (left, right):
             jsd_axis(panel)
             panel.set_xlabel(f"median JSD from {others} other seeds" if others > 1 else "JSD from another seed")
         add_legend(figure, title, groups, violin_keys(groups))
-        _fit(figure, 0.75 + height_of(groups))
+        _fit(figure, 0.75 + violins_height(groups))
     return figure
 
 
@@ -431,7 +427,7 @@ def _cloud(panel: Axes, groups: list[Group]) -> None:
 )
 def draw_seed_variance(drawing: Drawing) -> Figure:
     """How far other seeds alone move attention."""
-    return seed_variance(*scores_here(drawing, "seed_variance", SEED_VARIANCE_SCORES, VARIANCES), drawing.title)
+    return seed_variance(*read_scores(drawing, "seed_variance", SEED_VARIANCE_SCORES, VARIANCES), drawing.title)
 
 
 @figure(

@@ -10,7 +10,7 @@ from plumbline.registry import criterion
 
 @criterion("agreement", table="agreement", direction="higher", range=[-1, 1], order=10)
 def agreement(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
-    """Mean τ of a measure with all others but the random one and its twins; others that are twins count as one."""
+    """Mean τ of a measure with all others except random and its own twins; twins among the others count once."""
     taus = fewest_tokens(overall_taus(table))
     taus = taus[(taus["measure_a"] != measures.random) & (taus["measure_b"] != measures.random)]
     sides = ("measure_a", "measure_b"), ("measure_b", "measure_a")

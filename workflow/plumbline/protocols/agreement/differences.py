@@ -1,7 +1,7 @@
 """Which pairs of measures agree more, dataset by dataset (Jain & Wallace 2019, Figures 3 to 5).
 
-In the plotting code published with the study the files labelled attention-gradient and attention-leave-one-out were
-swapped, and with them the captions of its Figures 3 and 4. Here every bar is what its label says.
+The study's published plotting code swapped the files labelled attention-gradient and attention-leave-one-out, and
+therefore the captions of Figures 3 and 4. Here every bar shows what its label states.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
 from plumbline.figures.intervals import NINETY_FIVE, interval, standard_error
-from plumbline.protocols.agreement.figures import all_taus, of_pair
+from plumbline.protocols.agreement.figures import pair_rows, read_taus
 from plumbline.registry import figure
 
 TEXT = ["seed", "split", "instance"]
@@ -25,7 +25,7 @@ Bar = tuple[float, float, list[float]]
 
 @dataclass(frozen=True)
 class Roles:
-    """The study's names for what the figure compares."""
+    """The names that a study gives to the compared measures and models."""
 
     attention: str = "attention"
     gradient: str = "gradient"
@@ -35,14 +35,14 @@ class Roles:
 
     @classmethod
     def of(cls, kinds: Mapping[str, str]) -> "Roles":
-        """The names of a study whose entries stand for these registered objects; `kinds` maps name to object."""
+        """The names of a study's entries for these registered objects; `kinds` maps entry name to registered name."""
         names = {kind: name for name, kind in reversed(list(kinds.items()))}
         return cls(**{role: names.get(kind, kind) for role, kind in asdict(cls()).items()})
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A panel: one bar per dataset, with half its 95 % interval and the value of each seed, or why there is none."""
+    """A panel with one bar per dataset, or the reason why it is missing."""
 
     question: str
     label: str
@@ -51,7 +51,7 @@ class Difference:
 
 
 def mean_differences(taus: pd.DataFrame, roles: Roles | None = None) -> Figure:
-    """Three panels of bars per dataset. `taus` has the columns that `kendall` gives, and `dataset` and `model`."""
+    """Three panels with a bar per dataset. `taus` has the columns of `kendall_rows`, and `dataset` and `model`."""
     panels = differences(taus, roles or Roles())
     datasets = sorted({dataset for panel in panels for dataset in panel.bars})
     with style.theme():
@@ -59,7 +59,7 @@ def mean_differences(taus: pd.DataFrame, roles: Roles | None = None) -> Figure:
         axes = figure.subplots(1, 3, squeeze=False)[0]
         for axis, panel in zip(axes, panels, strict=True):
             _draw(axis, panel, datasets)
-        # The datasets are named once, left of the first panel that has bars.
+        # The datasets are labelled once, left of the first panel with bars.
         first = next((i for i, panel in enumerate(panels) if panel.bars), 0)
         for i, axis in enumerate(axes):
             axis.tick_params(labelleft=i == first)
@@ -71,7 +71,7 @@ def mean_differences(taus: pd.DataFrame, roles: Roles | None = None) -> Figure:
             fontsize=6.5,
             color=style.FAINT,
         )
-        # Room below the panels for that line.
+        # Space below the panels for that line.
         line = 0.2 / figure.get_figheight()
         figure.set_layout_engine("constrained", wspace=0.06, rect=(0, line, 1, 1 - line))
     return figure
@@ -81,68 +81,65 @@ def differences(taus: pd.DataFrame, roles: Roles) -> list[Difference]:
     """The three differences of the study's Figures 3, 4 and 5."""
     attention, gradient, deletion = roles.attention, roles.gradient, roles.leave_one_out
     recurrent = taus[taus["model"] == roles.recurrent]
-    measures, models = [attention, gradient, deletion], [roles.recurrent]
-    two = [
+    missing = describe_missing(taus, [attention, gradient, deletion], [roles.recurrent])
+    return [
         Difference(
             f"Does {gradient} agree with\n{deletion} more than\n{attention} does?",
             f"τ({gradient}, {deletion})\n− τ({attention}, {deletion})",
-            _by_dataset(recurrent, lambda frame: _paired(frame, (gradient, deletion), (attention, deletion))),
-            lacking(taus, measures, models),
+            _by_dataset(recurrent, lambda frame: _between_pairs(frame, (gradient, deletion), (attention, deletion))),
+            missing,
         ),
         Difference(
             f"Does {gradient} agree with\n{deletion} more than\nwith {attention}?",
             f"τ({gradient}, {deletion})\n− τ({attention}, {gradient})",
-            _by_dataset(recurrent, lambda frame: _paired(frame, (gradient, deletion), (attention, gradient))),
-            lacking(taus, measures, models),
+            _by_dataset(recurrent, lambda frame: _between_pairs(frame, (gradient, deletion), (attention, gradient))),
+            missing,
+        ),
+        Difference(
+            f"Does {attention} agree with\n{deletion} more where\nthe encoder averages?",
+            f"τ({attention}, {deletion}),\n{roles.averaging} − {roles.recurrent}",
+            _by_dataset(taus, lambda frame: _between_models(frame, (attention, deletion), roles)),
+            describe_missing(taus, [attention, deletion], [roles.averaging, roles.recurrent]),
         ),
     ]
-    third = Difference(
-        f"Does {attention} agree with\n{deletion} more where\nthe encoder averages?",
-        f"τ({attention}, {deletion}),\n{roles.averaging} − {roles.recurrent}",
-        _by_dataset(taus, lambda frame: _between_models(frame, (attention, deletion), roles)),
-        lacking(taus, [attention, deletion], [roles.averaging, roles.recurrent]),
-    )
-    return [*two, third]
 
 
-def lacking(taus: pd.DataFrame, measures: list[str], models: list[str]) -> str:
-    """Which of these measures and models the study does not have, in words; empty if none."""
-    have = {*taus["measure_a"], *taus["measure_b"]}
-    words = [f"measure “{name}”" for name in measures if name not in have]
-    words += [f"model “{name}”" for name in models if name not in set(taus["model"])]
-    return "This study has no\n" + " and\nno ".join(words) + "." if words else ""
+def describe_missing(taus: pd.DataFrame, measures: list[str], models: list[str]) -> str:
+    """A sentence with the measures and models that the study lacks; empty if it has all."""
+    compared = {*taus["measure_a"], *taus["measure_b"]}
+    missing = [f"measure “{name}”" for name in measures if name not in compared]
+    missing += [f"model “{name}”" for name in models if name not in set(taus["model"])]
+    return "This study has no\n" + " and\nno ".join(missing) + "." if missing else ""
 
 
 def _by_dataset(taus: pd.DataFrame, difference: Callable[[pd.DataFrame], Bar | None]) -> dict[str, Bar]:
-    found = {str(dataset): difference(frame) for dataset, frame in taus.groupby("dataset", observed=True)}
-    return {dataset: bar for dataset, bar in found.items() if bar is not None}
+    bars = {str(dataset): difference(frame) for dataset, frame in taus.groupby("dataset", observed=True)}
+    return {dataset: bar for dataset, bar in bars.items() if bar is not None}
 
 
-def _paired(taus: pd.DataFrame, one: tuple[str, str], other: tuple[str, str]) -> Bar | None:
-    """Mean of τ(one) − τ(other), text by text and seed by seed."""
+def _between_pairs(taus: pd.DataFrame, first: tuple[str, str], second: tuple[str, str]) -> Bar | None:
+    """Mean of τ(first) − τ(second) over the same texts and seeds."""
     columns = [*TEXT, "value"]
-    both = of_pair(taus, *one)[columns].merge(of_pair(taus, *other)[columns], on=TEXT, suffixes=("", "_other"))
+    both = pair_rows(taus, *first)[columns].merge(pair_rows(taus, *second)[columns], on=TEXT, suffixes=("", "_second"))
     if both.empty:
         return None
-    both = both.assign(value=both["value"] - both["value_other"])
+    both = both.assign(value=both["value"] - both["value_second"])
     return (*interval(both), both.groupby("seed")["value"].mean().tolist())
 
 
 def _between_models(taus: pd.DataFrame, pair: tuple[str, str], roles: Roles) -> Bar | None:
-    """Mean τ of a pair on the averaging model minus that on the recurrent one, as if the texts were independent."""
-    there, here = (of_pair(taus[taus["model"] == model], *pair) for model in (roles.averaging, roles.recurrent))
-    if there.empty or here.empty:
+    """Mean τ of a pair on the averaging model minus that on the recurrent one, treating the texts as independent."""
+    models = [pair_rows(taus[taus["model"] == model], *pair) for model in (roles.averaging, roles.recurrent)]
+    if any(frame.empty for frame in models):
         return None
-    errors = [
-        standard_error(frame.groupby(["split", "instance"], observed=True)["value"].mean()) for frame in (there, here)
-    ]
-    seeds = there.groupby("seed")["value"].mean() - here.groupby("seed")["value"].mean()
-    mean = float(there["value"].mean() - here["value"].mean())
-    return mean, NINETY_FIVE * float(np.hypot(errors[0], errors[1])), seeds.dropna().tolist()
+    errors = [standard_error(frame.groupby(TEXT[1:], observed=True)["value"].mean()) for frame in models]
+    averaging, recurrent = (frame.groupby("seed")["value"].mean() for frame in models)
+    mean = float(models[0]["value"].mean() - models[1]["value"].mean())
+    return mean, NINETY_FIVE * float(np.hypot(errors[0], errors[1])), (averaging - recurrent).dropna().tolist()
 
 
 def _draw(axis: Axes, panel: Difference, datasets: list[str]) -> None:
-    # Anchored at its first line, so that the three questions stand level whatever their letters.
+    # Anchored at its first line, so that the three questions align whatever their letters.
     axis.annotate(
         panel.question,
         (0, 1),
@@ -187,7 +184,7 @@ def _draw(axis: Axes, panel: Difference, datasets: list[str]) -> None:
         fontsize=7,
         color="#B3432B",
     )
-    # One free row on top for the number of the dashed line.
+    # A free row on top for the number at the dashed line.
     axis.set(ylim=(len(datasets) - 0.4, -1.1), yticks=range(len(datasets)), yticklabels=datasets)
     axis.grid(visible=False, axis="y")
     axis.set_xlabel(panel.label, fontsize=7, linespacing=1.3)
@@ -203,10 +200,10 @@ def _draw(axis: Axes, panel: Difference, datasets: list[str]) -> None:
     experiment="correlation",
     order=160,
     caption=(
-        "Whose ranking agrees more with leave-one-out, and where (Jain & Wallace’s Figures 3 to 5; as there, "
-        "of a BiLSTM and an average encoder with tanh attention)."
+        "Which measures agree more with leave-one-out, by dataset (Jain & Wallace’s Figures 3 to 5, for a BiLSTM "
+        "and an average encoder with tanh attention)."
     ),
 )
 def draw_differences(drawing: Drawing) -> Figure:
-    """Whose ranking agrees more with leave-one-out."""
-    return mean_differences(all_taus(drawing), Roles.of(drawing.facts["kinds"]))
+    """Which measures agree more with leave-one-out."""
+    return mean_differences(read_taus(drawing), Roles.of(drawing.facts["kinds"]))

@@ -1,7 +1,6 @@
-"""How alike measures rank words: histograms (Jain & Wallace 2019, Figure 2) and the matrix of all pairs.
+"""Agreement of measures: histograms of Kendall's τ (Jain & Wallace 2019, Figure 2) and the matrix of all pairs.
 
-Every function takes a frame with one row per seed, split, instance and pair of measures, with the columns of the table
-`scores` and only Kendall's τ in `value`; see `kendall`.
+`taus` is a frame with one row per seed, instance and pair of measures and Kendall's τ in `value`; see `kendall_rows`.
 """
 
 from itertools import combinations
@@ -15,11 +14,10 @@ import pyarrow.compute as pc
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from plumbline.figures import style
-from plumbline.figures.classes import add_legend, groups_of
+from plumbline.figures.classes import Group, add_legend, groups_of, mark_means, mean_keys
 from plumbline.figures.drawing import Drawing
 from plumbline.figures.intervals import interval
 from plumbline.protocols.agreement.table import fewest_tokens
@@ -30,26 +28,26 @@ from plumbline.store import read_table
 BINS = np.linspace(-1, 1, 31)
 TICKS = [-1, -0.5, 0, 0.5, 1]
 TICK_LABELS = ["−1", "−.5", "0", ".5", "1"]
-NOTHING = "No pair of measures has a defined Kendall τ here."
+NO_TAU = "No pair of measures has a defined Kendall τ here."
 
 
-def kendall(scores: pa.Table) -> pd.DataFrame:
-    """The rows of a table `scores` that hold a defined Kendall τ, of the fewest tokens that were ranked."""
+def kendall_rows(scores: pa.Table) -> pd.DataFrame:
+    """The rows of a table `scores` with a defined Kendall τ, for the smallest ranked set of tokens."""
     defined = pc.and_(pc.equal(scores["statistic"], "kendall"), pc.equal(scores["status"], "ok"))
     frame = scores.filter(defined).drop_columns(["statistic", "status", "reason", "p_value"]).to_pandas()
     return fewest_tokens(frame).drop(columns="tokens").astype({"split": str, "measure_a": str, "measure_b": str})
 
 
 def compared_measures(taus: pd.DataFrame) -> list[str]:
-    """All measures of a frame, in the order in which figures show them."""
+    """All measures of a frame, in the order of the figures."""
     return style.ordered([*taus["measure_a"].unique(), *taus["measure_b"].unique()])
 
 
-def of_pair(taus: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
-    """The rows about a pair of measures, whichever of the two stands first."""
-    forth = (taus["measure_a"] == one) & (taus["measure_b"] == other)
-    back = (taus["measure_a"] == other) & (taus["measure_b"] == one)
-    return taus[forth | back]
+def pair_rows(taus: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
+    """The rows of a pair of measures, in either order."""
+    forward = (taus["measure_a"] == a) & (taus["measure_b"] == b)
+    reverse = (taus["measure_a"] == b) & (taus["measure_b"] == a)
+    return taus[forward | reverse]
 
 
 def tau_histogram(taus: pd.DataFrame, classes: list[str], title: str) -> Figure:
@@ -58,38 +56,40 @@ def tau_histogram(taus: pd.DataFrame, classes: list[str], title: str) -> Figure:
     Each class sums to 1. A triangle marks a class's mean, its whisker the 95 % interval over texts, dots its seeds.
     """
     if taus.empty:
-        return style.sentence_figure(f"{title}: {NOTHING}")
+        return style.sentence_figure(f"{title}: {NO_TAU}")
     measures = compared_measures(taus)
     reference = style.reference_measure(measures)
     others = [measure for measure in measures if measure != reference]
     groups = groups_of(taus, classes)
-    taus = pd.concat([group.rows.assign(**{"class": group.name}) for group in groups])
-    names, colours = [group.name for group in groups], [group.colour for group in groups]
     columns = min(3, len(others)) if len(others) < 9 else 4
     rows = ceil(len(others) / columns)
     with style.theme():
         width = style.TWO_COLUMNS if columns > 1 else style.ONE_COLUMN
         figure = style.new_figure(width, 1.05 + 1.55 * rows)
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        pairs = {other: of_pair(taus, reference, other) for other in others}
         panels = list(grid.flat)[: len(others)]
-        for panel, (other, pair) in zip(panels, pairs.items(), strict=True):
-            _histogram(panel, pair, other, names, colours)
-        _mark_means(panels, list(pairs.values()), names, colours)
-        _leave_out(grid, len(others))
+        pairs = [[group._replace(rows=pair_rows(group.rows, reference, other)) for group in groups] for other in others]
+        for panel, other, pair in zip(panels, others, pairs, strict=True):
+            _histogram(panel, pair, other)
+        bars = [bar for panel in panels for bar in panel.patches if isinstance(bar, Rectangle)]
+        tallest = max(float(bar.get_height()) for bar in bars)
+        for panel, pair in zip(panels, pairs, strict=True):
+            panel.set_ylim(0, tallest)
+            mark_means(panel, pair, tallest)
+        _hide_unused(grid, len(others))
         figure.supxlabel(f"Kendall τ with {reference}", fontsize=8)
         figure.supylabel("share of texts", fontsize=8)
-        add_legend(figure, title, groups, _keys(taus["seed"].nunique()))
+        add_legend(figure, title, groups, mean_keys(taus["seed"].nunique()))
     return figure
 
 
-def _histogram(panel: Axes, taus: pd.DataFrame, other: str, names: list[str], colours: list[str]) -> None:
+def _histogram(panel: Axes, groups: list[Group], measure: str) -> None:
     sns.histplot(
-        taus,
+        pd.concat([group.rows.assign(**{"class": group.name}) for group in groups]),
         x="value",
         hue="class",
-        hue_order=names,
-        palette=colours,
+        hue_order=[group.name for group in groups],
+        palette=[group.colour for group in groups],
         bins=BINS.tolist(),
         stat="probability",
         common_norm=False,
@@ -102,42 +102,13 @@ def _histogram(panel: Axes, taus: pd.DataFrame, other: str, names: list[str], co
     panel.axvline(0, color=style.INK, linewidth=0.7, zorder=0.9)
     panel.set(xlim=(-1, 1), xticks=TICKS, xticklabels=TICK_LABELS, xlabel="", ylabel="")
     panel.grid(visible=False, axis="x")
-    panel.set_title(other, loc="left", pad=5)
-    # The measure's own colour, as everywhere else, on the upper edge of its panel.
-    panel.spines["top"].set(visible=True, color=style.measure_colour(other), linewidth=2.5)
+    panel.set_title(measure, loc="left", pad=5)
+    # The measure's colour of all figures on the upper edge of its panel.
+    panel.spines["top"].set(visible=True, color=style.measure_colour(measure), linewidth=2.5)
 
 
-def _mark_means(panels: list[Axes], pairs: list[pd.DataFrame], names: list[str], colours: list[str]) -> None:
-    """Above the bars, one line per class: its mean, the interval of the mean, and the mean of each seed."""
-    tallest = max(float(bar.get_height()) for panel in panels for bar in panel.patches if isinstance(bar, Rectangle))
-    step = 0.09 * tallest
-    # The marks stand above the axis of shares, which has no numbers there.
-    panels[0].set_ylim(0, tallest)
-    shares = [tick for tick in panels[0].get_yticks() if tick <= tallest]
-    for panel, taus in zip(panels, pairs, strict=True):
-        panel.set(ylim=(0, tallest + step * (len(names) + 0.9)), yticks=shares)
-        for line, (name, colour) in enumerate(zip(names, colours, strict=True), start=1):
-            here = taus[taus["class"] == name]
-            if here.empty:
-                continue
-            mean, half = interval(here)
-            height = tallest + step * line
-            whisker: dict[str, Any] = {
-                "fmt": "v",
-                "color": colour,
-                "markersize": 4.5,
-                "linewidth": 1.2,
-                "zorder": 3,
-                "clip_on": False,
-            }
-            panel.errorbar(mean, height, xerr=half, **whisker)
-            seeds = here.groupby("seed")["value"].mean()
-            if len(seeds) > 1:
-                panel.plot(seeds, [height] * len(seeds), ".", color=style.INK, markersize=2.5, zorder=4, clip_on=False)
-
-
-def _leave_out(grid: np.ndarray, used: int) -> None:
-    """Hide the panels that nothing is drawn in; the ones above them then carry the numbers of the axis."""
+def _hide_unused(grid: np.ndarray, used: int) -> None:
+    """Hide empty panels; the panels above them get the tick labels of the x axis."""
     columns = grid.shape[1]
     for position, panel in enumerate(grid.flat):
         if position >= used:
@@ -146,21 +117,12 @@ def _leave_out(grid: np.ndarray, used: int) -> None:
             panel.tick_params(labelbottom=True)
 
 
-def _keys(seeds: int) -> list[Line2D]:
-    """What the marks above the bars are."""
-    keys = [Line2D([], [], color=style.FAINT, marker="v", markersize=4.5, label="mean, 95 % interval over texts")]
-    if seeds > 1:
-        each = f"each of {seeds} seeds"
-        keys.append(Line2D([], [], color=style.INK, marker=".", markersize=4, linestyle="", label=each))
-    return keys
-
-
 def tau_matrix(taus: pd.DataFrame, title: str) -> Figure:
-    """Mean τ of every pair of measures as a symmetric heatmap; each cell has the mean and its spread over seeds."""
+    """Symmetric heatmap of the mean τ of every pair of measures, with its standard deviation over seeds."""
     if taus.empty:
-        return style.sentence_figure(f"{title}: {NOTHING}")
+        return style.sentence_figure(f"{title}: {NO_TAU}")
     measures = compared_measures(taus)
-    mean, spread = matrices(taus, measures)
+    mean, spread = mean_and_spread(taus, measures)
     texts = (mean.map(style.signed) + "\n±" + spread.map("{:.2f}".format)).where(mean.notna(), "")
     side = 0.58 * len(measures) if len(measures) > 4 else 0.75 * len(measures)
     with style.theme():
@@ -181,7 +143,7 @@ def tau_matrix(taus: pd.DataFrame, title: str) -> Figure:
             ax=panel,
         )
         for text in panel.texts:
-            column, row = (int(place) for place in text.get_position())
+            column, row = map(int, text.get_position())
             text.set_color(style.ink_on(colours((mean.to_numpy()[row, column] + 1) / 2)))
         panel.set(xlabel="", ylabel="")
         panel.set_facecolor("#dfe3e8")
@@ -190,39 +152,38 @@ def tau_matrix(taus: pd.DataFrame, title: str) -> Figure:
         panel.set_yticklabels(panel.get_yticklabels(), rotation=0)
         colour_names(panel, measures, measures)
         seeds = taus["seed"].nunique()
-        told = f"± spread over {seeds} seeds" if seeds > 1 else "± 95 % interval over texts"
-        figure.suptitle(f"{title}\n", x=0.02, ha="left", fontsize=9)
-        figure.text(
-            0.02,
-            0.995 - 0.24 / figure.get_figheight(),
-            f"each cell: mean {told}",
-            va="top",
-            fontsize=7,
-            color=style.FAINT,
-        )
+        spread_of = f"spread over {seeds} seeds" if seeds > 1 else "95 % interval over texts"
+        title_above(figure, title, f"each cell: mean ± {spread_of}")
     return figure
 
 
-def matrices(taus: pd.DataFrame, measures: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def title_above(figure: Figure, title: str, subtitle: str) -> None:
+    """A title with a faint subtitle."""
+    figure.suptitle(f"{title}\n", x=0.02, ha="left", fontsize=9)
+    height = 0.995 - 0.24 / figure.get_figheight()
+    figure.text(0.02, height, subtitle, va="top", fontsize=7, color=style.FAINT)
+
+
+def mean_and_spread(taus: pd.DataFrame, measures: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Mean over seeds of a seed's mean τ, and the standard deviation over seeds; [M, M], NaN on the diagonal.
 
-    One seed has no spread: then it is half the 95 % interval over texts.
+    With one seed the spread is half the 95 % interval over texts.
     """
     mean = pd.DataFrame(np.nan, index=measures, columns=measures)
     spread = mean.copy()
     several = taus["seed"].nunique() > 1
-    for one, other in combinations(measures, 2):
-        pair = of_pair(taus, one, other)
+    for a, b in combinations(measures, 2):
+        pair = pair_rows(taus, a, b)
         if pair.empty:
             continue
         seeds = pair.groupby("seed")["value"].mean()
-        mean.loc[one, other] = mean.loc[other, one] = seeds.mean()
-        spread.loc[one, other] = spread.loc[other, one] = seeds.std(ddof=0) if several else interval(pair)[1]
+        mean.loc[a, b] = mean.loc[b, a] = seeds.mean()
+        spread.loc[a, b] = spread.loc[b, a] = seeds.std(ddof=0) if several else interval(pair)[1]
     return mean, spread
 
 
 def colour_names(panel: Axes, rows: list[str], columns: list[str]) -> None:
-    """A stripe in the measure's colour at the left edge of its row and the lower edge of its column."""
+    """A stripe in the measure's colour next to its row label and its column label."""
     for position, measure in enumerate(rows):
         panel.plot([-0.07, -0.07], [position + 0.04, position + 0.96], **_stripe(measure))
     for position, measure in enumerate(columns):
@@ -235,11 +196,12 @@ def _stripe(measure: str) -> dict[str, Any]:
     return {"color": style.measure_colour(measure), "linewidth": 4, "solid_capstyle": "butt", "clip_on": False}
 
 
-def all_taus(drawing: Drawing) -> pd.DataFrame:
-    """Kendall's τ of every instance and pair of measures, of the cells that the figure is about."""
+def read_taus(drawing: Drawing) -> pd.DataFrame:
+    """Kendall's τ of every instance and pair of measures in the cells of the figure."""
     files = drawing.here("scores:agreement")
     return pd.concat(
-        kendall(read_table(path, SCORES)).assign(dataset=cell["dataset"], model=cell["model"]) for cell, path in files
+        kendall_rows(read_table(path, SCORES)).assign(dataset=cell["dataset"], model=cell["model"])
+        for cell, path in files
     )
 
 
@@ -251,12 +213,12 @@ def all_taus(drawing: Drawing) -> pd.DataFrame:
     page="attention",
     experiment="correlation",
     order=20,
-    caption="Kendall τ between attention and each other measure, text by text, by predicted class.",
+    caption="Kendall τ between attention and each other measure on each text, by predicted class.",
 )
 def draw_histogram(drawing: Drawing) -> Figure:
-    """Attention against each other measure, by predicted class."""
+    """Kendall τ of attention with each other measure, by predicted class."""
     classes = drawing.classes("datasets:agreement")[drawing.dataset]
-    return tau_histogram(all_taus(drawing), classes, drawing.title)
+    return tau_histogram(read_taus(drawing), classes, drawing.title)
 
 
 @figure(
@@ -270,5 +232,5 @@ def draw_histogram(drawing: Drawing) -> Figure:
     caption="Mean Kendall τ of every pair of measures.",
 )
 def draw_matrix(drawing: Drawing) -> Figure:
-    """Every pair of measures."""
-    return tau_matrix(all_taus(drawing), drawing.title)
+    """Mean Kendall τ of every pair of measures."""
+    return tau_matrix(read_taus(drawing), drawing.title)

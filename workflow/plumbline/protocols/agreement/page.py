@@ -1,4 +1,4 @@
-"""Agreement on the page: attention against the rest in one small table, and all rows for the table with filters."""
+"""Agreement in the report: a table of attention with every other measure, and the data of the filterable table."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ import pandas as pd
 from markupsafe import Markup
 
 from plumbline.figures.conventions import ordered
-from plumbline.protocols.agreement.table import TOKENS, fewest_tokens, overall_taus, twins_once
+from plumbline.protocols.agreement.table import drop_twins, fewest_tokens, overall_taus
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.page import Page, Section
 from plumbline.report.tables import DASH, Table, TableCell, named, number, without_categories
 
-# The columns of words, and what the page calls them.
+# The categorical columns with their titles.
 TITLES = {
     "dataset": "dataset",
     "model": "model",
@@ -22,27 +22,26 @@ TITLES = {
     "statistic": "statistic",
     "predicted_class": "predicted class",
 }
-# What may be ranked, from the fewest to the most.
-RANKED = dict(zip(TOKENS, ("words of the text", "words of both texts", "all tokens"), strict=True))
+# The sets of tokens, from the smallest to the largest.
+RANKED_TOKENS = {"text": "words of the text", "texts": "words of both texts", "all": "all tokens"}
 
 
-def overview(agreement: pd.DataFrame, reference: str = "attention") -> Table | None:
-    """Mean Kendall τ of attention with every other measure, as the study's Table 2; None if no model has attention."""
+def agreement_overview(agreement: pd.DataFrame, reference: str = "attention") -> Table | None:
+    """Mean Kendall τ of attention with every other measure, as in Jain & Wallace's Table 2; None without attention."""
     several = agreement["tokens"].nunique() > 1
     frame = fewest_tokens(without_categories(agreement))
-    ranked = f" Ranked are the {RANKED[frame['tokens'].iloc[0]]}." if several else ""
+    ranked = f" The ranked tokens are the {RANKED_TOKENS[frame['tokens'].iloc[0]]}." if several else ""
     frame = frame[(frame["statistic"] == "kendall") & (frame["predicted_class"] == "all")]
     frame = frame[(frame["measure_a"] == reference) | (frame["measure_b"] == reference)]
     if frame.empty:
         return None
-    other = frame["measure_a"].where(frame["measure_a"] != reference, frame["measure_b"])
-    frame = frame.assign(other=other)
+    frame = frame.assign(other=frame["measure_a"].where(frame["measure_a"] != reference, frame["measure_b"]))
     others = ordered(frame["other"])
     rows = []
     for cell, group in frame.groupby(["dataset", "variant", "model"]):
         dataset, variant, model = map(str, cell)
         means = [group[group["other"] == measure]["mean"].dropna() for measure in others]
-        rows.append([TableCell(named(dataset, variant)), TableCell(model), *map(_placed, means)])
+        rows.append([TableCell(named(dataset, variant)), TableCell(model), *map(_tau_cell, means)])
     caption = (
         f"Mean Kendall τ with {reference} over all texts, ± standard deviation over seeds, on an axis from −1 to 1."
         f"{ranked}"
@@ -50,8 +49,8 @@ def overview(agreement: pd.DataFrame, reference: str = "attention") -> Table | N
     return Table(caption, ["dataset", "model", *others], rows, frozenset(range(2, 2 + len(others))))
 
 
-def _placed(means: pd.Series) -> TableCell:
-    """Mean ± spread over seeds, with its place between −1 and 1."""
+def _tau_cell(means: pd.Series) -> TableCell:
+    """Mean ± standard deviation over seeds, with its position on an axis from −1 to 1."""
     if means.empty:
         return TableCell(DASH, None, "faint")
     mean, half = float(means.mean()), float(means.std(ddof=0))
@@ -59,14 +58,15 @@ def _placed(means: pd.Series) -> TableCell:
     return TableCell(text, mean, at=(mean + 1) / 2, half=half / 2)
 
 
-def all_rows(agreement: pd.DataFrame, classes: dict[str, list[str]]) -> dict[str, Any]:
-    """All rows over seeds for the page's script: `words` per column, and rows of places in them, then numbers.
+def filter_table_data(agreement: pd.DataFrame, classes: dict[str, list[str]]) -> dict[str, Any]:
+    """All rows, aggregated over seeds, for the page's script: the `words` of each categorical column, and rows of
+    indices into them followed by numbers.
 
-    The numbers: mean, its spread over seeds, spread over texts, significant share, texts ranked, texts left out. Which
-    tokens were ranked is a column where there is a choice.
+    The numbers are mean, standard deviation over seeds, standard deviation over texts, significant fraction, ranked
+    texts and dropped texts. The ranked tokens are a column if there are several sets.
     """
     frame = without_categories(agreement)
-    frame["tokens"] = frame["tokens"].map(RANKED)
+    frame["tokens"] = frame["tokens"].map(RANKED_TOKENS)
     titles = TITLES | ({"tokens": "ranked"} if frame["tokens"].nunique() > 1 else {})
     frame["predicted_class"] = [
         class_name(classes.get(dataset, []), label)
@@ -85,22 +85,21 @@ def all_rows(agreement: pd.DataFrame, classes: dict[str, list[str]]) -> dict[str
     table = table.reset_index()
     words = {column: sorted(table[column].unique()) for column in TITLES}
     if "tokens" in titles:
-        words["tokens"] = [tokens for tokens in RANKED.values() if tokens in set(table["tokens"])]
-    place = {column: {word: i for i, word in enumerate(known)} for column, known in words.items()}
+        words["tokens"] = [tokens for tokens in RANKED_TOKENS.values() if tokens in set(table["tokens"])]
     rows = [
         [
-            *(place[column][line[column]] for column in titles),
-            *(_rounded(line[column]) for column in ("mean", "seeds", "texts", "significant")),
-            int(line["n"]),
-            int(line["dropped"]),
+            *(words[column].index(row[column]) for column in titles),
+            *(_rounded(row[column]) for column in ("mean", "seeds", "texts", "significant")),
+            int(row["n"]),
+            int(row["dropped"]),
         ]
-        for line in table.to_dict("records")
+        for row in table.to_dict("records")
     ]
     return {"titles": titles, "words": words, "rows": rows}
 
 
 def class_name(classes: list[str], label: Any) -> str:
-    """The name of a predicted class, which tables hold as its number in text or as `all`."""
+    """The name of a predicted class; tables contain its number as text, or `all`."""
     text = str(label)
     return classes[int(text)] if text.isdigit() and int(text) < len(classes) else text
 
@@ -111,7 +110,7 @@ def _rounded(value: float) -> float | None:
 
 def _finding(agreement: pd.DataFrame, random: str) -> str:
     taus = fewest_tokens(overall_taus(without_categories(agreement)))
-    taus = twins_once(taus[(taus["measure_a"] != random) & (taus["measure_b"] != random)])
+    taus = drop_twins(taus[(taus["measure_a"] != random) & (taus["measure_b"] != random)])
     means = taus.groupby(["measure_a", "measure_b"])["mean"].mean().dropna()
     if means.empty:
         return ""
@@ -122,7 +121,7 @@ def _finding(agreement: pd.DataFrame, random: str) -> str:
 @page(
     "disagreement",
     title="Disagreement",
-    about="Do any two measures put the words of a text in the same order?",
+    about="Do two measures rank the words of a text in the same order?",
     tables=["agreement"],
     order=30,
 )
@@ -133,13 +132,13 @@ def disagreement_page(content: Content) -> Page:
         "all-pairs",
         "All pairs of measures",
         Markup(
-            "Kendall’s τ and Spearman’s ρ are 1 for the same order of the words, 0 for unrelated ones and −1 for "
-            "opposite ones; Pearson’s r is 1 where one measure is a rising straight line of the other. Of the top-k "
-            "statistics <code>top-k-neely</code> is 1 where the same words come first in the same order; the other "
-            "two are distances, and 0 there."
+            "Kendall’s τ and Spearman’s ρ are 1 for the same order of the words, 0 for unrelated orders and −1 for "
+            "opposite orders; Pearson’s r is 1 if one measure is an increasing linear function of the other. Of the "
+            "top-k statistics, <code>top-k-neely</code> is 1 if the same words come first in the same order; the "
+            "other two are distances, which are then 0."
         ),
         html=Markup(
-            '<div id="agreement-app"><noscript><p>This table needs scripts; its numbers are also in '
+            '<div id="agreement-app"><noscript><p>This table needs JavaScript; its numbers are also in '
             "results/tables/agreement.csv.</p></noscript></div>"
         ),
     )
@@ -148,6 +147,6 @@ def disagreement_page(content: Content) -> Page:
         [pairs],
         Markup(lead),
         _finding(agreement, content.random),
-        {"agreement-data": all_rows(agreement, content.classes)},
+        {"agreement-data": filter_table_data(agreement, content.classes)},
         scripts=("assets/agreement.js",),
     )

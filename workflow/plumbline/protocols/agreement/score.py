@@ -9,13 +9,25 @@ import pandas as pd
 import pyarrow as pa
 
 from plumbline.errors import PlumblineError
-from plumbline.protocols.agreement import rank_statistics
+from plumbline.figures.conventions import MOST_CLASSES
+from plumbline.protocols.agreement.rank_statistics import kendall_tau, pearson, spearman
 from plumbline.protocols.agreement.schemas import AGREEMENT
+from plumbline.protocols.agreement.top_k_statistics import (
+    top_k_kendall_fagin,
+    top_k_kendall_jain_wallace,
+    top_k_kendall_neely,
+)
 from plumbline.protocols.explained import Explained, Explanations, Key
 from plumbline.registry import protocol
 from plumbline.store import TableSchema
 
 SIGNIFICANT = 0.05
+CORRELATIONS = {"kendall": kendall_tau, "spearman": spearman, "pearson": pearson}
+TOP_K = {
+    "top-k-jain-wallace": top_k_kendall_jain_wallace,
+    "top-k-fagin": top_k_kendall_fagin,
+    "top-k-neely": top_k_kendall_neely,
+}
 
 
 @protocol(
@@ -27,8 +39,8 @@ SIGNIFICANT = 0.05
 class Agreement:
     """Rank correlation of every pair of measures on every instance.
 
-    `tokens` says which are ranked, and may name several sets: the words of the text, those of both texts together, or
-    all tokens, the special ones too. Of models with subwords, `joined` sums the scores of each word's.
+    `tokens` lists the sets of tokens to rank: the words of the text, those of both texts together, or all tokens
+    including special ones. For models with subwords, `subwords: summed` ranks words by the sum of their subwords.
     """
 
     table: ClassVar[TableSchema] = AGREEMENT
@@ -54,7 +66,7 @@ class Agreement:
         """Columns of the table `scores`: one row per seed, instance, pair of measures and statistic."""
         words = explained.words() if self.subwords == "summed" else {}
         seeds = [
-            self._seed(joined(explanations, words) if words else explanations, tokens)
+            self._seed(sum_subwords(explanations, words) if words else explanations, tokens)
             for explanations in explained.by_seed()
             for tokens in self.tokens
         ]
@@ -69,7 +81,7 @@ class Agreement:
         a, b = np.triu_indices(len(measures), 1)
         shape = (len(lengths), len(a), len(self.statistics))
         value, p_value, reason = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, "", dtype=object)
-        # The study takes one k per dataset, from its mean length.
+        # Jain & Wallace use one k per dataset, from its mean length.
         k = max(self.top_k_minimum, int(self.top_k_share * lengths.mean()))
         for length in np.unique(lengths):
             index = np.flatnonzero(lengths == length)
@@ -80,120 +92,108 @@ class Agreement:
             for s, statistic in enumerate(self.statistics):
                 values, p_values = evaluate(statistic, scores, k)
                 value[index, :, s], p_value[index, :, s] = values[:, a, b], p_values[:, a, b]
-                why = np.full((len(index), len(a)), "", dtype=object)
-                if not statistic.startswith("top-k"):
+                why = reason[index, :, s]
+                if statistic in CORRELATIONS:
                     why[np.logical_or(constant[:, a], constant[:, b])] = "constant importances"
                 why[~np.logical_and(finite[:, a], finite[:, b])] = "importances are not finite"
-                reason[index, :, s] = "fewer than two words" if length < 2 else why
+                reason[index, :, s] = why if length > 1 else "fewer than two words"
         dropped = reason.astype(bool)
         reason[~dropped] = None
         value[dropped] = p_value[dropped] = np.nan
 
-        def spread(per: np.ndarray | Sequence[str], axis: int) -> np.ndarray:
+        def repeated(entries: np.ndarray | Sequence[str], axis: int) -> np.ndarray:
             """One entry per instance (axis 0), pair (1) or statistic (2), repeated for every row."""
-            along = np.asarray(per, dtype=object if axis else None).reshape([-1 if i == axis else 1 for i in range(3)])
-            return np.broadcast_to(along, shape).ravel()
+            column = np.asarray(entries, dtype=object if axis else None)
+            return np.broadcast_to(np.expand_dims(column, [i for i in range(3) if i != axis]), shape).ravel()
 
         return {
             "seed": np.full(value.size, explanations.seed),
-            "split": spread(explanations.split, 0),
-            "instance": spread(explanations.instance, 0),
-            "predicted_class": spread(explanations.predicted_class, 0),
-            "measure_a": spread([measures[i] for i in a], 1),
-            "measure_b": spread([measures[i] for i in b], 1),
-            "statistic": spread(self.statistics, 2),
+            "split": repeated(explanations.split, 0),
+            "instance": repeated(explanations.instance, 0),
+            "predicted_class": repeated(explanations.predicted_class, 0),
+            "measure_a": repeated([measures[i] for i in a], 1),
+            "measure_b": repeated([measures[i] for i in b], 1),
+            "statistic": repeated(self.statistics, 2),
             "tokens": np.full(value.size, tokens, dtype=object),
             "value": value.ravel(),
             "p_value": p_value.ravel(),
-            "length": spread(lengths, 0),
+            "length": repeated(lengths, 0),
             "status": np.where(dropped, "dropped", "ok").ravel(),
             "reason": reason.ravel(),
         }
 
     def summarise(self, scores: pa.Table) -> pd.DataFrame:
-        """Rows of the table `agreement`: means by predicted class, and over all, of each pair and statistic."""
+        """Rows of the table `agreement`: means of each pair and statistic, by predicted class and over all classes."""
         frame = scores.to_pandas()
-        classes = frame["predicted_class"].nunique()
-        everything = frame.assign(predicted_class="all")
-        # Above three classes the study reports only the whole.
-        groups = (
-            [everything]
-            if classes > 3
-            else [frame.assign(predicted_class=frame["predicted_class"].astype(str)), everything]
-        )
+        groups = [frame.assign(predicted_class="all")]
+        # Above three classes Jain & Wallace report only the mean over all.
+        if frame["predicted_class"].nunique() <= MOST_CLASSES:
+            groups.append(frame.assign(predicted_class=frame["predicted_class"].astype(str)))
         keys = ["seed", "measure_a", "measure_b", "statistic", "tokens", "predicted_class"]
-        return pd.concat(
-            [_summary(group.groupby(keys, observed=True, sort=True)) for group in groups], ignore_index=True
-        ).sort_values(keys, ignore_index=True)
+        parts = [_summary(group.groupby(keys, observed=True, sort=True)) for group in groups]
+        return pd.concat(parts, ignore_index=True).sort_values(keys, ignore_index=True)
 
 
-def joined(explanations: Explanations, words: Mapping[Key, list[np.ndarray | None]]) -> Explanations:
-    """The explanations with one score for each word, the sum of its subwords'; `words` says which they are of."""
+def sum_subwords(explanations: Explanations, words: Mapping[Key, list[np.ndarray | None]]) -> Explanations:
+    """Explanations with one score per word, the sum over its subwords; `words` maps each subword to its word."""
     keys = zip(explanations.split.tolist(), explanations.instance.tolist(), strict=True)
-    of_text, of_second = zip(*(words[key] for key in keys), strict=True)
+    text_words, second_words = zip(*(words[key] for key in keys), strict=True)
 
-    def summed(told: dict[str, Any], places: Sequence[np.ndarray | None]) -> dict[str, Any]:
+    def summed(scores: dict[str, Any], words: Sequence[np.ndarray | None]) -> dict[str, Any]:
         return {
             measure: rows
-            and [row if at is None else np.bincount(at, row) for row, at in zip(rows, places, strict=True)]
-            for measure, rows in told.items()
+            and [row if word is None else np.bincount(word, row) for row, word in zip(rows, words, strict=True)]
+            for measure, rows in scores.items()
         }
 
-    return replace(explanations, scores=summed(explanations.scores, of_text), pair=summed(explanations.pair, of_second))
+    return replace(
+        explanations, scores=summed(explanations.scores, text_words), pair=summed(explanations.pair, second_words)
+    )
 
 
 def ranked_scores(explanations: Explanations, tokens: str) -> dict[str, list[np.ndarray]]:
-    """The scores of each measure that are ranked: of the words, then of those of the second text, then of specials."""
+    """The scores to rank, by measure: of the text's words, then of the second text's, then of special tokens."""
     ranked = {measure: [*scores] for measure, scores in explanations.scores.items()}
     parts = {"text": [], "texts": ["pair"], "all": ["pair", "specials"]}[tokens]
     for part in parts:
-        told = getattr(explanations, part)
-        # Texts that stand alone have no pair, whatever the measure.
-        if part == "pair" and not any(told.values()):
+        part_scores = getattr(explanations, part)
+        # Single texts have no pair, whatever the measure.
+        if part == "pair" and not any(part_scores.values()):
             continue
-        for measure, scores in told.items():
+        for measure, scores in part_scores.items():
             if scores is None:
                 what = "second texts" if part == "pair" else "special tokens"
                 raise PlumblineError(
-                    f"Agreement ranks {tokens!r}, but the measure '{measure}' tells no scores of {what}; set its "
-                    "options, or `tokens` of the protocol, otherwise."
+                    f"Agreement ranks {tokens!r}, but measure '{measure}' gives no scores to {what}; change the "
+                    "measure's options or `tokens` of the protocol."
                 )
             ranked[measure] = [np.concatenate(both) for both in zip(ranked[measure], scores, strict=True)]
     return ranked
 
 
 def _common_lengths(scores: dict[str, list[np.ndarray]]) -> np.ndarray:
-    """Words of each instance, which all measures must agree on."""
+    """Number of scores per instance, which must be the same for all measures."""
     first, *others = sorted(scores)
-    lengths = np.array([len(one) for one in scores[first]])
-    for other in others:
-        if not np.array_equal(lengths, [len(one) for one in scores[other]]):
-            raise PlumblineError(f"Measure '{other}' does not have as many scores per instance as '{first}'.")
+    lengths = np.array([len(row) for row in scores[first]])
+    for measure in others:
+        if not np.array_equal(lengths, [len(row) for row in scores[measure]]):
+            raise PlumblineError(f"Measures '{measure}' and '{first}' differ in the number of scores per instance.")
     return lengths
 
 
 def evaluate(statistic: str, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """A statistic of all pairs of measures, and its p value (NaN where it has none). scores: [B, M, n]."""
-    if statistic.startswith("top-k"):
-        value = {
-            "top-k-jain-wallace": rank_statistics.top_k_kendall_jain_wallace,
-            "top-k-fagin": rank_statistics.top_k_kendall_fagin,
-            "top-k-neely": rank_statistics.top_k_kendall_neely,
-        }[statistic](scores, k)
-        return value, np.full_like(value, np.nan)
-    correlation = {
-        "kendall": rank_statistics.kendall_tau,
-        "spearman": rank_statistics.spearman,
-        "pearson": rank_statistics.pearson,
-    }[statistic]
-    return correlation(scores)
+    """A statistic of all pairs of measures and its p value, [B, M, M] each; p is NaN for top-k. scores: [B, M, n]."""
+    if statistic in CORRELATIONS:
+        return CORRELATIONS[statistic](scores)
+    value = TOP_K[statistic](scores, k)
+    return value, np.full_like(value, np.nan)
 
 
 def _summary(groups: Any) -> pd.DataFrame:
     summary = groups.agg(
         n=("value", "count"), total=("status", "size"), mean=("value", "mean"), tested=("p_value", "count")
     )
-    # Population spread, as Jain & Wallace report it.
+    # Population standard deviation, as Jain & Wallace report it.
     summary["std"] = groups["value"].std(ddof=0)
     significant = groups["p_value"].agg(lambda p: float((p <= SIGNIFICANT).sum()))
     summary["significant_fraction"] = (significant / summary["tested"]).where(summary["tested"] > 0)

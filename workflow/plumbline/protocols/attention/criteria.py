@@ -1,4 +1,4 @@
-"""Replaced attention on the scorecard; these criteria are about attention alone."""
+"""Permuted and adversarial attention on the scorecard; these criteria apply to attention alone."""
 
 import pandas as pd
 
@@ -15,10 +15,10 @@ from plumbline.registry import criterion
     order=30,
 )
 @criterion("permutation", table="permutation", direction="higher", range=[0, 1], measure="attention", order=20)
-def replaced(table: pd.DataFrame, measures: Measures, *, column: str = "median_change_mean") -> pd.DataFrame:
-    """A number about attention over all texts; of several epsilons that of the largest."""
-    here = (table["predicted_class"] == "all") & (table["max_attention_bin"] == "all") & (table["status"] == "ok")
-    rows = table[here]
+def replaced_attention(table: pd.DataFrame, measures: Measures, *, column: str = "median_change_mean") -> pd.DataFrame:
+    """The mean change or divergence over all texts, for the largest epsilon."""
+    overall = (table["predicted_class"] == "all") & (table["max_attention_bin"] == "all")
+    rows = table[overall & (table["status"] == "ok")]
     if "epsilon" in rows:
         rows = rows[rows["epsilon"] == rows["epsilon"].max()]
     return rows.assign(measure="attention", value=rows[column])[VALUES]

@@ -1,10 +1,10 @@
-"""Replaced attention on the page: one small table for permutations and one for adversaries."""
+"""Attention in the report: its agreement with other measures, permuted attention and adversarial attention."""
 
 import pandas as pd
 from markupsafe import Markup
 
 from plumbline.protocols.adversary.table import LARGEST_JSD
-from plumbline.protocols.agreement.page import overview
+from plumbline.protocols.agreement.page import agreement_overview
 from plumbline.protocols.agreement.table import fewest_tokens, overall_taus
 from plumbline.protocols.attention.bins import BINS, EVERY
 from plumbline.registry import page
@@ -15,8 +15,8 @@ from plumbline.report.tables import DASH, Table, TableCell, named, number, numer
 
 
 def permutation_overview(permutation: pd.DataFrame) -> Table:
-    """The mean of the median change in output, over all texts and by the largest weight."""
-    frame = _of_all_classes(permutation)
+    """Mean over texts of the median change in output, for all texts and by the largest weight."""
+    frame = _all_classes(permutation)
     rows = []
     for cell, group in frame.groupby(["dataset", "variant", "model"]):
         dataset, variant, model = map(str, cell)
@@ -25,62 +25,54 @@ def permutation_overview(permutation: pd.DataFrame) -> Table:
         means = [
             numeric(_mean(part, "median_change_mean"), 3) if len(part) else TableCell(DASH, None) for part in by_bin
         ]
-        texts = numeric(whole["n"].mean(), 0)
-        rows.append(
-            [
-                TableCell(named(dataset, variant)),
-                TableCell(model),
-                texts,
-                spread_on_axis(whole["median_change_mean"], 1),
-                *means,
-            ]
-        )
+        overall = [numeric(whole["n"].mean(), 0), spread_on_axis(whole["median_change_mean"], 1)]
+        rows.append([TableCell(named(dataset, variant)), TableCell(model), *overall, *means])
     caption = (
         "Median change in output under permuted attention, ½ Σ |Δp|: mean over texts, ± standard deviation over seeds, "
-        "on an axis from 0 to 1; then the same for texts whose largest weight lies in a bin. Low: the output does not "
-        "depend on which words the attention is on, which says the more the larger that weight was. High: it does."
+        "on an axis from 0 to 1; then the same for texts whose largest weight is in a bin. Low: the output does not "
+        "depend on which words are attended to, which is stronger evidence the larger that weight is. High: it does."
     )
     columns = ["dataset", "model", "texts", "all texts", *BINS]
     return Table(caption, columns, rows, frozenset(range(2, len(columns))))
 
 
 def adversarial_overview(adversarial_attention: pd.DataFrame) -> Table:
-    """For each epsilon, how many texts have an adversary and how far it is from the attention."""
-    frame = _of_all_classes(adversarial_attention)
+    """For each epsilon, the share of feasible texts and the JSD between attention and adversary."""
+    frame = _all_classes(adversarial_attention)
     frame = frame[frame["max_attention_bin"] == EVERY]
     rows = []
     for cell, group in frame.groupby(["dataset", "variant", "model", "epsilon"]):
         dataset, variant, model, epsilon = map(str, cell)
-        found, mean = _mean(group, "feasible_fraction"), _mean(group, "jsd_mean")
+        feasible, mean = _mean(group, "feasible_fraction"), _mean(group, "jsd_mean")
         rows.append(
             [
                 TableCell(named(dataset, variant)),
                 TableCell(model),
                 TableCell(epsilon, float(epsilon)),
                 numeric(group["n"].mean(), 0),
-                TableCell(f"{number(100 * found, 1)} %", found),
+                TableCell(f"{number(100 * feasible, 1)} %", feasible),
                 spread_on_axis(group["jsd_mean"], LARGEST_JSD),
                 TableCell(f"{number(100 * mean / LARGEST_JSD, 0)} %", mean),
             ]
         )
     caption = (
-        "How far attention can be moved while the output changes by no more than ε: mean over texts of the largest "
+        "How far attention can be changed while the output changes by at most ε: mean over texts of the largest "
         "Jensen-Shannon divergence found, ± standard deviation over seeds, on an axis from 0 to its maximum, ln 2. "
-        "High: very different attention would have led to the same output. Low: only similar attention would. "
-        "“Feasible” is the share of texts whose search ended within ε; of the others, what was found is moved back "
-        "towards the attention until it is."
+        "High: very different attention gives the same output. Low: only similar attention does. “Feasible” is the "
+        "share of texts whose search ended within ε; for the others, the adversary is interpolated towards the "
+        "attention until it is."
     )
     columns = ["dataset", "model", "ε", "texts", "feasible", "mean JSD", "of the maximum"]
     return Table(caption, columns, rows, frozenset(range(2, len(columns))))
 
 
-def _of_all_classes(table: pd.DataFrame) -> pd.DataFrame:
+def _all_classes(table: pd.DataFrame) -> pd.DataFrame:
     frame = without_categories(table)
     return frame[frame["predicted_class"] == EVERY]
 
 
 def _mean(rows: pd.DataFrame, column: str) -> float:
-    """The mean over texts and seeds; a bin holds other texts in each seed."""
+    """The mean over texts and seeds, weighted because a bin has different texts in each seed."""
     return float((rows[column] * rows["n"]).sum() / rows["n"].sum())
 
 
@@ -95,39 +87,39 @@ def _finding(agreement: pd.DataFrame, random: str) -> str:
 @page(
     "attention",
     title="Attention",
-    about="Does attention agree with gradients and leave-one-out, and does the output notice other attention?",
+    about="Does attention agree with gradients and leave-one-out, and does the output depend on it?",
     tables=["permutation", "adversarial_attention", "agreement:attention"],
     order=20,
 )
 def attention_page(content: Content) -> Page:
-    """Attention against other measures and other attention."""
+    """Attention compared with other measures, and replaced attention."""
     frames = content.tables
     sections = [
         Section(
             "agreement",
             "Agreement with other measures",
             Markup(
-                "Does attention put the words of a text in the same order as gradients and leave-one-out do? "
-                "Kendall’s τ is 1 for the same order, 0 for unrelated ones and −1 for opposite ones. "
+                "Does attention rank the words of a text in the same order as gradients and leave-one-out? "
+                "Kendall’s τ is 1 for the same order, 0 for unrelated orders and −1 for opposite orders. "
                 '<a href="disagreement.html">All other pairs, and other statistics.</a>'
             ),
-            {"overview": table_of(frames, "agreement", overview)},
+            {"overview": table_of(frames, "agreement", agreement_overview)},
         ),
         Section(
             "permuted",
             "Permutation",
-            "Does the output notice that attention is shuffled? The attention of each text is permuted among its words "
-            "again and again, while the hidden states stay as they are; the median of how much that changes the output "
-            "is kept. If attention told which words mattered, moving it to others would have to matter too.",
+            "Does the output change when attention is permuted? The attention of each text is permuted among its words "
+            "many times, while the hidden states stay fixed; the median change in output is reported. If attention "
+            "identified the important words, moving it to other words would change the output.",
             {"permutation": table_of(frames, "permutation", permutation_overview)},
             axis="from-zero",
         ),
         Section(
             "adversarial",
             "Adversarial attention",
-            "How different can attention be with the same output? For each text other weights are searched for that "
-            "differ from the attention as much as possible and change the output by no more than ε. If there are such, "
-            "the attention is not the only explanation of the output.",
+            "How different can attention be with the same output? For each text, a search finds weights that differ "
+            "from the attention as much as possible and change the output by at most ε. If such weights exist, the "
+            "attention is not the only explanation of the output.",
             {"adversarial-attention": table_of(frames, "adversarial_attention", adversarial_overview)},
             axis="from-zero",
         ),

@@ -1,4 +1,4 @@
-"""Permutation: does the output notice that attention is shuffled? (Jain & Wallace 2019, section 4.2.1)"""
+"""Permutation: does the output change when attention is permuted? (Jain & Wallace 2019, section 4.2.1)"""
 
 from typing import Any, ClassVar
 
@@ -18,8 +18,8 @@ from plumbline.protocols.explained import Explained, instance_columns
 from plumbline.registry import protocol
 from plumbline.store import TableSchema
 
-# Permutations that are decoded together: enough to be fast, few enough to take little memory beside the hidden states.
-TOGETHER = 10
+# Permutations decoded at once: enough to be fast, few enough to need little memory compared with the hidden states.
+CHUNK = 10
 
 
 @protocol(
@@ -30,7 +30,7 @@ TOGETHER = 10
     equation="median over permutations π of ½ Σ_c |p_c(π α) - p_c(α)|",
 )
 class Permutation:
-    """The change in output when attention is permuted among the words and the hidden states stay as they are."""
+    """The change in output when attention is permuted among the words and the hidden states stay fixed."""
 
     table: ClassVar[TableSchema] = PERMUTATION
     scores: ClassVar[TableSchema] = PERMUTATION_SCORES
@@ -47,7 +47,7 @@ class Permutation:
         return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
     def _seed(self, evaluator: Evaluator, instances: Instances) -> dict[str, np.ndarray]:
-        change, largest, predicted = permuted(evaluator, instances, self.permutations)
+        change, largest, predicted = permute_attention(evaluator, instances, self.permutations)
         columns = instance_columns(evaluator.seed, instances, predicted)
         return columns | {"max_attention": largest, "median_change": np.median(change, axis=1)}
 
@@ -63,8 +63,10 @@ class Permutation:
 
 
 @torch.no_grad()
-def permuted(evaluator: Evaluator, instances: Instances, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The change [N, count] of each permutation, the largest weight [N] and the predicted class [N]."""
+def permute_attention(
+    evaluator: Evaluator, instances: Instances, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The change in output [N, count] under each permutation, the largest weight [N] and the predicted class [N]."""
     change = np.empty((len(instances), count))
     largest = np.empty(len(instances))
     predicted = np.empty(len(instances), dtype=np.int32)
@@ -75,11 +77,11 @@ def permuted(evaluator: Evaluator, instances: Instances, count: int) -> tuple[np
         attention = model.attend(encoded, batch)
         before = model.decode(encoded, attention).softmax(-1)
         orders = _orders(instances, index, batch.ids.shape[1], count, evaluator.seed)
-        for start in range(0, count, TOGETHER):
-            order = torch.from_numpy(orders[start : start + TOGETHER]).to(attention.device)
-            shuffled = attention.expand(len(order), -1, -1).gather(-1, order)
-            after = model.decode(encoded, shuffled).softmax(-1)
-            change[index, start : start + TOGETHER] = total_variation(after, before).T.cpu().numpy()
+        for start in range(0, count, CHUNK):
+            order = torch.from_numpy(orders[start : start + CHUNK]).to(attention.device)
+            permuted = attention.expand(len(order), -1, -1).gather(-1, order)
+            after = model.decode(encoded, permuted).softmax(-1)
+            change[index, start : start + CHUNK] = total_variation(after, before).T.cpu().numpy()
         largest[index] = attention.amax(-1).cpu().numpy()
         predicted[index] = before.argmax(-1).cpu().numpy()
 
@@ -88,7 +90,7 @@ def permuted(evaluator: Evaluator, instances: Instances, count: int) -> tuple[np
 
 
 def _orders(instances: Instances, index: np.ndarray, width: int, count: int, seed: int) -> np.ndarray:
-    """Permutations [count, B, width] of the words of each text; specials and padding stay in place."""
+    """Permutations [count, B, width] of the words of each text; special tokens and padding stay in place."""
     orders = np.tile(np.arange(width), (count, len(index), 1))
     for row, i in enumerate(index):
         words = np.flatnonzero(instances.maskable[i])

@@ -1,4 +1,4 @@
-"""Tables of replaced attention: scores per instance, and summaries."""
+"""Tables of permuted and adversarial attention and of seed variance: scores per instance, and summaries."""
 
 import pyarrow as pa
 
@@ -35,8 +35,8 @@ PERMUTATION = declare(
     },
 )
 
-# One row per epsilon: the adversary that differs most from the attention. `feasible` are those of the search that kept
-# the bound; without one, it is one of the others, moved back towards the attention until it does.
+# One row per epsilon: the adversary that differs most from the attention. `feasible` counts the adversaries within the
+# bound after the search; if there is none, the row has one that was interpolated towards the attention.
 ADVERSARIES = declare(
     "adversaries",
     2,
@@ -81,7 +81,7 @@ ADVERSARIAL_ATTENTION = declare(
     },
 )
 
-# One row per other seed and instance; class, length and largest weight are the base seed's.
+# One row per other seed and instance; class, length and largest weight are those of the base seed.
 SEED_VARIANCE_SCORES = declare(
     "seed_variance_scores",
     1,

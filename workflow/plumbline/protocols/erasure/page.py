@@ -1,4 +1,4 @@
-"""Erasure in the report: the area over the curve for each measure, and the curve itself."""
+"""Erasure in the report: the area over the perturbation curve of each measure, and the curve itself."""
 
 import pandas as pd
 from markupsafe import Markup
@@ -9,7 +9,7 @@ from plumbline.report.findings import by_measure
 from plumbline.report.page import Page, Section, table_of
 from plumbline.report.tables import Table, TableCell, named, numeric, spread, without_categories
 
-# The metrics of the table, which way is better, and whether they have a curve.
+# The titles of the metrics, with the direction that is better.
 METRICS = {
     "comprehensiveness": "comprehensiveness ↑",
     "sufficiency": "sufficiency ↓",
@@ -20,20 +20,20 @@ KEYS = ["dataset", "variant", "model", "measure"]
 
 
 def erasure_overview(erasure: pd.DataFrame) -> Table:
-    """A line for each measure of a dataset and model."""
+    """One row per dataset, model and measure."""
     frame = without_categories(erasure)
-    whole = frame[frame["ratio"].isna()]
-    metrics = [metric for metric in METRICS if metric in set(whole["metric"])]
+    frame = frame[frame["ratio"].isna()]
+    metrics = [metric for metric in METRICS if metric in set(frame["metric"])]
     rows = []
-    for key, group in whole.groupby(KEYS):
+    for key, group in frame.groupby(KEYS):
         dataset, variant, model, measure = map(str, key)
         means = [spread(group[group["metric"] == metric]["mean"]) for metric in metrics]
         texts = [numeric(group[count].max(), 0) for count in ("n", "dropped")]
         rows.append([TableCell(named(dataset, variant)), TableCell(model), TableCell(measure), *means, *texts])
     caption = (
-        "The area over the perturbation curve of the hard metrics, and the soft ones: mean over texts, ± standard "
-        "deviation over seeds. ↑: higher is better, ↓: lower is. Compare with random, which is what erasing any words "
-        "does. “left out” counts texts of which the soft metrics, or all, tell nothing."
+        "The area over the perturbation curve of the hard metrics, and the soft metrics: mean over texts, ± standard "
+        "deviation over seeds. ↑: higher is better, ↓: lower is better. Compare with random, which erases arbitrary "
+        "words. “left out” counts texts for which the soft metrics, or all metrics, are undefined."
     )
     columns = ["dataset", "model", "measure", *(METRICS[metric] for metric in metrics), "texts", "left out"]
     return Table(caption, columns, rows, frozenset(range(3, len(columns))))
@@ -50,7 +50,7 @@ def erasure_curve_overview(erasure: pd.DataFrame) -> Table:
         rows.append(
             [TableCell(named(dataset, variant)), TableCell(model), TableCell(measure), TableCell(metric), *means]
         )
-    caption = "The same at each share of the words that are erased, or that alone are kept."
+    caption = "The hard metrics at each percentage of words that are erased (comprehensiveness) or kept (sufficiency)."
     columns = ["dataset", "model", "measure", "metric", *(f"{ratio:g} %" for ratio in ratios)]
     return Table(caption, columns, rows, frozenset(range(4, len(columns))))
 
@@ -59,32 +59,28 @@ def _finding(erasure: pd.DataFrame, random: str) -> str:
     rows = without_categories(erasure)
     rows = rows[(rows["metric"] == "comprehensiveness") & rows["ratio"].isna() & (rows["status"] == "ok")]
     rows = rows[rows["measure"] != random]
-    told = by_measure(rows["mean"], rows["measure"])
-    return f"Mean comprehensiveness: {told}." if told else ""
+    means = by_measure(rows["mean"], rows["measure"])
+    return f"Mean comprehensiveness: {means}." if means else ""
 
 
 @page(
     "erasure",
     title="Erasure",
-    about="Does the output fall without the important words, and stay with them alone?",
+    about="Does the output fall without the important words, and stay the same with them alone?",
     tables=["erasure"],
     order=70,
 )
 def erasure_page(content: Content) -> Page:
     """Comprehensiveness and sufficiency."""
     frames = content.tables
+    areas = {"erasure": table_of(frames, "erasure", erasure_overview)}
+    curves = {"curves": table_of(frames, "erasure", erasure_curve_overview)}
     sections = [
-        Section(
-            "areas",
-            "Comprehensiveness and sufficiency",
-            tables={"erasure": table_of(frames, "erasure", erasure_overview)},
-        ),
-        Section(
-            "ratios", "By the share of words", tables={"curves": table_of(frames, "erasure", erasure_curve_overview)}
-        ),
+        Section("areas", "Comprehensiveness and sufficiency", tables=areas),
+        Section("ratios", "By percentage of words", tables=curves),
     ]
     lead = Markup(
         "Comprehensiveness and sufficiency (DeYoung et al. 2020), and their soft forms (Zhao &amp; Aletras 2023). "
-        "Nothing is retrained, so shortened texts are unlike those that the model was trained on."
+        "The model is not retrained, so shortened texts are out of its training distribution."
     )
     return Page(sections, lead, _finding(frames["erasure"], content.random))

@@ -5,7 +5,7 @@ import pyarrow as pa
 from plumbline.protocols.schemas import PREDICTED
 from plumbline.store import CELL, NUMBERS, WORD, declare
 
-# One row per seed, measure and instance; lists have an entry for each ratio.
+# One row per seed, measure and instance; lists have one entry per ratio.
 ERASURE_SCORES = declare(
     "erasure_scores",
     2,
@@ -23,7 +23,7 @@ ERASURE_SCORES = declare(
     required=["seed", "split", "instance", "predicted_class", "measure"],
 )
 
-# Without a ratio, hard metrics are areas over the perturbation curve.
+# A hard metric without a ratio is the area over the perturbation curve.
 ERASURE = declare(
     "erasure",
     2,

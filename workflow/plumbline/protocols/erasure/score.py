@@ -1,14 +1,13 @@
-"""Erasure: does the output fall without the words that matter, and stay with them alone? (DeYoung et al. 2020)
+"""Erasure: does the output fall without the important words, and stay with them alone? (DeYoung et al. 2020)
 
-Hard erasure takes the highest words of a text away, or all others; soft erasure thins out the vectors of all words,
-each by its importance (Zhao & Aletras 2023).
+Hard erasure removes the most important words of a text, or all others; soft erasure zeroes random elements of the
+embeddings of all words with a probability given by their importance (Zhao & Aletras 2023).
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import torch
@@ -20,86 +19,38 @@ from plumbline.data.masking import highest
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
+from plumbline.protocols.erasure.metrics import (
+    FloatArray,
+    aopc,
+    count_erased,
+    rescale,
+    soft_comprehensiveness,
+    soft_sufficiency,
+)
 from plumbline.protocols.erasure.schemas import ERASURE, ERASURE_SCORES
 from plumbline.protocols.explained import Explained, Explanations, instance_columns
-from plumbline.registry import metric, protocol
+from plumbline.registry import protocol
 from plumbline.runtime.progress import shown
 from plumbline.store import TableSchema
 
 ONE_WORD = "no text has two words"
 NO_FALL = "no output falls when all words are erased"
 HARD = ("comprehensiveness", "sufficiency")
-Removal = Literal["delete", "pad", "zero"]
-FloatArray = npt.NDArray[np.float64]
-
-
-@metric(
-    "comprehensiveness",
-    direction="higher",
-    range=[-1, 1],
-    unit="probability",
-    equation="Σ_k (p(x) - p(x without its top k %)) / (|K| + 1)",
-)
-@metric(
-    "sufficiency",
-    direction="lower",
-    range=[-1, 1],
-    unit="probability",
-    equation="Σ_k (p(x) - p(top k % of x)) / (|K| + 1)",
-)
-def aopc(falls: FloatArray) -> FloatArray:
-    """The area over the perturbation curve, from the falls [..., K] at each share of words: with none it is 0."""
-    return falls.sum(-1) / (falls.shape[-1] + 1)
-
-
-@metric(
-    "soft_comprehensiveness",
-    direction="higher",
-    range=[0, None],
-    unit="share",
-    equation="Σ_x max(0, p(x) - p(x')) / Σ_x (p(x) - p(0)), x'_i = x_i ⊙ e, e ~ Bernoulli(1 - a_i)",
-)
-def soft_comprehensiveness(fall: FloatArray, whole: FloatArray) -> float:
-    """How much of the fall to nothing is there once important words are thinned out, of all texts [N] together.
-
-    Not a mean of each text's share: where the output hardly falls, a share of the fall is noise without bound. Texts
-    whose output does not fall, `whole` being 0 or less, do not count; NaN if there are no others.
-    """
-    counted = whole > 0
-    total = whole[counted].sum()
-    return float(np.maximum(fall[counted], 0).sum() / total) if total > 0 else float("nan")
-
-
-@metric(
-    "soft_sufficiency",
-    direction="higher",
-    range=[None, 1],
-    unit="share",
-    equation="1 - Σ_x max(0, p(x) - p(x')) / Σ_x (p(x) - p(0)), x'_i = x_i ⊙ e, e ~ Bernoulli(a_i)",
-)
-def soft_sufficiency(fall: FloatArray, whole: FloatArray) -> float:
-    """How much of the fall to nothing is spared when unimportant words are thinned out, of all texts [N] together."""
-    return 1 - soft_comprehensiveness(fall, whole)
-
-
-# Each soft metric with the column of falls that it is about.
+# Each soft metric with its column of falls.
 SOFT = {
     "soft_comprehensiveness": (soft_comprehensiveness, "soft_fall_without"),
     "soft_sufficiency": (soft_sufficiency, "soft_fall_alone"),
 }
+Removal = Literal["delete", "pad", "zero"]
 
 
-def count_erased(words: np.ndarray, ratio: float) -> np.ndarray:
-    """How many of a text's words [N] are its top `ratio` percent: one at least, and never all. 0 if it has only one."""
-    return np.minimum(np.maximum(np.ceil(words * ratio / 100 - 1e-9), 1), words - 1).astype(np.int64)
+class WholeTexts(NamedTuple):
+    """Texts before erasure, with the predicted class [N] and its probability [N]."""
 
-
-def rescaled(scores: np.ndarray) -> np.ndarray:
-    """Importances [words] between 0 and 1, the lowest and the highest of the text; ½ if all are equal."""
-    known = np.nan_to_num(scores.astype(np.float64), nan=-np.inf)
-    known = np.where(np.isneginf(known), known[np.isfinite(known)].min(initial=0.0), known)
-    spread = np.ptp(known) if len(known) else 0.0
-    return (known - known.min()) / spread if spread > 0 else np.full(len(known), 0.5)
+    evaluator: Evaluator
+    instances: Instances
+    predicted: np.ndarray
+    output: FloatArray
 
 
 @protocol(
@@ -114,9 +65,9 @@ def rescaled(scores: np.ndarray) -> np.ndarray:
 class Erasure:
     """Comprehensiveness, sufficiency and their areas over the perturbation curve, hard and soft.
 
-    The output is the probability of the predicted class. `ratios` are the shares of words, in percent, that count as
-    important; they are deleted, or get the vector of padding or zeros. Soft erasure takes the mean fall of `draws`, the
-    same for every measure; 0 leaves it out. Of two texts only the first is erased.
+    The output is the probability of the predicted class. `ratios` are the percentages of words that count as important;
+    these are deleted, or their embeddings are replaced by that of padding or by zeros. Soft erasure averages the fall
+    over `draws`, which are the same for every measure; 0 disables it. Only the first text of a pair is erased.
     """
 
     table: ClassVar[TableSchema] = ERASURE
@@ -130,76 +81,66 @@ class Erasure:
         draws: int = 5,
     ) -> None:
         if not ratios or not all(0 < ratio < 100 for ratio in ratios) or sorted(set(ratios)) != ratios:
-            raise PlumblineError(f"`ratios` is {ratios}; write percentages between 0 and 100, each once and rising.")
+            raise PlumblineError(f"`ratios` is {ratios}; write distinct percentages between 0 and 100, ascending.")
         self.ratios, self.removal, self.draws = ratios, removal, draws
 
     def score(self, explained: Explained) -> dict[str, Any]:
         """Columns of the table `erasure_scores`: one row per seed, measure and instance."""
         instances = explained.instances()
-        numbered = zip(instances.split.tolist(), instances.instance.tolist(), strict=True)
-        place = {key: i for i, key in enumerate(numbered)}
+        keys = zip(instances.split.tolist(), instances.instance.tolist(), strict=True)
+        index = {key: i for i, key in enumerate(keys)}
         parts: list[dict[str, np.ndarray]] = []
         for explanations, evaluator in zip(explained.by_seed(), explained.models(), strict=True):
             keys = zip(explanations.split.tolist(), explanations.instance.tolist(), strict=True)
-            parts += self._seed(evaluator, instances.take([place[key] for key in keys]), explanations)
+            parts += self._seed(evaluator, instances.take([index[key] for key in keys]), explanations)
         return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
     def _seed(
         self, evaluator: Evaluator, instances: Instances, explanations: Explanations
     ) -> Iterator[dict[str, np.ndarray]]:
         measures = explanations.scores
-        before = evaluator.probabilities(instances)
-        predicted = before.argmax(1).astype(np.int32)
-        output = _of_class(before, predicted)
-        whole, soft = self._soft(evaluator, instances, measures, predicted, output)
+        probabilities = evaluator.probabilities(instances)
+        predicted = probabilities.argmax(1).astype(np.int32)
+        whole = WholeTexts(evaluator, instances, predicted, _class_probability(probabilities, predicted))
+        fall_to_nothing, soft_falls = self._soft(whole, measures)
         for measure, scores in shown(measures.items(), f"hard, seed {evaluator.seed}", "measure"):
-            falls = self._hard(evaluator, instances, scores, predicted, output)
+            hard_falls = dict(zip(HARD, self._hard(whole, scores), strict=True))
             yield {
                 **instance_columns(evaluator.seed, instances, predicted),
                 "measure": np.full(len(instances), measure, dtype=object),
-                **{name: aopc(fall) for name, fall in zip(HARD, falls, strict=True)},
-                **{f"{name}_at": _rows(fall) for name, fall in zip(HARD, falls, strict=True)},
-                "fall_to_nothing": whole,
-                **{column: falls for (_, column), falls in zip(SOFT.values(), soft[measure], strict=True)},
+                **{name: aopc(falls) for name, falls in hard_falls.items()},
+                **{f"{name}_at": _list_column(falls) for name, falls in hard_falls.items()},
+                "fall_to_nothing": fall_to_nothing,
+                **{column: falls for (_, column), falls in zip(SOFT.values(), soft_falls[measure], strict=True)},
             }
 
-    def _hard(
-        self,
-        evaluator: Evaluator,
-        instances: Instances,
-        scores: Sequence[np.ndarray],
-        predicted: np.ndarray,
-        output: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """The falls [N, ratios] of the output without the highest words and with them alone; NaN for single words."""
+    def _hard(self, whole: WholeTexts, scores: Sequence[np.ndarray]) -> FloatArray:
+        """The falls [2, N, ratios] of the output without the top words and with them alone; NaN for single words."""
         words = np.array([len(row) for row in scores])
         several = np.flatnonzero(words > 1)
-        found = np.full((2, len(instances), len(self.ratios)), np.nan)
+        falls = np.full((2, len(words), len(self.ratios)), np.nan)
         if not len(several):
-            return found[0], found[1]
-        texts, rows = instances.take(several), [row for row in scores if len(row) > 1]
-        ties = texts.ties(evaluator.seed)
+            return falls
+        texts, rows = whole.instances.take(several), [row for row in scores if len(row) > 1]
+        predicted, output, ties = whole.predicted[several], whole.output[several], texts.ties(whole.evaluator.seed)
         for column, ratio in enumerate(self.ratios):
             top = highest(rows, count_erased(words[several], ratio), ties)
-            for way, gone in enumerate((top, [~flags for flags in top])):
-                after = without(evaluator, texts, gone, self.removal)
-                found[way, several, column] = output[several] - _of_class(after, predicted[several])
-        return found[0], found[1]
+            for way, erased in enumerate((top, [~flags for flags in top])):
+                after = probabilities_without(whole.evaluator, texts, erased, self.removal)
+                falls[way, several, column] = output - _class_probability(after, predicted)
+        return falls
 
     def _soft(
-        self,
-        evaluator: Evaluator,
-        instances: Instances,
-        measures: dict[str, list[np.ndarray]],
-        predicted: np.ndarray,
-        output: FloatArray,
+        self, whole: WholeTexts, measures: dict[str, list[np.ndarray]]
     ) -> tuple[FloatArray, dict[str, FloatArray]]:
-        """The fall [N] of the output without any word, and the mean falls [2, N] of each measure with important words
-        thinned out and with all others."""
-        whole, found = np.full(len(instances), np.nan), {m: np.full((2, len(instances)), np.nan) for m in measures}
+        """The fall [N] of the output without any word, and by measure the mean falls [2, N] with important words
+        perturbed and with all others perturbed."""
+        evaluator, instances, predicted, output = whole
+        fall_to_nothing = np.full(len(instances), np.nan)
+        mean_falls = {measure: np.full((2, len(instances)), np.nan) for measure in measures}
         if not self.draws:
-            return whole, found
-        kept = {measure: [rescaled(row) for row in scores] for measure, scores in measures.items()}
+            return fall_to_nothing, mean_falls
+        rescaled = {measure: [rescale(row) for row in scores] for measure, scores in measures.items()}
 
         def work(index: np.ndarray, batch: Batch) -> None:
             with torch.no_grad():
@@ -211,109 +152,111 @@ class Erasure:
                     logits = read(evaluator.model, batch, vectors * keep).logits
                     return output[index] - explained_output(logits, classes, "probability").double().cpu().numpy()
 
-                whole[index] = falls(~free[..., None])
-                share = {measure: _spread(free, [rows[i] for i in index]) for measure, rows in kept.items()}
-                streams = [instances.generator(int(i), evaluator.seed) for i in index]
-                told = {measure: np.zeros((2, len(index))) for measure in measures}
+                fall_to_nothing[index] = falls(~free[..., None])
+                importances = {measure: _at_words(free, [rows[i] for i in index]) for measure, rows in rescaled.items()}
+                generators = [instances.generator(int(i), evaluator.seed) for i in index]
+                sums = {measure: np.zeros((2, len(index))) for measure in measures}
                 for _ in range(self.draws):
-                    uniform = _uniform(free, streams, vectors)
-                    for measure, important in share.items():
-                        told[measure] += [falls(uniform < keep[..., None]) for keep in (1 - important, important)]
-            for measure, values in told.items():
-                found[measure][:, index] = values / self.draws
+                    uniform = _uniform(free, generators, vectors)
+                    for measure, important in importances.items():
+                        sums[measure] += [falls(uniform < keep[..., None]) for keep in (1 - important, important)]
+            for measure, values in sums.items():
+                mean_falls[measure][:, index] = values / self.draws
 
         evaluator.each(instances, work)
-        return whole, found
+        return fall_to_nothing, mean_falls
 
     def summarise(self, scores: pa.Table) -> pd.DataFrame:
-        """Rows of the table `erasure`: one per seed, measure and metric, and of hard ones per ratio too."""
+        """Rows of the table `erasure`: one per seed, measure and metric, and one per ratio of hard metrics."""
         rows = []
         for (seed, measure), group in scores.to_pandas().groupby(["seed", "measure"], sort=True, observed=True):
-            found: list[tuple[str, float | None, dict[str, Any]]] = []
+            summaries: list[tuple[str, float | None, dict[str, Any]]] = []
             for name in HARD:
-                at = np.stack(group[f"{name}_at"].to_numpy())
-                found.append((name, None, _mean(group[name].to_numpy())))
-                found += [(name, ratio, _mean(at[:, column])) for column, ratio in enumerate(self.ratios)]
-            for name in SOFT if self.draws else ():
-                found.append((name, None, _soft_summary(name, group)))
+                by_ratio = np.stack(group[f"{name}_at"].to_numpy()).T
+                summaries.append((name, None, _hard_summary(group[name].to_numpy())))
+                summaries += [(name, *pair) for pair in zip(self.ratios, map(_hard_summary, by_ratio), strict=True)]
+            if self.draws:
+                summaries += [(name, None, _soft_summary(name, group)) for name in SOFT]
             rows += [
                 {"seed": seed, "measure": measure, "metric": name, "ratio": ratio, **summary}
-                for name, ratio, summary in found
+                for name, ratio, summary in summaries
             ]
         return pd.DataFrame(rows)
 
 
-def without(evaluator: Evaluator, texts: Instances, gone: Sequence[np.ndarray], removal: Removal) -> np.ndarray:
-    """Class probabilities [N, C] of texts without some of their words, flagged in `gone`."""
-    stay = [free.copy() for free in texts.maskable]
-    for kept, free, flags in zip(stay, texts.maskable, gone, strict=True):
-        kept[free] = ~flags
-        kept[~free] = True
+def probabilities_without(
+    evaluator: Evaluator, texts: Instances, erased: Sequence[np.ndarray], removal: Removal
+) -> np.ndarray:
+    """Class probabilities [N, C] of texts without the words flagged in `erased`."""
+    kept = [np.ones(len(free), dtype=bool) for free in texts.maskable]
+    for keep, free, flags in zip(kept, texts.maskable, erased, strict=True):
+        keep[free] = ~flags
     if removal == "delete":
         ids, maskable = (
-            [row[kept] for row, kept in zip(column, stay, strict=True)] for column in (texts.ids, texts.maskable)
+            [row[keep] for row, keep in zip(column, kept, strict=True)] for column in (texts.ids, texts.maskable)
         )
         return evaluator.probabilities(Texts(ids, maskable, texts.pair, texts.answers, texts.pair_maskable))
-    found: dict[str, np.ndarray] = {}
+    probabilities: list[np.ndarray] = [np.empty(0)] * len(texts)
 
     def work(index: np.ndarray, batch: Batch) -> None:
         with torch.no_grad():
-            vectors, nothing = input_vectors(evaluator.model, batch), baseline_of(evaluator.model, batch, removal)
-            kept = torch.ones(vectors.shape[:2], dtype=torch.bool)
+            vectors, baseline = input_vectors(evaluator.model, batch), baseline_of(evaluator.model, batch, removal)
+            keep = torch.ones(vectors.shape[:2], dtype=torch.bool)
             for row, i in enumerate(index):
-                kept[row, : len(stay[i])] = torch.from_numpy(stay[i])
-            mixed = torch.where(kept.to(vectors.device)[..., None], vectors, nothing)
-            told = read(evaluator.model, batch, mixed).logits.softmax(-1).cpu().numpy()
-        found.setdefault("rows", np.empty((len(texts), told.shape[1]), dtype=np.float32))[index] = told
+                keep[row, : len(kept[i])] = torch.from_numpy(kept[i])
+            replaced = torch.where(keep.to(vectors.device)[..., None], vectors, baseline)
+            output = read(evaluator.model, batch, replaced).logits.softmax(-1).float().cpu().numpy()
+        for row, i in enumerate(index):
+            probabilities[i] = output[row]
 
     evaluator.each(texts, work)
-    return found["rows"]
+    return np.stack(probabilities)
 
 
-def _of_class(probabilities: np.ndarray, classes: np.ndarray) -> FloatArray:
+def _class_probability(probabilities: np.ndarray, classes: np.ndarray) -> FloatArray:
     return probabilities[np.arange(len(classes)), classes].astype(np.float64)
 
 
-def _spread(free: torch.Tensor, rows: Sequence[np.ndarray]) -> torch.Tensor:
-    """One number per word laid out where the words are, [B, T]; 1 elsewhere."""
-    spread = torch.ones(free.shape)
-    spread[free.cpu()] = torch.from_numpy(np.concatenate([*rows]).astype(np.float32))
-    return spread.to(free.device)
+def _at_words(free: torch.Tensor, rows: Sequence[np.ndarray]) -> torch.Tensor:
+    """One number per word at the positions of the words, [B, T]; 1 elsewhere."""
+    values = torch.ones(free.shape)
+    values[free.cpu()] = torch.from_numpy(np.concatenate([*rows]).astype(np.float32))
+    return values.to(free.device)
 
 
-def _uniform(free: torch.Tensor, streams: Sequence[np.random.Generator], vectors: torch.Tensor) -> torch.Tensor:
-    """Numbers between 0 and 1 for those of the words' vectors, each text's from its own stream; below 0 elsewhere."""
+def _uniform(free: torch.Tensor, generators: Sequence[np.random.Generator], vectors: torch.Tensor) -> torch.Tensor:
+    """Uniform numbers for the embeddings of words, from one generator per text; -1 elsewhere, which is always kept."""
     drawn = torch.full_like(vectors, -1)
-    for row, (stream, words) in enumerate(zip(streams, free, strict=True)):
-        numbers = stream.random((int(words.sum()), vectors.shape[-1]), dtype=np.float32)
+    for row, (generator, words) in enumerate(zip(generators, free, strict=True)):
+        numbers = generator.random((int(words.sum()), vectors.shape[-1]), dtype=np.float32)
         drawn[row, words] = torch.from_numpy(numbers).to(vectors.device, vectors.dtype)
     return drawn
 
 
-def _rows(values: FloatArray) -> np.ndarray:
+def _list_column(values: FloatArray) -> np.ndarray:
     """The rows of a matrix as a column of lists."""
     column = np.empty(len(values), dtype=object)
     column[:] = [*values]
     return column
 
 
-def _mean(values: np.ndarray) -> dict[str, Any]:
-    """Mean and standard deviation over texts that have a value."""
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return {"n": 0, "dropped": len(values), "mean": None, "std": None, "status": "undefined", "reason": ONE_WORD}
-    told = {"n": len(known), "dropped": len(values) - len(known), "mean": known.mean(), "std": known.std()}
-    return told | {"status": "ok", "reason": None}
+def _hard_summary(values: np.ndarray) -> dict[str, Any]:
+    """Mean and standard deviation over the texts with a value."""
+    defined = values[~np.isnan(values)]
+    counts = {"n": len(defined), "dropped": len(values) - len(defined)}
+    if not len(defined):
+        return counts | {"mean": None, "std": None, "status": "undefined", "reason": ONE_WORD}
+    return counts | {"mean": defined.mean(), "std": defined.std(), "status": "ok", "reason": None}
 
 
 def _soft_summary(name: str, rows: pd.DataFrame) -> dict[str, Any]:
-    """A soft metric of all texts together; its deviation is that of what each text adds to it, to first order."""
-    metric_of, column = SOFT[name]
-    whole, fall = (rows[key].to_numpy(dtype=np.float64) for key in ("fall_to_nothing", column))
-    counted = whole > 0
-    told = {"n": int(counted.sum()), "dropped": int((~counted).sum())}
-    if not counted.any():
-        return told | {"mean": None, "std": None, "status": "undefined", "reason": NO_FALL}
-    share = soft_comprehensiveness(fall, whole)
-    parts = (np.maximum(fall[counted], 0) - share * whole[counted]) / whole[counted].mean()
-    return told | {"mean": metric_of(fall, whole), "std": parts.std(), "status": "ok", "reason": None}
+    """A soft metric over all texts; its standard deviation is that of the texts' contributions, to first order."""
+    metric, column = SOFT[name]
+    fall_to_nothing, fall = (rows[key].to_numpy(dtype=np.float64) for key in ("fall_to_nothing", column))
+    falling = fall_to_nothing > 0
+    counts = {"n": int(falling.sum()), "dropped": int((~falling).sum())}
+    if not falling.any():
+        return counts | {"mean": None, "std": None, "status": "undefined", "reason": NO_FALL}
+    share = soft_comprehensiveness(fall, fall_to_nothing)
+    parts = (np.maximum(fall[falling], 0) - share * fall_to_nothing[falling]) / fall_to_nothing[falling].mean()
+    return counts | {"mean": metric(fall, fall_to_nothing), "std": parts.std(), "status": "ok", "reason": None}

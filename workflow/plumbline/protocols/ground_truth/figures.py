@@ -19,9 +19,9 @@ from matplotlib.patches import Patch
 
 from plumbline.data.manipulation import shapley_band
 from plumbline.figures import style
+from plumbline.figures.classes import mark
 from plumbline.figures.conventions import ALPHA
 from plumbline.figures.drawing import Drawing
-from plumbline.protocols.attention.figures import mark
 from plumbline.protocols.bootstrap import FEWEST, mean_interval
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH, TRACE
 from plumbline.protocols.roar.figures import MARKERS, finish, panel_figure

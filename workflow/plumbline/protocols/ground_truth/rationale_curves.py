@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plumbline.figures import style
+from plumbline.figures.classes import mark
 from plumbline.figures.drawing import Drawing
-from plumbline.protocols.attention.figures import mark
 from plumbline.protocols.ground_truth.schemas import RATIONALE_SCORES, RATIONALES
 from plumbline.protocols.ground_truth.shown import optimum_lines
 from plumbline.protocols.roar.figures import MARKERS, finish, panel_figure

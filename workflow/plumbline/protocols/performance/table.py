@@ -1,4 +1,4 @@
-"""How good the models are, split by split."""
+"""Performance of the trained models on each split."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,23 +17,23 @@ from plumbline.training.performance import PERFORMANCE_METRICS
 from plumbline.training.schemas import PREDICTIONS
 
 
-def performance(
+def performance_rows(
     cells: Iterable[Mapping[str, Any]], predictions: Iterable[pa.Table], least_above_chance: float | None = None
 ) -> pd.DataFrame:
-    """Rows of the table `performance`. Each cell has its table of predictions.
+    """Rows of the table `performance`, from one table of predictions per cell.
 
-    A value of `above_chance` below `least_above_chance` has the status that says so; by that others leave models out.
+    A value of `above_chance` below `least_above_chance` gets the status by which other tables exclude models at chance.
     """
     rows = []
     for cell, predicted in zip(cells, predictions, strict=True):
         keys = {key: cell[key] for key in ("dataset", "variant", "model")}
         frame = predicted.select(["seed", "split", "label"]).to_pandas()
-        probabilities = np.stack(ragged(predicted["probabilities"]))
+        all_probabilities = np.stack(ragged(predicted["probabilities"]))
         for (seed, split), group in frame.groupby(["seed", "split"], observed=True):
-            told, labels = probabilities[group.index], group["label"].to_numpy()
-            finite = np.isfinite(told).all()
+            probabilities, labels = all_probabilities[group.index], group["label"].to_numpy()
+            finite = np.isfinite(probabilities).all()
             for metric, score in PERFORMANCE_METRICS.items():
-                value = score(told, labels) if finite else np.nan
+                value = score(probabilities, labels) if finite else np.nan
                 reason = None if np.isfinite(value) else ("a class is absent" if finite else "training diverged")
                 status = "undefined" if reason else "ok"
                 if metric == ABOVE_CHANCE and least_above_chance is not None and value < least_above_chance:
@@ -47,7 +47,7 @@ def performance(
 
 @table("performance", reads=["predictions"], params=["least_above_chance"])
 def performance_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
-    """How good the models of all cells are."""
+    """Performance of the models of all cells."""
     files = sources["predictions"]
     tables = (read_table(file.path, PREDICTIONS) for file in files)
-    return PERFORMANCE, performance([file.keys for file in files], tables, sources.facts["least_above_chance"])
+    return PERFORMANCE, performance_rows([file.keys for file in files], tables, sources.facts["least_above_chance"])

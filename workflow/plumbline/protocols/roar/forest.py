@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plumbline.figures import style
+from plumbline.figures.classes import mark
 from plumbline.figures.drawing import Drawing
-from plumbline.protocols.attention.figures import mark
 from plumbline.protocols.roar.figures import NOTHING, STRATEGIES, UNITS, finish, panel_figure
 from plumbline.protocols.roar.schemas import FAITHFULNESS
 from plumbline.registry import figure

@@ -11,7 +11,7 @@ import pandas as pd
 from plumbline.config.variants import PLAIN
 from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.performance.schemas import PERFORMANCE
-from plumbline.protocols.performance.table import performance
+from plumbline.protocols.performance.table import performance_rows
 from plumbline.protocols.roar.schemas import FAITHFULNESS, ROAR
 from plumbline.registry import metric, table
 from plumbline.store import TableSchema, read_table
@@ -144,7 +144,7 @@ def roar_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """Test scores after masking and retraining, for every point of every curve."""
     files = sources["predictions:curves"]
     tables = (read_table(file.path, PREDICTIONS) for file in files)
-    return ROAR, roar_rows(sources.facts["curve_points"], performance([file.keys for file in files], tables))
+    return ROAR, roar_rows(sources.facts["curve_points"], performance_rows([file.keys for file in files], tables))
 
 
 @table("faithfulness", reads=["roar", "performance"], params=["headlines", "random"])

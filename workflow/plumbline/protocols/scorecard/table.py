@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from plumbline.protocols.agreement.twins import Cell, first_twin, twins_of
+from plumbline.protocols.agreement.twins import Cell, find_twins_in_files, first_twin
 from plumbline.protocols.bootstrap import FEWEST, student_interval
 from plumbline.protocols.criteria import KEYS, VALUES, Criterion, Measures, criterion_of
 from plumbline.protocols.performance.schemas import PERFORMANCE
@@ -269,7 +269,7 @@ def scorecard_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
         explained.append((*cell, keys["measure"]))
         if blocks.setdefault(cell, keys["seeds"]) == keys["seeds"]:
             importances.setdefault(cell, {})[keys["measure"]] = path
-    twins = {cell: twins_of(files) for cell, files in importances.items()}
+    twins = {cell: find_twins_in_files(files) for cell, files in importances.items()}
     measures = Measures(sources.facts["measure_kinds"], sources.facts["random"], twins)
     criteria = [criterion_of(declared) for declared in sources.facts["criteria"]]
     tables = {keys["kind"]: read_stamped(path)[1].to_pandas() for keys, path in sources["criteria"]}

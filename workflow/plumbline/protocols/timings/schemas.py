@@ -23,11 +23,5 @@ TIMINGS = declare(
         "event": pa.string(),
     },
     required=["rule", "device"],
-    latex={
-        "keep": {},
-        "index": ["rule"],
-        "columns": ["device"],
-        "values": "seconds",
-        "decimals": 1,
-    },
+    latex={"keep": {}, "index": ["rule"], "columns": ["device"], "values": "seconds", "decimals": 1},
 )

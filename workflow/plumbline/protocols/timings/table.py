@@ -1,4 +1,4 @@
-"""What every heavy job cost, from the manifests that the jobs wrote."""
+"""Run time and memory of every heavy job, from the manifests of the jobs."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,22 +12,21 @@ from plumbline.tables.sources import Sources
 
 KEYS = ("dataset", "variant", "model", "seeds", "measure")
 COSTS = ("seconds", "startup_seconds", "peak_rss", "peak_gpu", "device", "rows", "rows_per_second", "token_budget")
-WHOLE = {"rows": "Int64", "token_budget": "Int64"}
+INTEGERS = {"rows": "Int64", "token_budget": "Int64"}
 
 
-def timings(manifests: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Rows of the table `timings`; memory in MiB. One row per subword of work, and one more, which has `event` and no
-    costs, for everything out of the ordinary that happened to it."""
+def timing_rows(manifests: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """Rows of the table `timings`, memory in MiB: one row per part of a job, and one without costs for each `event`
+    logged during it."""
     rows = []
-    for manifest in (job | part for job in manifests for part in job["parts"]):
-        keys = {"rule": manifest["rule"]} | {key: manifest["keys"].get(key) for key in KEYS}
-        rows.append(keys | {cost: manifest[cost] for cost in COSTS} | {"event": None})
-        rows += [keys | {"device": manifest["device"], "event": event} for event in manifest["events"]]
-    frame = pd.DataFrame(rows).astype(WHOLE)
-    return frame.sort_values(["rule", *KEYS], kind="stable", ignore_index=True)
+    for part in (job | part for job in manifests for part in job["parts"]):
+        keys = {"rule": part["rule"]} | {key: part["keys"].get(key) for key in KEYS}
+        rows.append(keys | {cost: part[cost] for cost in COSTS} | {"event": None})
+        rows += [keys | {"device": part["device"], "event": event} for event in part["events"]]
+    return pd.DataFrame(rows).astype(INTEGERS).sort_values(["rule", *KEYS], kind="stable", ignore_index=True)
 
 
 @table("timings", reads=["manifests"])
 def timings_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
-    """What every heavy job of the study cost."""
-    return TIMINGS, timings(read_json(file.path) for file in sources["manifests"])
+    """Run time and memory of every heavy job of the study."""
+    return TIMINGS, timing_rows(read_json(file.path) for file in sources["manifests"])
