@@ -30,30 +30,30 @@ def plain_bca(values: np.ndarray, confidence: float, resamples: int, seed: int) 
 
 @pytest.mark.parametrize("confidence", [0.95, 0.8])
 @pytest.mark.parametrize("size", [3, 5, 9])
-def test_the_interval_is_efrons(size, confidence):
+def test_the_interval_is_efrons_bca(size, confidence):
     for seed in range(5):
         values = np.random.default_rng([size, seed]).gamma(1.0, size=size)
-        found = mean_interval(values, confidence, resamples=999, seed=3)
-        assert found == pytest.approx(plain_bca(values, confidence, 999, 3), abs=1e-9)
+        interval = mean_interval(values, confidence, resamples=999, seed=3)
+        assert interval == pytest.approx(plain_bca(values, confidence, 999, 3), abs=1e-9)
 
 
-def test_what_the_study_would_print():
-    """Of these five, 9999 resamples with NumPy's generator 0 give these ends; they are means of five of the values."""
+def test_the_interval_of_five_known_values():
+    """9999 resamples of these five with NumPy's generator 0 give these ends, each a mean of five of the values."""
     assert mean_interval(FIVE) == pytest.approx((0.2, 0.51))
     assert mean_interval(FIVE) == mean_interval(list(FIVE)) and mean_interval(FIVE) != mean_interval(FIVE, 0.5)
 
 
-def test_it_moves_and_stretches_with_the_values():
+def test_it_is_equivariant_to_shift_and_scale():
     low, high = mean_interval(FIVE)
     assert mean_interval(np.multiply(FIVE, 2) + 1) == pytest.approx((2 * low + 1, 2 * high + 1))
 
 
-def test_equal_values_are_certain_and_one_value_tells_nothing():
+def test_equal_values_have_zero_width_and_too_few_are_nan():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert mean_interval([0.3] * 5) == (0.3, 0.3)
         assert mean_interval([0.3, 0.1 + 0.2, 0.3]) == pytest.approx((0.3, 0.3), abs=1e-15)
         assert np.isnan(mean_interval([0.3])).all() and np.isnan(mean_interval([])).all()
         assert np.isnan(mean_interval([0.1, np.nan, 0.4])).all() and np.isnan(mean_interval([0.1, np.inf])).all()
-        assert np.isnan(mean_interval([0.0, 1.0])).all(), "two values tell next to nothing"
+        assert np.isnan(mean_interval([0.0, 1.0])).all(), "two values are too few"
         assert mean_interval([1.0, 1.0, 1.0, 1.0, 0.9])[1] == 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from plumbline.explorer.examples import Row
-from plumbline.protocols.adversary.page import title
+from plumbline.protocols.adversary.page import adversary_title
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def find_blocks(
             next(weights) if cell["shown_adversaries"] else None,
             [
                 ShownAdversary(
-                    title(model["adversary"], model["objective"], model["strength"]),
+                    adversary_title(model["adversary"], model["objective"], model["strength"]),
                     model["base_seed"],
                     model["seed"],
                     next(weights),

@@ -1,4 +1,4 @@
-"""Criteria of the scorecard: the numbers that a protocol gives to each measure of a dataset and model, seed by seed."""
+"""Scorecard criteria: one number per measure, dataset, model and seed, read from a protocol's table."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -10,14 +10,14 @@ from plumbline.config.variants import PLAIN
 from plumbline.registry import load
 
 KEYS = ["dataset", "variant", "model", "measure"]
-# What a criterion's function returns: a row for each seed.
+# The columns that a criterion's function returns, with one row per seed.
 VALUES = [*KEYS, "seed", "value"]
 Cell = tuple[str, str, str]
 
 
 class Measures(NamedTuple):
-    """What criteria know of the study's measures: the registered one behind each name, the name of the random one and,
-    in each cell, the first measure that one ranks like."""
+    """The study's measures: the registered measure behind each name, the name of the random one and, by cell, the twin
+    of a measure: the first one that ranks all words alike."""
 
     kinds: Mapping[str, str]
     random: str
@@ -25,8 +25,8 @@ class Measures(NamedTuple):
 
 
 class Criterion(NamedTuple):
-    """A column of the scorecard: what it is called, the table it is read from, which values are better, how to read
-    it, its bounds, which variants of datasets it judges, and the kind of measure that it is about, if one alone."""
+    """A scorecard column: its table and how to read it, which direction is better, its bounds, the dataset variants it
+    applies to and, if it is about a single kind of measure, which."""
 
     name: str
     table: str
@@ -37,12 +37,12 @@ class Criterion(NamedTuple):
     measure: str = ""
 
     def judges(self, variant: str) -> bool:
-        """Whether it has to do with a variant."""
+        """Whether it applies to a variant."""
         return self.variants == "every" or (self.variants == PLAIN) == (variant == PLAIN)
 
 
 def criterion_of(declared: Mapping[str, Any]) -> Criterion:
-    """A declared criterion: its `name`, `facts`, `options` and the `object` that reads a table."""
+    """The criterion of a registry entry with `name`, `facts`, `options` and the `object` that reads a table."""
     facts, function, options = declared["facts"], load(declared["object"]), declared["options"]
     low, high = facts["range"] or (None, None)
     return Criterion(

@@ -1,4 +1,4 @@
-"""What a protocol may read about one cell: predictions and importances, aligned instance by instance."""
+"""The inputs of a protocol for one cell: predictions and importances, aligned by instance."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ Key = tuple[str, int]
 @dataclass(frozen=True)
 class Explanations:
     """One seed's explained instances. `scores[measure][i]` has one number per word of instance i; `pair` and `specials`
-    those of its second text and of its special tokens, where a measure tells them."""
+    have those of its second text and of its special tokens, where a measure covers them."""
 
     seed: int
     split: np.ndarray
@@ -36,13 +36,18 @@ class Explanations:
     pair: dict[str, list[np.ndarray] | None] = field(default_factory=dict)
     specials: dict[str, list[np.ndarray] | None] = field(default_factory=dict)
 
+    @property
+    def keys(self) -> list[Key]:
+        """The split and number of each instance."""
+        return list(zip(self.split.tolist(), self.instance.tolist(), strict=True))
+
 
 @dataclass(frozen=True)
 class Explained:
-    """A cell with its predictions and importances; `texts` and `models` are for protocols that ask the models.
+    """A cell with its predictions and importances; `texts` and `models` are for protocols that query the models.
 
-    `summary` is the record of the dataset, and of how it was manipulated, `model_options` what is set on the model.
-    With `sample`, importances are of so many instances of each split, which every seed has drawn for itself.
+    `summary` is the record of the dataset and its manipulation, `model_options` are the model's configured options.
+    With `sample`, importances cover that many instances of each split, drawn by each seed for itself.
     """
 
     predictions: Path
@@ -55,32 +60,32 @@ class Explained:
     summary: Path | None = None
     model_options: Mapping[str, Any] = field(default_factory=dict)
 
-    def truth(self) -> dict[str, Any]:
-        """How the dataset was manipulated; nothing if it was not."""
+    def manipulation(self) -> dict[str, Any]:
+        """The record of the dataset's manipulation; empty if there was none."""
         return read_json(self.summary).get("manipulation", {}) if self.summary else {}
 
     def regions(self) -> dict[Key, tuple[np.ndarray, np.ndarray | None]]:
-        """The group of each word of an instance's text, and of its second text; nothing if nothing was manipulated."""
+        """The group of each word in an instance's text and in its second text; empty without a manipulation."""
         assert self.texts
-        named = ["split", "instance", "maskable", "maskable_b", "groups", "groups_b"]
-        table = read_table(self.texts, INSTANCES, named)
-        groups, seconds = optional(table["groups"]), optional(table["groups_b"])
+        columns = ["split", "instance", "maskable", "maskable_b", "groups", "groups_b"]
+        table = read_table(self.texts, INSTANCES, columns)
+        groups, groups_b = optional(table["groups"]), optional(table["groups_b"])
         if groups is None:
             return {}
-        free, pair_free = ragged(table["maskable"]), optional(table["maskable_b"])
-        words = [own[there] for own, there in zip(groups, free, strict=True)]
+        maskable, maskable_b = ragged(table["maskable"]), optional(table["maskable_b"])
+        words = [own[mask] for own, mask in zip(groups, maskable, strict=True)]
         pair: list[np.ndarray | None] = [None] * len(table)
-        if seconds is not None and pair_free is not None:
-            pair = [own[there] for own, there in zip(seconds, pair_free, strict=True)]
+        if groups_b is not None and maskable_b is not None:
+            pair = [own[mask] for own, mask in zip(groups_b, maskable_b, strict=True)]
         return dict(zip(_keys(table), zip(words, pair, strict=True), strict=True))
 
     def instances(self) -> Instances:
-        """The instances that are explained, for protocols that ask the models."""
+        """The explained instances, for protocols that query the models."""
         assert self.texts
         return Instances.from_table(read_table(self.texts, INSTANCES), self.splits)
 
     def words(self) -> dict[Key, list[np.ndarray | None]]:
-        """The word that each subword of a text is of, and of its second text; None where tokens are words."""
+        """The word index of each subword of a text, and of its second text; None where tokens are words."""
         assert self.texts
         table = read_table(self.texts, INSTANCES, ["split", "instance", "word", "word_b"])
         nothing: list[np.ndarray | None] = [None] * len(table)
@@ -92,32 +97,33 @@ class Explained:
         predictions = read_table(self.predictions, PREDICTIONS)
         tables = {measure: read_importances(path, measure) for measure, path in self.importances.items()}
         for seed in self.seeds:
-            told = _rows(predictions, seed, self.splits)
+            rows = select_rows(predictions, self.splits, seed)
             if self.sample is not None:
-                told = told.take(sample(np.array(told["split"].to_pylist()), self.sample, seed))
-            keys = _keys(told)
-            found = {name: _rows(table, seed, self.splits) for name, table in tables.items()}
-            places = {name: _places(table, keys, name, seed) for name, table in found.items()}
-            probabilities = np.stack(ragged(told["probabilities"])) if keys else np.empty((0, 1))
+                rows = rows.take(sample(np.array(rows["split"].to_pylist()), self.sample, seed))
+            keys = _keys(rows)
+            importances = {measure: select_rows(table, self.splits, seed) for measure, table in tables.items()}
+            indices = {measure: _indices(table, keys, measure, seed) for measure, table in importances.items()}
+            columns: list[Any] = [
+                {measure: taken(optional(table[column]), indices[measure]) for measure, table in importances.items()}
+                for column in ("scores", "pair", "specials")
+            ]
+            probabilities = np.stack(ragged(rows["probabilities"])) if keys else np.empty((0, 1))
             yield Explanations(
                 seed,
                 np.array([split for split, _ in keys]),
                 np.array([instance for _, instance in keys], dtype=np.int32),
                 probabilities.argmax(1).astype(np.int32),
-                *(
-                    {name: _aligned(table[column], places[name]) for name, table in found.items()}
-                    for column in ("scores", "pair", "specials")
-                ),
+                *columns,
             )
 
 
 def scores_of(protocol: Any) -> TableSchema:
-    """The kind of table that holds a protocol's scores."""
+    """The schema of a protocol's score table."""
     return getattr(protocol, "scores", SCORES)
 
 
 def instance_columns(seed: int, instances: Instances, predicted_class: np.ndarray) -> dict[str, np.ndarray]:
-    """The columns that say which instance a row of scores is about."""
+    """The columns that identify the instance of each row of scores."""
     return {
         "seed": np.full(len(instances), seed),
         "split": instances.split,
@@ -127,27 +133,22 @@ def instance_columns(seed: int, instances: Instances, predicted_class: np.ndarra
     }
 
 
-def _rows(table: pa.Table, seed: int, splits: list[str]) -> pa.Table:
-    here = pc.and_(pc.equal(table["seed"], seed), pc.is_in(table["split"].cast(pa.string()), pa.array(splits)))
-    return table.filter(here)
+def select_rows(table: pa.Table, splits: list[str], seed: int | None = None) -> pa.Table:
+    """The rows of these splits and, if given, of this seed."""
+    of_splits = pc.is_in(table["split"].cast(pa.string()), pa.array(splits))
+    return table.filter(of_splits if seed is None else pc.and_(of_splits, pc.equal(table["seed"], seed)))
 
 
 def _keys(table: pa.Table) -> list[Key]:
     return list(zip(table["split"].to_pylist(), table["instance"].to_pylist(), strict=True))
 
 
-def _places(table: pa.Table, keys: list[Key], measure: str, seed: int) -> list[int]:
-    """Where a measure's table has each of the instances."""
-    place = {key: i for i, key in enumerate(_keys(table))}
-    lacking = [key for key in keys if key not in place]
-    if lacking:
+def _indices(table: pa.Table, keys: list[Key], measure: str, seed: int) -> list[int]:
+    """The row of each instance in a measure's table."""
+    index = {key: i for i, key in enumerate(_keys(table))}
+    if missing := [key for key in keys if key not in index]:
         raise PlumblineError(
-            f"The importances of measure '{measure}', seed {seed}, lack {len(lacking)} of {len(keys)} instances, "
-            f"the first being {lacking[0][0]} {lacking[0][1]}."
+            f"The importances of measure '{measure}', seed {seed}, lack {len(missing)} of {len(keys)} instances, "
+            f"the first being {missing[0][0]} {missing[0][1]}."
         )
-    return [place[key] for key in keys]
-
-
-def _aligned(column: pa.ChunkedArray, places: list[int]) -> Any:
-    """The entries of a list column at these places; None if it has none at all."""
-    return taken(optional(column), places)
+    return [index[key] for key in keys]

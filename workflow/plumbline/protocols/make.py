@@ -1,4 +1,4 @@
-"""How tables are made: a protocol's from its scores, and any other by the function that declares it."""
+"""Builds tables: a protocol's from its scores, any other with the function that declares it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,26 +12,26 @@ from plumbline.store import CELL, TableSchema, read_table
 from plumbline.tables.chance import at_chance, mark_at_chance
 from plumbline.tables.sources import Sources
 
-Made = tuple[TableSchema, pd.DataFrame]
+BuiltTable = tuple[TableSchema, pd.DataFrame]
 
 
-def protocol_table(protocol: Any, sources: Sources) -> Made:
-    """A protocol's summary of the scores of all cells; rows about models at chance say so."""
+def protocol_table(protocol: Any, sources: Sources) -> BuiltTable:
+    """A protocol's summary of all cells' scores, with rows about models at chance marked."""
     frames = []
     for keys, path in sources["scores"]:
         summary = protocol.summarise(read_table(path, scores_of(protocol)))
         frames.append(summary.assign(**{key: keys[key] for key in CELL}))
     left_out = at_chance(sources.frame(PERFORMANCE))
     table = pd.concat(frames, ignore_index=True)
-    # A row that compares two models says nothing if one of them is at chance.
+    # A comparison of two models is void if either of them is at chance.
     for seed in ("seed", "base_seed"):
         table = mark_at_chance(table, left_out, seed) if seed in table else table
     return protocol.table, table
 
 
-def declared_table(make: Callable[[Sources], Made], sources: Sources) -> Made:
-    """What the function of a declared table returns: its schema and its rows."""
-    made = make(sources)
-    if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], TableSchema)):
+def declared_table(make: Callable[[Sources], BuiltTable], sources: Sources) -> BuiltTable:
+    """The schema and rows that a declared table's function returns."""
+    built = make(sources)
+    if not (isinstance(built, tuple) and len(built) == 2 and isinstance(built[0], TableSchema)):
         raise PlumblineError(f"The table function '{make.__name__}' must return its schema and a DataFrame.")
-    return made
+    return built

@@ -1,8 +1,8 @@
-"""The table of scores that protocols share, and columns of others."""
+"""The score table and the columns that protocols share."""
 
 import pyarrow as pa
 
-from plumbline.store import INSTANCE_KEY, WORD, declare
+from plumbline.store import INSTANCE_KEY, STATUS, WORD, declare
 
 PREDICTED = {"seed": pa.int64(), **INSTANCE_KEY, "predicted_class": pa.int32(), "length": pa.int32()}
 
@@ -22,8 +22,7 @@ SCORES = declare(
         "value": pa.float64(),
         "p_value": pa.float64(),
         "length": pa.int32(),
-        "status": WORD,
-        "reason": WORD,
+        **STATUS,
     },
     required=["seed", "split", "instance", "statistic", "status"],
 )

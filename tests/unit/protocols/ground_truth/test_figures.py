@@ -1,4 +1,4 @@
-"""Figures of known truths from small made-up tables: what is drawn is what the data say."""
+"""Ground-truth figures of small made-up tables: the drawn values are those of the data."""
 
 from itertools import product
 from pathlib import Path
@@ -16,13 +16,12 @@ from plumbline.figures import style
 from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.ground_truth.figures import (
     attribution_by_accuracy,
-    attribution_by_reassignment,
     attribution_by_region,
-    attribution_by_visibility,
-    kind_looks,
-    means,
+    average_rows,
+    kind_styles,
     truth_found,
 )
+from plumbline.protocols.ground_truth.level_curves import attribution_by_reassignment, attribution_by_visibility
 from plumbline.protocols.ground_truth.rationale_curves import rationale_curves
 from plumbline.protocols.ground_truth.word_groups import (
     COLOURS,
@@ -39,7 +38,7 @@ MEASURES = ["gradient", "grad-cam", "random"]
 
 
 def frame(name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """As the table of this kind is read, with words as categories."""
+    """A table of this kind as it is read, with strings as categories."""
     schema = schema_of(name).schema
     return pa.Table.from_pylist(
         [{field.name: row.get(field.name) for field in schema} for row in rows], schema
@@ -57,12 +56,12 @@ def line(**more: Any) -> dict[str, Any]:
 
 def drawn(panel: Axes, marker: str | None = None) -> list[tuple[float, float]]:
     """The points of a panel that have a marker, or this one."""
-    lines = [one for one in panel.lines if one.get_marker() not in ("None", None, "")]
+    lines = [line for line in panel.lines if line.get_marker() not in ("None", None, "")]
     return [
         (float(x), float(y))
-        for one in lines
-        if marker is None or one.get_marker() == marker
-        for x, y in zip(one.get_xdata(), one.get_ydata(), strict=True)
+        for line in lines
+        if marker is None or line.get_marker() == marker
+        for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
     ]
 
 
@@ -74,11 +73,11 @@ def labels(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def told(figure: Figure) -> str:
+def note(figure: Figure) -> str:
     return figure.get_supxlabel().replace("\n", " ")
 
 
-def test_points_by_region_are_full_for_the_manipulated_class_and_models_that_fail_are_left_out():
+def test_points_by_region_are_full_for_the_manipulated_class_and_inaccurate_models_are_left_out():
     rows = [
         line(measure=measure, variant=f"{kind}-{draw}", kind=kind, region_fraction=0.1 + 0.2 * draw, accuracy=accuracy,
              attributed_fraction=0.5 + 0.1 * int(label), **{"class": label})
@@ -90,14 +89,15 @@ def test_points_by_region_are_full_for_the_manipulated_class_and_models_that_fai
     assert list(shown) == ["gradient", "grad-cam", "random"]
     points = drawn(shown["grad-cam"])
     assert len(points) == 3 * 2 * 2 and {round(x, 6) for x, _ in points} == {0.1, 0.3}
-    faces = {one.get_ydata()[0]: one.get_markerfacecolor() for one in shown["random"].lines if one.get_marker() == "o"}
-    looks = kind_looks(KINDS)
-    assert faces[0.5] == "white" and faces[0.6] == looks["peripheral-blur"]["color"]
-    assert "6 models right" in told(figure) and "3 left out" in told(figure)
+    dots = [artist for artist in shown["random"].lines if artist.get_marker() == "o"]
+    faces = {dot.get_ydata()[0]: dot.get_markerfacecolor() for dot in dots}
+    styles = kind_styles(KINDS)
+    assert faces[0.5] == "white" and faces[0.6] == styles["peripheral-blur"]["color"]
+    assert "6 models with" in note(figure) and "3 less accurate left out" in note(figure)
     assert {*KINDS, "manipulated class", "the other class"} <= set(labels(figure))
 
 
-def test_reassigned_labels_have_no_part_in_regions():
+def test_variants_with_kept_labels_are_not_drawn_by_region():
     rows = [line(r=r, attributed_fraction=r, variant=f"r{r}", **{"class": "1"}) for r in (0.5, 0.8)]
     (panel,) = panels(attribution_by_region(frame("ground_truth", rows), "t")).values()
     assert drawn(panel) == [(0.3, 0.5)]
@@ -114,28 +114,30 @@ def test_runs_by_accuracy_are_lines_in_the_order_of_epochs():
     truth = frame("ground_truth", [line(variant="a", kind="watermark")])
     figure = attribution_by_accuracy(frame("trace", rows), truth, "t")
     (panel,) = panels(figure).values()
-    lines = [one for one in panel.lines if len(one.get_xdata()) == 3]
-    runs = [one for one in lines if one.get_linestyle() == "-"]
-    assert [one.get_ydata().tolist() for one in lines if one not in runs] == [[0.2] * 3] * 2, "the region's share"
+    lines = [artist for artist in panel.lines if len(artist.get_xdata()) == 3]
+    runs = [artist for artist in lines if artist.get_linestyle() == "-"]
+    assert [artist.get_ydata().tolist() for artist in lines if artist not in runs] == [[0.2] * 3] * 2, (
+        "the region's share"
+    )
     assert len(runs) == 2 and runs[0].get_xdata().tolist() == [0.9, 0.6, 0.7]
     assert runs[0].get_ydata().tolist() == [0.1, 0.3, 0.5] and labels(figure) == ["watermark"]
-    assert "each of 2 runs" in told(figure)
+    assert "each of 2 runs" in note(figure)
 
 
-def test_levels_are_lines_of_draws_measure_by_manipulation():
+def test_levels_are_lines_by_draw_measure_and_manipulation():
     rows = [
         line(measure=measure, manipulation=name, draw=draw, level=level, attributed_fraction=0.1 * level + 0.3 * draw)
         for measure, name, draw, level in product(("gradient", "random"), ("blur", "hue"), (0, 1), (1, 2, 3))
     ]
     figure = attribution_by_visibility(frame("ground_truth", [*rows, line(level=None)]), "t")
-    assert len(figure.axes) == 4 and [figure.axes[place].get_title(loc="left") for place in (0, 1)] == ["blur", "hue"]
-    assert [figure.axes[place].get_ylabel() for place in (0, 2)] == ["gradient", "random"]
+    assert len(figure.axes) == 4 and [figure.axes[i].get_title(loc="left") for i in (0, 1)] == ["blur", "hue"]
+    assert [figure.axes[i].get_ylabel() for i in (0, 2)] == ["gradient", "random"]
     expected = sorted((level, 0.1 * level + 0.3 * draw) for draw in (0, 1) for level in (1, 2, 3))
     assert np.allclose(sorted(drawn(figure.axes[3])), expected)
     assert labels(figure) == ["draw 0", "draw 1", "the region's share"]
 
 
-def test_models_side_by_side_have_columns_of_their_own():
+def test_each_model_has_its_own_columns():
     rows = [line(model=model, level=level) for model in ("deep", "flat") for level in (1, 2)]
     figure = attribution_by_visibility(frame("ground_truth", rows), "t")
     assert [panel.get_title(loc="left") for panel in figure.axes] == ["hue, deep", "hue, flat"]
@@ -145,7 +147,7 @@ def test_the_band_of_shapley_values_follows_the_accuracy():
     rows = [line(r=r, draw=draw, accuracy=0.9 + 0.1 * draw) for r in (0.5, 0.75, 1.0) for draw in (0, 1)]
     figure = attribution_by_reassignment(frame("ground_truth", [*rows, line(manipulation="one")]), "t")
     (panel,) = figure.axes
-    band = next(one for one in panel.collections if to_rgba("#d9e4d3") == tuple(one.get_facecolor()[0]))
+    band = next(shape for shape in panel.collections if to_rgba("#d9e4d3") == tuple(shape.get_facecolor()[0]))
     corners = band.get_paths()[0].vertices
     # At the mean accuracy .95: (1.9 - r - .5) / .9.
     least = {r: corners[np.isclose(corners[:, 0], r), 1].min() for r in (0.5, 0.75, 1.0)}
@@ -153,15 +155,15 @@ def test_the_band_of_shapley_values_follows_the_accuracy():
     assert "the region's part in Shapley values" in labels(figure)
 
 
-def test_what_is_found_is_sorted_within_a_dataset_and_variants_count_together():
+def test_measures_are_sorted_by_found_within_a_dataset_and_variants_are_averaged():
     found = {"gradient": 0.2, "grad-cam": 0.8, "random": 0.1}
     rows = [
         line(measure=measure, variant=f"hue-{draw}", found=value, attributed_fraction=value / 2 + 0.01 * draw)
         for (measure, value), draw in product(found.items(), range(4))
     ]
     rows += [line(dataset="beer", measure="attention", manipulation="articles", variant="articles")]
-    rows += [line(manipulation="blur", variant="blur", chance_bound=0.04)]  # Perhaps it is not used.
-    rows += [line(model="alone", measure="selection", variant="hue-0")]  # It has a figure of its own.
+    rows += [line(manipulation="blur", variant="blur", chance_bound=0.04)]  # The model may not use it.
+    rows += [line(model="alone", measure="selection", variant="hue-0")]  # It has its own figure.
     figure = truth_found(frame("ground_truth", rows))
     shown = panels(figure)
     assert list(shown) == ["beer\narticles\nnet", "birds\nhue\nnet"]
@@ -174,11 +176,11 @@ def test_what_is_found_is_sorted_within_a_dataset_and_variants_count_together():
 
 def test_intervals_are_over_seeds_from_three_on_and_else_over_instances():
     rows = frame("ground_truth", [line(seed=seed, attributed_fraction=value) for seed, value in enumerate((0.1, 0.3))])
-    (two,) = means(rows, ["measure"]).to_dict("records")
+    (two,) = average_rows(rows, ["measure"]).to_dict("records")
     assert (two["low"], two["high"], two["attributed_fraction"]) == pytest.approx((0.19, 0.21, 0.2))
     values = [0.1, 0.3, 0.35, 0.2]
     rows = frame("ground_truth", [line(seed=seed, attributed_fraction=value) for seed, value in enumerate(values)])
-    (four,) = means(rows, ["measure"]).to_dict("records")
+    (four,) = average_rows(rows, ["measure"]).to_dict("records")
     assert (four["low"], four["high"]) == pytest.approx(mean_interval(values))
 
 
@@ -186,10 +188,10 @@ def group_rows(variants: list[str], measures: list[str]) -> pd.DataFrame:
     rows = []
     for variant, measure, seed in product(variants, measures, (0, 1, 2)):
         groups = ["correlating", *(["idle"] if variant != "articles" else []), "other"]
-        for place, group in enumerate(groups):
+        for i, group in enumerate(groups):
             rows.append(
-                line(dataset="beer", variant=variant, measure=measure, seed=seed, group=group, truth=place == 0,
-                     attributed_fraction=0.1 * (place + 1) + 0.01 * seed, region_fraction=0.08)
+                line(dataset="beer", variant=variant, measure=measure, seed=seed, group=group, truth=i == 0,
+                     attributed_fraction=0.1 * (i + 1) + 0.01 * seed, region_fraction=0.08)
             )  # fmt: skip
     return frame("ground_truth", rows)
 
@@ -202,13 +204,13 @@ def test_groups_of_words_are_columns_with_bars_and_spread():
     assert bars == pytest.approx([0.11, 0.11])
     (whisker,) = [c for c in shown[0].collections if len(c.get_segments()) == 1][:1]
     ends = whisker.get_segments()[0][:, 0]
-    # As in the tables, the deviation of these seeds.
-    reach = 0.01 * np.sqrt(2 / 3)
-    assert ends == pytest.approx([0.11 - reach, 0.11 + reach]) and "3 seeds" in told(figure)
-    assert any(one.get_xdata()[0] == 0.08 for one in shown[0].lines)
+    # The population standard deviation over seeds, as in the published tables.
+    half_width = 0.01 * np.sqrt(2 / 3)
+    assert ends == pytest.approx([0.11 - half_width, 0.11 + half_width]) and "3 seeds" in note(figure)
+    assert any(artist.get_xdata()[0] == 0.08 for artist in shown[0].lines)
 
 
-def test_words_of_a_text_are_coloured_by_group_and_long_texts_are_cut():
+def test_words_of_a_text_are_coloured_by_group_and_long_texts_are_truncated():
     words = [f"w{i}" for i in range(MOST_WORDS + 5)]
     groups = ["a", "b", *[""] * (len(words) - 2)]
     scores = np.zeros(len(words))
@@ -227,7 +229,7 @@ def test_words_of_a_text_are_coloured_by_group_and_long_texts_are_cut():
     assert [p.get_height() for p in third.patches] == [0] * 4
 
 
-def test_rationales_beside_both_optima():
+def test_rationales_with_both_optima():
     rows = [
         {"dataset": "beer", "variant": variant, "model": model, "seed": 0, "selection_rate": rate}
         | {"precision": 0.5, "recall": rate, "accuracy": 0.99, "n": 9, "status": "ok"}
@@ -243,7 +245,9 @@ def test_rationales_beside_both_optima():
     assert list(shown) == ["precision, articles", "recall, articles", "precision, cn", "recall, cn"]
     recall = shown["recall, cn"]
     assert np.allclose(sorted(drawn(recall)), [(0.05, 0.05)] * 2 + [(0.1, 0.1)] * 2)
-    curves = {one.get_label(): one.get_ydata().tolist() for one in recall.lines if len(one.get_xdata()) == 3}
+    curves = {
+        artist.get_label(): artist.get_ydata().tolist() for artist in recall.lines if len(artist.get_xdata()) == 3
+    }
     assert curves == {"best for all texts together": [0, 0.1, 0.2], "best for each text alike": [0, 0.2, 0.4]}
     assert labels(figure) == ["cr", "rl", *curves]
 
@@ -252,7 +256,7 @@ def test_rationales_beside_both_optima():
 def test_every_figure_can_be_written_for_many_manipulations_and_for_many_measures(
     tmp_path: Path, count: int, kinds: int
 ):
-    """One panel for each measure and manipulation; that many of both are as many more is no news."""
+    """Each count is varied alone: a panel is drawn for each measure and manipulation."""
     measures = list(style.MEASURES)[:count]
     rows = [
         line(measure=measure, variant=f"{kind}-{level}-{r}", manipulation=kind, kind=kind, level=level, r=r)
@@ -267,12 +271,12 @@ def test_every_figure_can_be_written_for_many_manipulations_and_for_many_measure
         truth_found(table),
         attention_by_group(group_rows(["articles"], measures), "t"),
     ]
-    for place, figure in enumerate(figures):
-        style.save(figure, tmp_path / f"{place}.png")
-        assert (tmp_path / f"{place}.png").stat().st_size > 5000
+    for i, figure in enumerate(figures):
+        style.save(figure, tmp_path / f"{i}.png")
+        assert (tmp_path / f"{i}.png").stat().st_size > 5000
 
 
-def test_nothing_to_draw_is_a_sentence():
+def test_figures_without_data_are_a_sentence():
     empty = frame("ground_truth", [])
     undefined = frame("ground_truth", [line(attributed_fraction=0.0, status="undefined", ci_low=None, ci_high=None)])
     for table in (empty, undefined):
@@ -282,4 +286,4 @@ def test_nothing_to_draw_is_a_sentence():
     assert "No model" in attribution_by_accuracy(frame("trace", []), empty, "t").texts[0].get_text()
     assert "No text" in word_attention([], [], "t").texts[0].get_text()
     few = frame("ground_truth", [line(accuracy=0.8, **{"class": "1"})])
-    assert "right in more than 95 %" in attribution_by_region(few, "t").texts[0].get_text()
+    assert "accuracy above 95 %" in attribution_by_region(few, "t").texts[0].get_text()

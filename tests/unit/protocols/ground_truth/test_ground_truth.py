@@ -1,4 +1,4 @@
-"""Importance in regions of known truth: by hand, against scikit-learn, and for measures that know nothing or all."""
+"""Importance on regions of known truth: by hand, against scikit-learn, and for random and oracle measures."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ Maps = Sequence[Sequence[float]]
 def explained(
     folder: Path,
     groups: list[np.ndarray],
-    told: dict[str, Any],
+    importances: dict[str, Any],
     labels: list[int],
     predicted: list[int],
     seeds: Sequence[int] = (0,),
@@ -45,8 +45,8 @@ def explained(
     pair_groups: list[np.ndarray] | None = None,
     pair: dict[str, Any] | None = None,
 ) -> Explained:
-    """A cell of texts with a special token at either end, whose groups are those given; `told` are each measure's
-    importances, the same for every seed unless there are more."""
+    """A cell of texts with these groups and a special token at either end; all seeds have the same `importances`, by
+    measure."""
     count = len(groups)
     keys: dict[str, Any] = {"split": ["test"] * count, "instance": list(range(count))}
     specials = [np.concatenate([[0], own, [0]]).astype(np.int8) for own in groups]
@@ -58,15 +58,15 @@ def explained(
     store.write_table(folder / "instances.parquet", INSTANCES, texts)
     store.write_json(folder / "dataset.json", {"manipulation": manipulation})
     keys = {name: values * len(seeds) for name, values in keys.items()} | {"seed": np.repeat(seeds, count)}
-    sure = [np.eye(2, dtype=np.float32)[one] for one in predicted] * len(seeds)
+    sure = [np.eye(2, dtype=np.float32)[class_] for class_ in predicted] * len(seeds)
     predictions = {**keys, "label": labels * len(seeds), "probabilities": sure}
     store.write_table(folder / "predictions.parquet", PREDICTIONS, predictions)
-    for measure, maps in told.items():
-        columns = {**keys, "scores": [np.asarray(one, dtype=np.float32) for one in maps] * len(seeds)}
+    for measure, maps in importances.items():
+        columns = {**keys, "scores": [np.asarray(scores, dtype=np.float32) for scores in maps] * len(seeds)}
         if pair and measure in pair:
-            columns["pair"] = [np.asarray(one, dtype=np.float32) for one in pair[measure]] * len(seeds)
+            columns["pair"] = [np.asarray(scores, dtype=np.float32) for scores in pair[measure]] * len(seeds)
         write_importances(folder / f"{measure}.parquet", {measure: columns})
-    paths = {measure: folder / f"{measure}.parquet" for measure in told}
+    paths = {measure: folder / f"{measure}.parquet" for measure in importances}
     return Explained(
         folder / "predictions.parquet", paths, list(seeds), ["test"], folder / "instances.parquet",
         summary=folder / "dataset.json",
@@ -74,7 +74,7 @@ def explained(
 
 
 def scored(cell: Explained, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The scores as they are stored, and their summary as it is stored."""
+    """The stored scores and their stored summary."""
     store.write_table(folder / "scores.parquet", GROUND_TRUTH_SCORES, GroundTruth().score(cell))
     table = store.read_table(folder / "scores.parquet", GROUND_TRUTH_SCORES)
     summary = GroundTruth().summarise(table).assign(dataset="d", variant="v", model="m")
@@ -84,17 +84,17 @@ def scored(cell: Explained, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def groups_of(*texts: Sequence[int]) -> list[np.ndarray]:
-    return [np.array(one, dtype=np.int8) for one in texts]
+    return [np.array(groups, dtype=np.int8) for groups in texts]
 
 
 # One map.
 
 
 def test_shares_by_hand():
-    told = group_shares(np.array([3.0, -1.0, 4.0, 2.0]), np.array([1, 2, 0, 1], dtype=np.int8), 2)
-    assert told.attributed.tolist() == [0.5, 0.1, 0.4] and told.region.tolist() == [0.5, 0.25, 0.25]
-    # The two largest are places 2 and 0; the pairs of truth and not: 3 > 1, 3 < 4, 2 > 1, 2 < 4.
-    assert told.found == 0.5 and told.auc == 0.5 and told.reason is None
+    shares = group_shares(np.array([3.0, -1.0, 4.0, 2.0]), np.array([1, 2, 0, 1], dtype=np.int8), 2)
+    assert shares.attributed.tolist() == [0.5, 0.1, 0.4] and shares.region.tolist() == [0.5, 0.25, 0.25]
+    # The two largest are at indices 2 and 0; the pairs of truth and not: 3 > 1, 3 < 4, 2 > 1, 2 < 4.
+    assert shares.found == 0.5 and shares.auc == 0.5 and shares.reason is None
 
 
 @pytest.mark.parametrize(
@@ -107,14 +107,14 @@ def test_shares_by_hand():
         ([0, 0, 0, 1], [0, 1, 1, 0], 1 / 3),
     ],
 )
-def test_of_words_that_tie_each_has_the_same_chance(scores: list[float], groups: list[int], found: float):
-    told = group_shares(np.array(scores, dtype=float), np.array(groups), 1)
-    assert told.found == pytest.approx(found)
+def test_tied_words_are_found_with_equal_probability(scores: list[float], groups: list[int], found: float):
+    shares = group_shares(np.array(scores, dtype=float), np.array(groups), 1)
+    assert shares.found == pytest.approx(found)
     random, many, k = np.random.default_rng(0), [], sum(groups)
     for _ in range(4000):
         order = np.lexsort([random.random(len(scores)), -np.abs(scores)])
         many.append(np.array(groups)[order[:k]].mean())
-    assert told.found == pytest.approx(np.mean(many), abs=0.04)
+    assert shares.found == pytest.approx(np.mean(many), abs=0.04)
 
 
 def test_auc_is_scikit_learns_with_ties_and_without():
@@ -128,16 +128,16 @@ def test_auc_is_scikit_learns_with_ties_and_without():
             assert group_shares(scores, groups, 2).auc == pytest.approx(expected)
 
 
-def test_maps_that_say_nothing_have_a_reason_and_still_a_region():
+def test_undefined_maps_have_a_reason_and_still_a_region():
     groups = np.array([1, 0])
     for scores, reason in ([0, 0], ALL_ZERO), ([np.nan, 1], NOT_FINITE), ([np.inf, 1], NOT_FINITE):
-        told = group_shares(np.array(scores, dtype=np.float32), groups, 1)
-        assert told.reason == reason and np.isnan([*told.attributed, told.found, told.auc]).all()
-        assert told.region.tolist() == [0.5, 0.5]
+        shares = group_shares(np.array(scores, dtype=np.float32), groups, 1)
+        assert shares.reason == reason and np.isnan([*shares.attributed, shares.found, shares.auc]).all()
+        assert shares.region.tolist() == [0.5, 0.5]
     assert group_shares(np.empty(0), np.empty(0, dtype=np.int8), 1).reason == NO_WORDS
 
 
-def test_a_text_without_truth_has_nothing_to_find_and_one_of_truth_alone_has_no_auc():
+def test_found_and_auc_are_undefined_without_truth_and_auc_for_truth_alone():
     without = group_shares(np.array([1.0, 3.0]), np.array([0, 2]), 2)
     assert without.attributed.tolist() == [0, 0.75, 0.25] and np.isnan([without.found, without.auc]).all()
     alone = group_shares(np.array([1.0, 3.0]), np.array([1, 1]), 1)
@@ -150,8 +150,8 @@ def test_small_numbers_keep_their_shares():
     assert group_shares(scores, groups, 1).attributed[0] == pytest.approx(0.25, abs=1e-12)
 
 
-def test_as_many_importances_as_words():
-    with pytest.raises(PlumblineError, match="tells 2 importances of 3 words"):
+def test_importances_must_be_as_many_as_words():
+    with pytest.raises(PlumblineError, match="has 2 importances for 3 words"):
         group_shares(np.ones(2), np.zeros(3, dtype=np.int8), 1)
 
 
@@ -189,7 +189,7 @@ def test_a_cell_by_hand(tmp_path: Path):
     assert pd.isna(rows.loc[("correlating", "0"), "ci_low"])
 
 
-def test_second_texts_count_where_a_measure_tells_them(tmp_path: Path):
+def test_second_texts_count_where_a_measure_covers_them(tmp_path: Path):
     maps, seconds = [[1, 3], [2, 2]], [[4, 2, 0], [6, 0, 0]]
     cell = explained(
         tmp_path, groups_of([1, 0], [0, 0]), {"both": maps, "first": maps}, [0, 1], [0, 1],
@@ -202,7 +202,7 @@ def test_second_texts_count_where_a_measure_tells_them(tmp_path: Path):
     assert truth.loc["both", "length"].tolist() == [5, 5]
 
 
-def test_a_plain_variant_gives_rows_that_say_so(tmp_path: Path):
+def test_a_plain_variant_gives_undefined_rows(tmp_path: Path):
     scores, summary = scored(example_explained(tmp_path), tmp_path)
     assert len(scores) == 2 * 24 * 3 and scores["reason"].eq(NOT_MANIPULATED).all()
     assert scores["attributed"].isna().all() and not scores["truth"].any() and scores["group"].eq("other").all()
@@ -214,26 +214,26 @@ def test_it_conforms():
 
 
 @pytest.mark.parametrize("pixels", [False, True])
-def test_random_gets_the_regions_share_and_the_truth_gets_all(tmp_path: Path, pixels: bool):
-    """Texts of 5 to 60 words, some of which have no article; or pictures whose region is a third of them."""
+def test_random_importance_matches_the_regions_share_and_an_oracle_finds_all(tmp_path: Path, pixels: bool):
+    """Texts of 5 to 60 words, some without an article; or images whose region is a third of them."""
     random = np.random.default_rng(3)
     if pixels:
         side, count = 48, 60
-        picture = np.zeros((side, side), dtype=np.int8)
-        picture[10:26] = 1
-        groups = [picture.ravel()] * count
+        image = np.zeros((side, side), dtype=np.int8)
+        image[10:26] = 1
+        groups = [image.ravel()] * count
     else:
         count = 300
         groups = [
             random.choice(3, size=random.integers(5, 60), p=[0.84, 0.08, 0.08]).astype(np.int8) for _ in range(count)
         ]
     labels = random.integers(0, 2, count).tolist()
-    told = {
+    importances = {
         "random": [random.random(len(own)) for own in groups],
         "oracle": [np.where(own == 1, 2.0, 0) for own in groups],
         "contrary": [np.where(own == 1, 0, 1.0) for own in groups],
     }
-    _, summary = scored(explained(tmp_path, groups, told, labels, labels), tmp_path)
+    _, summary = scored(explained(tmp_path, groups, importances, labels, labels), tmp_path)
     summary = summary[summary["class"] == "all"].set_index(["measure", "group"])
     share = np.mean([(own == 1).mean() for own in groups])
     for group in ("correlating", "idle", "other"):
@@ -242,16 +242,16 @@ def test_random_gets_the_regions_share_and_the_truth_gets_all(tmp_path: Path, pi
     row = summary.loc["random", "correlating"]
     assert row["region_fraction"] == pytest.approx(share) and row["auc"] == pytest.approx(0.5, abs=0.03)
     assert row["attributed_fraction"] == pytest.approx(share, abs=0.002 if pixels else 0.01)
-    there = [(own == 1).mean() for own in groups if (own == 1).any()]
-    assert row["found"] == pytest.approx(np.mean(there), abs=0.03)
+    shares = [(own == 1).mean() for own in groups if (own == 1).any()]
+    assert row["found"] == pytest.approx(np.mean(shares), abs=0.03)
     oracle, contrary = (summary.loc[name, "correlating"] for name in ("oracle", "contrary"))
     assert (oracle["attributed_fraction"], oracle["found"], oracle["auc"]) == (1, 1, 1)
     assert (contrary["attributed_fraction"], contrary["found"], contrary["auc"]) == (0, 0, 0)
-    # Texts without an article: an oracle of articles has nothing to say of them.
+    # In texts without an article an oracle of articles has no importance.
     assert oracle["undefined"] == sum(not (own == 1).any() for own in groups) and (oracle["undefined"] > 0) != pixels
 
 
-def test_order_and_company_change_nothing(tmp_path: Path):
+def test_scores_do_not_depend_on_other_measures_and_seeds(tmp_path: Path):
     random = np.random.default_rng(4)
     groups = [random.integers(0, 3, n).astype(np.int8) for n in (4, 9, 2, 7)]
     maps = {name: [random.normal(size=len(own)) for own in groups] for name in ("a", "b")}
@@ -264,13 +264,13 @@ def test_order_and_company_change_nothing(tmp_path: Path):
     pd.testing.assert_frame_equal(same, alone)
 
 
-# Models on their way.
+# Models during training.
 
 
 def test_trace_rows_are_means_at_an_epoch(tmp_path: Path):
     groups = groups_of([1, 0], [1, 0])
-    told = {"a": [np.array([3.0, 1.0]), np.array([1.0, 1.0])], "b": [np.zeros(2), np.array([0.0, 2.0])]}
-    rows = trace_rows(7, 4, 0.9, told, groups, ["region"], 0.8)
+    importances = {"a": [np.array([3.0, 1.0]), np.array([1.0, 1.0])], "b": [np.zeros(2), np.array([0.0, 2.0])]}
+    rows = trace_rows(7, 4, 0.9, importances, groups, ["region"], 0.8)
     frame = pd.DataFrame(rows).set_index(["measure", "group"])
     assert frame.loc[("a", "region"), "attributed_fraction"] == pytest.approx((0.75 + 0.5) / 2)
     assert frame.loc[("b", "other"), "attributed_fraction"] == 1 and frame.loc[("b", "region"), "undefined"] == 1
@@ -282,6 +282,6 @@ def test_trace_rows_are_means_at_an_epoch(tmp_path: Path):
     ]
 
 
-def test_a_trace_without_any_map_that_says_something_has_no_mean():
+def test_a_trace_without_any_defined_map_has_no_mean():
     (truth, other) = trace_rows(0, 1, 0.5, {"a": [np.zeros(2)]}, groups_of([1, 0]), ["region"])
     assert truth["attributed_fraction"] is None and truth["n"] == 0 and other["undefined"] == 1

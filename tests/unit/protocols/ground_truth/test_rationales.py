@@ -1,4 +1,4 @@
-"""Precision, recall and optimum of rationales by hand, and what is told where there is no truth."""
+"""Precision, recall and optimum of rationales by hand, and rows without a known truth."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from plumbline.attribution.files import write_importances
 from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.protocols.explained import Explained
-from plumbline.protocols.ground_truth.rationales import Rationales, optimum, optimum_curve, optimum_each
+from plumbline.protocols.ground_truth.rationales import Rationales, optimum, optimum_curve
 from plumbline.protocols.ground_truth.schemas import RATIONALE_SCORES, RATIONALES
 from plumbline.store import read_table, write_json, write_table
 from plumbline.training.schemas import PREDICTIONS
@@ -17,21 +17,22 @@ WORDS, TRUTH = np.array([10, 20, 10]), np.array([4, 2, 0])
 
 
 def test_the_optimum_by_hand():
-    # A share of .1 is 4 of 40 words, all of which can be among the 6 that decide.
+    # A share of .1 is 4 of 40 words, all of which can be among the 6 of the truth.
     assert optimum(WORDS, TRUTH, 0.1) == pytest.approx((1, 4 / 6))
-    # A share of .2 is 8 words: the 6 that decide and 2 others.
+    # A share of .2 is 8 words: the 6 of the truth and 2 others.
     assert optimum(WORDS, TRUTH, 0.2) == pytest.approx((6 / 8, 1))
-    # In each text: 1, 2 and 1 words, of which 1, 2 and 0 can decide; then 2, 4 and 2, of which 2, 2 and 0 can.
-    assert optimum_each(WORDS, TRUTH, 0.1) == pytest.approx((3 / 4, 3 / 6))
-    assert optimum_each(WORDS, TRUTH, 0.2) == pytest.approx((4 / 8, 4 / 6))
+    # In each text: 1, 2 and 1 words, of which 1, 2 and 0 can be of the truth; then 2, 4 and 2, of which 2, 2 and 0 can.
+    assert optimum(WORDS, TRUTH, 0.1, each=True) == pytest.approx((3 / 4, 3 / 6))
+    assert optimum(WORDS, TRUTH, 0.2, each=True) == pytest.approx((4 / 8, 4 / 6))
 
 
-def test_the_optimum_of_nothing_is_undefined():
+def test_the_optimum_of_an_empty_selection_or_truth_is_undefined():
     assert np.isnan(optimum(WORDS, TRUTH, 0).precision) and optimum(WORDS, TRUTH, 0).recall == 0
-    assert np.isnan(optimum_each(WORDS, 0 * TRUTH, 0.1).recall) and optimum_each(WORDS, 0 * TRUTH, 0.1).precision == 0
+    precision, recall = optimum(WORDS, 0 * TRUTH, 0.1, each=True)
+    assert np.isnan(recall) and precision == 0
 
 
-def test_the_curve_holds_the_optima_and_no_text_by_text_optimum_is_above_the_whole():
+def test_the_curve_has_the_optima_and_none_per_text_exceeds_that_of_the_dataset():
     rates = np.linspace(0.01, 1, 50)
     curve = optimum_curve(WORDS, TRUTH, rates)
     assert curve.columns.tolist() == [
@@ -52,7 +53,7 @@ PREDICTED = {0: [[0.2, 0.8], [0.9, 0.1]], 1: [[0.2, 0.8], [0.1, 0.9]]}
 
 
 def cell(folder, manipulated=True, seeds=(0, 1), options=None):
-    """Two test texts and one of train, with marks around them; the labels are 1 and 0."""
+    """Two test texts and one training text with special tokens around them; the labels are 1 and 0."""
     split, instance = ["test", "test", "train"], [0, 1, 0]
     words = [4, 3, 2]
     groups = [[-1, *own, -1] for own in [*GROUPS, [0, 0]]] if manipulated else [None] * 3
@@ -75,8 +76,8 @@ def cell(folder, manipulated=True, seeds=(0, 1), options=None):
         "instance": [1, 0] * len(seeds),
     }
     predictions, importances = folder / "predictions.parquet", folder / "selection.parquet"
-    told = {"label": [0, 1] * len(seeds), "probabilities": [row for seed in seeds for row in PREDICTED[seed][::-1]]}
-    write_table(predictions, PREDICTIONS, keys | told)
+    columns = {"label": [0, 1] * len(seeds), "probabilities": [row for seed in seeds for row in PREDICTED[seed][::-1]]}
+    write_table(predictions, PREDICTIONS, keys | columns)
     scores = [row for seed in seeds for row in SELECTED[seed][::-1]]
     write_importances(importances, {"selection": keys | {"scores": scores}})
     return Explained(
@@ -108,13 +109,13 @@ def test_precision_and_recall_by_hand(tmp_path):
     row = table.iloc[0]
     assert row["selection_rate"] == pytest.approx(3 / 7) and row["truth_rate"] == pytest.approx(3 / 7)
     assert (row["precision"], row["recall"]) == pytest.approx((2 / 3, 2 / 3))
-    # As many words decide as are selected; text by text 12/7 and 9/7 are selected, of which 12/7 and 1 can decide.
+    # The truth has as many words as are selected; per text 12/7 and 9/7 are selected, of which 12/7 and 1 can be true.
     assert (row["optimum_precision"], row["optimum_recall"]) == pytest.approx((1, 1))
     assert (row["optimum_precision_each"], row["optimum_recall_each"]) == pytest.approx((19 / 21, 19 / 21))
     assert (row["accuracy"], row["n"], row["target_rate"], row["status"]) == (1, 2, 0.2, "ok")
 
 
-def test_a_seed_that_selects_nothing_is_told_with_a_reason(tmp_path):
+def test_a_seed_that_selects_nothing_has_a_reason(tmp_path):
     row = scored(cell(tmp_path), tmp_path)[1].iloc[1]
     assert (row["status"], row["reason"]) == ("undefined", "no word is selected")
     assert row["selection_rate"] == row["recall"] == row["optimum_recall"] == 0
@@ -131,6 +132,6 @@ def test_without_a_manipulation_there_is_no_truth(tmp_path):
     assert table[about].isna().all(axis=None)
 
 
-def test_another_measure_must_be_there(tmp_path):
+def test_another_measure_must_be_in_the_study(tmp_path):
     with pytest.raises(PlumblineError, match="reads the measure 'lime', which the study does not have"):
         Rationales(measure="lime").score(cell(tmp_path))

@@ -1,10 +1,10 @@
-"""Adversarial models on the page: one small table of what they reached, and one of what another seed alone does."""
+"""The page of adversarial models: their distances from the base model, and those of other seeds."""
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD, scored
+from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD, attefa_rows
 from plumbline.protocols.attention.bins import EVERY
 from plumbline.registry import page
 from plumbline.report.content import Content
@@ -14,63 +14,63 @@ from plumbline.tables.chance import COLLAPSED
 
 
 def adversary_overview(adversary: pd.DataFrame) -> Table:
-    """What each base model's adversaries reached, by the split that chose their epoch."""
+    """The test scores of each base model's adversaries, by the split that their epoch was chosen on."""
     keys = ["dataset", "variant", "model", "adversary", "objective", "strength", "selected_on"]
     rows = []
     for cell, group in without_categories(adversary).groupby(keys, dropna=False):
         dataset, variant, model, name, objective, strength, split = map(str, cell)
-        ran = group[group["status"].isin(("ok", COLLAPSED))]
+        defined = group[group["status"].isin(("ok", COLLAPSED))]
         rows.append(
             [
                 TableCell(named(dataset, variant)),
                 TableCell(model),
-                TableCell(title(name, objective, float(strength))),
+                TableCell(adversary_title(name, objective, float(strength))),
                 TableCell(split),
                 _seeds(group["status"]),
-                spread_on_axis(ran["attefa"], 1),
-                spread_on_axis(ran["tvd"], LARGEST_TVD),
-                spread_on_axis(ran["jsd"], LARGEST_JSD),
-                spread_on_axis(ran["f1"], 1),
-                spread(ran["epoch"], 1),
+                spread_on_axis(defined["attefa"], 1),
+                spread_on_axis(defined["tvd"], LARGEST_TVD),
+                spread_on_axis(defined["jsd"], LARGEST_JSD),
+                spread_on_axis(defined["f1"], 1),
+                spread(defined["epoch"], 1),
             ]
         )
     caption = (
-        "How far adversaries came from their base model on the test split: mean over texts, ± standard deviation over "
-        "their seeds, each on an axis from 0 to its maximum. TVD is how different the output is, ½\u00a0|Δp| for two "
-        "classes, from 0 to 0.5; JSD how different the attention is, from 0 to ln 2; AtteFa the ratio of the two, each "
-        "as a share of its maximum, and 1 at most. AtteFa near 0: other attention gives the same output, so that "
-        "attention is not faithful. Near 1: it does not. The epoch is the one with the lowest loss on the split that "
-        "chooses it; choosing on test is how AtteFa was published, and is optimistic for the adversary. An F1 far "
-        "below the base model's is of an adversary that failed to say the same, and its score says little."
+        "Distance of adversaries from their base model on the test split: mean over texts, ± standard deviation over "
+        "their seeds, each on an axis from 0 to its maximum. TVD is the distance of the output, ½\u00a0|Δp| for two "
+        "classes, from 0 to 0.5; JSD that of the attention, from 0 to ln 2; AtteFa the ratio of the two, each as a "
+        "share of its maximum, and 1 at most. AtteFa near 0: other attention gives the same output, so attention is "
+        "not faithful. Near 1: it does not. The epoch is the one with the lowest loss on the split that it is chosen "
+        "on; the published AtteFa chose on test, which is optimistic for the adversary. An F1 far below the base "
+        "model's means that the adversary failed to reproduce the output, and its score means little."
     )
     if any("diverged" in row[4].text for row in rows):
         caption += " Seeds whose training diverged are in no mean."
     if any(COLLAPSED in row[4].text for row in rows):
         caption += (
-            " Those that collapsed give every test text the same answer; they count, as in the study, but such a score "
-            "says that the search failed, not that attention is faithful."
+            " Those that collapsed predict the same class for every test text; they count, as in the study, but such "
+            "a score means that the search failed, not that attention is faithful."
         )
     columns = ["dataset", "model", "adversary", "chosen on", "seeds", "AtteFa", "TVD", "JSD", "F1", "epoch"]
     return Table(caption, columns, rows, frozenset(range(4, len(columns))))
 
 
-def title(adversary: str, objective: str, strength: float | None) -> str:
-    """The config's name of an adversary with what it does not tell: the objective, if that is another, and λ."""
-    told = adversary if adversary == objective else f"{adversary} ({objective})"
-    return told if strength is None or np.isnan(strength) else f"{told}, λ\u00a0=\u00a0{strength:g}"
+def adversary_title(adversary: str, objective: str, strength: float | None) -> str:
+    """The config's name of an adversary with its objective, if that differs, and λ."""
+    name = adversary if adversary == objective else f"{adversary} ({objective})"
+    return name if strength is None or np.isnan(strength) else f"{name}, λ\u00a0=\u00a0{strength:g}"
 
 
 def _seeds(statuses: pd.Series) -> TableCell:
-    """How many seeds there are, and how many of them diverged, which are in no mean, or collapsed."""
+    """The number of seeds, and of those that diverged, which are in no mean, or collapsed."""
     collapsed = int((statuses == COLLAPSED).sum())
-    left_out = {"diverged": int((statuses != "ok").sum()) - collapsed, COLLAPSED: collapsed}
-    told = [f"{count} {why}" for why, count in left_out.items() if count]
+    failures = {"diverged": int((statuses != "ok").sum()) - collapsed, COLLAPSED: collapsed}
+    failed = [f"{count} {failure}" for failure, count in failures.items() if count]
     count = len(statuses)
-    return TableCell(", ".join([f"{count}", *told]), count, "bad") if told else numeric(count, 0)
+    return TableCell(", ".join([f"{count}", *failed]), count, "bad") if failed else numeric(count, 0)
 
 
 def seed_variance_overview(seed_variance: pd.DataFrame) -> Table:
-    """How far the other seeds of a block are from its base seed."""
+    """The distance of a block's other seeds from its base seed."""
     frame = without_categories(seed_variance)
     frame = frame[frame["max_attention_bin"] == EVERY]
     rows = []
@@ -88,16 +88,16 @@ def seed_variance_overview(seed_variance: pd.DataFrame) -> Table:
             ]
         )
     caption = (
-        "How far another seed alone moves output and attention: mean over texts of TVD, ½\u00a0|Δp| for two classes, "
-        "and of JSD between a base seed and each other one, ± standard deviation over those, on axes from 0 to 0.5 and "
-        "from 0 to ln 2. An adversary has found other attention only where its JSD is larger than this."
+        "How much another seed alone changes output and attention: mean over texts of TVD, ½\u00a0|Δp| for two "
+        "classes, and of JSD between a base seed and each other one, ± standard deviation over those, on axes from 0 "
+        "to 0.5 and from 0 to ln 2. An adversary has found other attention only where its JSD is larger than this."
     )
     columns = ["dataset", "model", "base seed", "other seeds", "texts", "TVD", "JSD"]
     return Table(caption, columns, rows, frozenset(range(2, len(columns))))
 
 
 def _finding(adversary: pd.DataFrame) -> str:
-    means = scored(without_categories(adversary)).groupby(["dataset", "model"])["attefa"].mean().dropna()
+    means = attefa_rows(without_categories(adversary)).groupby(["dataset", "model"])["attefa"].mean().dropna()
     ends = dict.fromkeys([number(means.min()), number(means.max())])
     return f"AtteFa {' to '.join(ends)}, 1 being the most faithful." if len(means) else ""
 
@@ -105,28 +105,28 @@ def _finding(adversary: pd.DataFrame) -> str:
 @page(
     "adversaries",
     title="Adversaries",
-    about="Can a model attend to other words and say the same, and how far does chance alone move attention?",
+    about="Can a model attend to other words with the same output, and how much does chance alone change attention?",
     tables=["adversary", "seed_variance"],
     order=40,
 )
 def adversaries_page(content: Content) -> Page:
-    """Adversarial models, and what another seed alone does."""
+    """Adversarial models and seed variance."""
     frames = content.tables
     sections = [
         Section(
             "models",
             "Adversarial models",
-            "Can a model attend to other words and say the same? Adversaries have the architecture of a base model and "
-            "are trained to give its output, text by text, with attention as different from its own as can be. Where "
-            "they succeed, the base model’s attention is not what its output hangs on.",
+            "Can a model attend to other words with the same output? Adversaries have the architecture of a base model "
+            "and are trained to reproduce its output on each text, with attention as different as possible. Where they "
+            "succeed, the output does not depend on the base model’s attention.",
             {"adversary": table_of(frames, "adversary", adversary_overview)},
             axis="from-zero",
         ),
         Section(
             "seeds",
             "Seed variance",
-            "How far does chance alone move attention? The same model is trained on the same data from another seed, "
-            "and the two are compared text by text.",
+            "How much does chance alone change attention? The same model is trained on the same data from another "
+            "seed, and the two are compared on each text.",
             {"seed-variance": table_of(frames, "seed_variance", seed_variance_overview)},
             axis="from-zero",
         ),

@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 
-from plumbline.store import CELL, WORD, declare
+from plumbline.store import CELL, STATUS, WORD, declare
 
-# One row per seed of the adversary and split that chooses its epoch; scores are of the test split at that epoch.
+# One row per seed of the adversary and split that its epoch is chosen on; scores are on the test split at that epoch.
 ADVERSARY = declare(
     "adversary",
     1,
@@ -22,8 +22,7 @@ ADVERSARY = declare(
         "tvd": pa.float64(),
         "jsd": pa.float64(),
         "attefa": pa.float64(),
-        "status": WORD,
-        "reason": WORD,
+        **STATUS,
     },
     required=["dataset", "variant", "model", "adversary", "objective", "base_seed", "seed", "selected_on", "status"],
     latex={

@@ -1,4 +1,4 @@
-"""How faithful attention is in the eyes of AtteFa: how much of the output an adversary's other attention costs it."""
+"""AtteFa's faithfulness score of attention: the change in output that an adversary's different attention costs."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -19,17 +19,17 @@ from plumbline.training.schemas import HISTORY
 
 FloatArray = npt.NDArray[np.float64]
 
-# The largest distance of outputs on the study's scale, and the largest divergence of attention.
+# The maximum TVD of outputs on the study's scale, and the maximum JSD of attention.
 LARGEST_TVD = 0.5
 LARGEST_JSD = float(np.log(2))
-# Attention that differs by less is the same: weights are float32, whose rounding alone gives up to about 1e-7.
+# Attention that differs by less counts as equal: the rounding of float32 weights alone gives up to about 1e-7.
 SMALLEST_JSD = 1e-6
 
 
 @metric("tvd", direction="lower", range=[0, 0.5], unit="distance", equation="¼ Σ_c |p_c - q_c|; 0 is identical")
-def output_distance(one: npt.ArrayLike, other: npt.ArrayLike) -> FloatArray:
-    """Distance of two models' outputs [..., C] on AtteFa's scale, half the usual one; ½ |p - q| for two classes."""
-    return np.abs(np.subtract(one, other)).sum(-1) / 4
+def output_distance(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
+    """TVD of two models' outputs [..., C] on AtteFa's scale, half the usual one; ½ |p - q| for two classes."""
+    return np.abs(np.subtract(p, q)).sum(-1) / 4
 
 
 @metric(
@@ -39,9 +39,9 @@ def output_distance(one: npt.ArrayLike, other: npt.ArrayLike) -> FloatArray:
     unit="nats",
     equation="½ KL(a‖m) + ½ KL(b‖m), m = (a + b)/2; 0 is identical, ln 2 disjoint",
 )
-def attention_divergence(one: npt.ArrayLike, other: npt.ArrayLike) -> FloatArray:
+def attention_divergence(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     """Jensen-Shannon divergence of two models' attention weights [..., L]."""
-    a, b = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     m = (a + b) / 2
     return (xlogy(a, a) / 2 + xlogy(b, b) / 2 - xlogy(m, m)).sum(-1)
 
@@ -54,62 +54,59 @@ def attention_divergence(one: npt.ArrayLike, other: npt.ArrayLike) -> FloatArray
     equation="min((TVD / 0.5) / (JSD / ln 2), 1), of means over texts; 1 where JSD is 0",
 )
 def attefa_score(tvd: npt.ArrayLike, jsd: npt.ArrayLike) -> FloatArray | np.float64:
-    """AtteFa's score from an adversary's mean TVD and mean JSD: 0 if all attention can change and no output does."""
+    """The AtteFa score of an adversary's mean TVD and JSD: 0 if all attention can change with the same output."""
     distance, divergence = np.asarray(tvd, dtype=np.float64), np.asarray(jsd, dtype=np.float64)
-    same = divergence < SMALLEST_JSD
-    share = (distance / LARGEST_TVD) / (np.where(same, LARGEST_JSD, divergence) / LARGEST_JSD)
-    return np.where(same, 1.0, np.minimum(share, 1.0))[()]
+    equal = divergence < SMALLEST_JSD
+    ratio = (distance / LARGEST_TVD) / (np.where(equal, LARGEST_JSD, divergence) / LARGEST_JSD)
+    return np.where(equal, 1.0, np.minimum(ratio, 1.0))[()]
 
 
-def scored(adversary: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the table that say how faithful attention is: of the objective `attefa`, and if epochs were chosen on
-    dev and on test those of dev. Adversaries that collapsed count, as in the study: they failed to give the output."""
+def attefa_rows(adversary: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the table with AtteFa scores: of the objective `attefa`, with epochs chosen on dev if there are any,
+    else on test. Collapsed adversaries count, as in the study: they failed to reproduce the output."""
     rows = adversary[(adversary["objective"] == "attefa") & adversary["status"].isin(("ok", COLLAPSED))]
     return rows[rows["selected_on"] == ("dev" if (rows["selected_on"] == "dev").any() else "test")]
 
 
-# An adversary that is not asked for other attention keeps it or not by chance, which says nothing of faithfulness.
-NOT_ATTACKED = "of strength 0, so that it was not asked for other attention and has no score"
-# One that says the same of every text has lost the task, and with it the output, whatever its attention.
-CONSTANT = "the adversary gives every test text the same answer"
-# What a cell of adversaries tells of itself in the table.
-KEYS = ("dataset", "variant", "model", "adversary", "objective", "strength", "base_seed")
+# At strength 0 the objective does not reward different attention; whether it differs is chance, not faithfulness.
+NOT_ATTACKED = "of strength 0: the objective does not reward different attention, so there is no score"
+# A constant classifier has failed the task and cannot reproduce the output, whatever its attention.
+CONSTANT = "the adversary predicts the same class for every test text"
+# The columns that identify a cell of adversaries in the table.
+ADVERSARY_KEYS = ("dataset", "variant", "model", "adversary", "objective", "strength", "base_seed")
 
 
 def adversary_rows(history: pd.DataFrame, cell: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Rows of the table `adversary`: for each seed and each split that chooses an epoch by its loss, the adversary's
-    test scores at that epoch.
+    """Rows of the table `adversary`: the adversary's test scores for each seed and each split whose loss chooses the
+    epoch.
 
-    `cell` has KEYS, `selected_on`, and the `first` eligible epoch and the `patience` of the choice.
+    `cell` has ADVERSARY_KEYS, `selected_on`, the `first` eligible epoch and the `patience` of early stopping.
     """
-    keys = {key: cell[key] for key in KEYS}
-    for seed, told in history.groupby("seed"):
-        scores = told.set_index(["epoch", "split", "metric"])["value"].unstack(["split", "metric"])
+    keys = {key: cell[key] for key in ADVERSARY_KEYS}
+    for seed, rows in history.groupby("seed"):
+        scores = rows.set_index(["epoch", "split", "metric"])["value"].unstack(["split", "metric"])
         for split in cell["selected_on"]:
             row = {**keys, "seed": seed, "selected_on": split, "epochs": len(scores)}
             losses = scores[split, "loss"].tolist()
             epoch, _ = select_epoch(losses, cell["first"], cell["patience"], larger=False)
             chosen = {metric: float(scores["test", metric].get(epoch, np.nan)) for metric in ("f1", "tvd", "jsd")}
             diverged = not np.isfinite(list(chosen.values())).all()
-            imitates = cell["strength"] == 0
+            not_attacked = cell["strength"] == 0
             constant = not diverged and scores["test", "answers"].get(epoch) == 1
-            # A divergence before all else, and then what keeps a row out of means.
-            reasons = {"training diverged": diverged, CONSTANT: constant, NOT_ATTACKED: imitates}
-            yield (
-                row
-                | chosen
-                | {
-                    "epoch": epoch or None,
-                    "attefa": np.nan if diverged or imitates else float(attefa_score(chosen["tvd"], chosen["jsd"])),
-                    "status": "undefined" if diverged else COLLAPSED if constant else "ok",
-                    "reason": next((reason for reason, holds in reasons.items() if holds), None),
-                }
-            )
+            # In order of precedence.
+            reasons = {"training diverged": diverged, CONSTANT: constant, NOT_ATTACKED: not_attacked}
+            row |= chosen | {
+                "epoch": epoch or None,
+                "attefa": np.nan if diverged or not_attacked else float(attefa_score(chosen["tvd"], chosen["jsd"])),
+                "status": "undefined" if diverged else COLLAPSED if constant else "ok",
+                "reason": next((reason for reason, holds in reasons.items() if holds), None),
+            }
+            yield row
 
 
 @table("adversary", reads=["histories:adversaries", "performance"])
 def adversary_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
-    """What the adversaries reached, by each split that chooses their epoch."""
+    """The adversaries' test scores, by the split that their epoch is chosen on."""
     rows = [
         row
         for cell, path in sources["histories:adversaries"]

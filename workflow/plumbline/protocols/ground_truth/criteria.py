@@ -1,4 +1,4 @@
-"""Known truth on the scorecard."""
+"""Ground truth and rationales on the scorecard."""
 
 import pandas as pd
 
@@ -8,7 +8,7 @@ from plumbline.registry import criterion
 
 @criterion("ground truth", table="ground_truth", direction="higher", range=[None, 1], variants="manipulated", order=60)
 def ground_truth(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
-    """How much more of a measure's importance is on what decides than chance would put there."""
+    """How much more importance a measure puts on the truth than chance would."""
     rows = table[table["truth"] & (table["class"] == "all") & (table["status"] == "ok")]
     return rows.assign(value=rows["above_region"])[VALUES]
 
@@ -23,6 +23,6 @@ def ground_truth(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
     order=70,
 )
 def rationale_precision(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
-    """The share of the selected words that the label follows."""
+    """The share of the selected words that determine the label."""
     rows = table[table["status"] == "ok"]
     return rows.assign(measure="selection", value=rows["precision"])[VALUES]

@@ -1,4 +1,4 @@
-"""Known truth on the page: how much of it each measure finds, and what rationale models select."""
+"""The ground-truth page: importance on the known truth by measure, and the selections of rationale models."""
 
 import pandas as pd
 from markupsafe import Markup
@@ -12,54 +12,45 @@ from plumbline.report.tables import Table, TableCell, named, numeric, spread, sp
 
 
 def truth_overview(ground_truth: pd.DataFrame) -> Table:
-    """A line for each measure of a dataset, manipulation and model; variants of one manipulation count together."""
+    """A row for each dataset, manipulation, model and measure; a manipulation's variants are averaged."""
     frame = without_categories(ground_truth)
     frame = frame[frame["truth"] & (frame["class"] == "all")]
     rows = []
     for cell, group in frame.groupby(["dataset", "manipulation", "model", "measure"]):
         dataset, manipulation, model, measure = map(str, cell)
-        known = group[group["status"] == "ok"]
+        defined = group[group["status"] == "ok"]
+        sure = group["chance_bound"] < ALPHA
         rows.append(
             [
                 TableCell(named(dataset, manipulation)),
                 TableCell(model),
                 TableCell(measure),
-                spread_on_axis(known["attributed_fraction"], 1),
-                numeric(known["region_fraction"].mean(), 3),
-                spread(known["above_region"]),
-                spread(known["found"]),
+                spread_on_axis(defined["attributed_fraction"], 1),
+                numeric(defined["region_fraction"].mean(), 3),
+                spread(defined["above_region"]),
+                spread(defined["found"]),
                 spread(group["accuracy"]),
-                TableCell(
-                    f"{(group['chance_bound'] < ALPHA).sum()} of {len(group)}",
-                    (group["chance_bound"] < ALPHA).mean(),
-                ),
-                spread(known["auc"]),
+                TableCell(f"{sure.sum()} of {len(group)}", sure.mean()),
+                spread(defined["auc"]),
                 numeric(group["undefined"].sum(), 0),
             ]
         )
     caption = (
-        "The share of importance on what the label follows, mean ± standard deviation over models (seeds, variants), "
-        "on an axis from 0 to 1, beside that part's share of words or pixels, which is what knowing nothing gets, and "
-        "relative to it: 0 is what knowing nothing gets and 1 all, whatever the part's size; the "
-        "share of it among as many top words or pixels, and the chance that one of it ranks above another. Higher is "
-        "better, of models that surely use it: one that does not would be right so often with a chance below 0.001. "
+        "The share of importance on the words or pixels that determine the label (the truth), mean ± standard "
+        "deviation over models (seeds, variants), on an axis from 0 to 1; the truth's share of all words or pixels, "
+        "which is the expectation of an uninformed measure; the share of importance relative to it, where 0 is that "
+        "expectation and 1 all importance, whatever the size of the truth; the share of the truth among as many top "
+        "words or pixels; and the AUC, the probability that one of the truth ranks above another. Higher is better for "
+        "models that use the truth: a model that ignores it reaches such an accuracy with a probability below 0.001. "
         "Undefined are maps without any importance."
     )
-    columns = [
-        "dataset",
-        "model",
-        "measure",
-        "importance on it",
-        "its share",
-        "relative",
-        "found at the top",
-        "accuracy",
-    ]
-    return Table(caption, [*columns, "models that use it", "AUC", "undefined"], rows, frozenset(range(3, 11)))
+    columns = ["dataset", "model", "measure", "importance on it", "its share", "relative", "found at the top"]
+    columns += ["accuracy", "models that use it", "AUC", "undefined"]
+    return Table(caption, columns, rows, frozenset(range(3, 11)))
 
 
 def rationales_overview(rationales: pd.DataFrame) -> Table:
-    """A line for each model that selects words, with the best that could be at the share that it selects."""
+    """A row for each rationale model, with the optimum at its selection rate."""
     frame = without_categories(rationales)
     rows = []
     for cell, group in frame.groupby(["dataset", "variant", "model"]):
@@ -70,9 +61,9 @@ def rationales_overview(rationales: pd.DataFrame) -> Table:
             [TableCell(named(dataset, variant)), TableCell(model), target, *(spread(group[share]) for share in shares)]
         )
     caption = (
-        "What rationale models select, mean ± standard deviation over seeds: precision is the share of selected words "
-        "that the label follows, recall the share of these that is selected, each beside the best that as many "
-        "selected words could reach."
+        "The words that rationale models select, mean ± standard deviation over seeds: precision is the share of "
+        "selected words that determine the label, recall the share of these that is selected, each with the best value "
+        "that as many selected words could reach."
     )
     columns = ["dataset", "model", "target", "selected", "precision", "at best", "recall", "at best", "accuracy"]
     return Table(caption, columns, rows, frozenset(range(2, 9)))
@@ -81,33 +72,33 @@ def rationales_overview(rationales: pd.DataFrame) -> Table:
 def _finding(ground_truth: pd.DataFrame, random: str) -> str:
     rows = without_categories(ground_truth)
     rows = rows[rows["truth"] & (rows["class"] == "all") & (rows["status"] == "ok") & (rows["measure"] != random)]
-    told = by_measure(rows["above_region"], rows["measure"])
-    return f"Importance on what decides, 0 as by chance, 1 all: {told}." if told else ""
+    scores = by_measure(rows["above_region"], rows["measure"])
+    return f"Importance on the truth, 0 as by chance, 1 all: {scores}." if scores else ""
 
 
 @page(
     "truth",
     title="Ground truth",
-    about="Does importance fall where it must, on data made so that this is known?",
+    about="Does importance fall on the features that determine the label, on data where these are known?",
     tables=["ground_truth", "rationales", "trace"],
     order=60,
 )
 def truth_page(content: Content) -> Page:
-    """Known truth, and rationales."""
+    """Ground truth and rationales."""
     frames = content.tables
     sections = [
         Section(
             "ground-truth",
             "Ground truth",
-            "Datasets were modified so that labels follow what was put into the texts or images and nothing else. A "
-            "model that is right uses that, and a measure that is right points there.",
+            "Datasets were modified so that labels depend on inserted words or pixels and nothing else. An accurate "
+            "model uses these, and a faithful measure assigns its importance to them.",
             {"truth": table_of(frames, "ground_truth", truth_overview)},
             axis="from-zero",
         ),
         Section(
             "selected",
             "Rationales",
-            "Do models that select words and classify by these alone select the words that decide?",
+            "Do models that classify by selected words alone select the words that determine the label?",
             {"rationales": table_of(frames, "rationales", rationales_overview)},
         ),
     ]

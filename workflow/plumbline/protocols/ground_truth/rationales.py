@@ -1,4 +1,4 @@
-"""Rationales: do models that classify by some words alone select those that decide? (Zhou et al. 2022, section 7)"""
+"""Rationales: do rationale models select the words that determine the label? (Zhou et al. 2022, section 7)"""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
@@ -15,48 +15,45 @@ from plumbline.store import TableSchema, read_table
 from plumbline.training.schemas import PREDICTIONS
 
 NOT_MANIPULATED = "nothing was manipulated"
-NO_TRUTH = "no text has a word that decides"
+NO_TRUTH = "no text has a word of the truth"
 NOTHING_SELECTED = "no word is selected"
-# The group of words that decides, the first of a manipulation's.
-DECIDES = 1
+# The group of the words that determine the label: a manipulation's first.
+TRUTH_GROUP = 1
 
 
-class Optimum(NamedTuple):
-    """The best precision and recall that a selection of some size can have."""
+class PrecisionRecall(NamedTuple):
+    """Precision and recall of a selection; NaN where nothing is selected or there is no truth."""
 
     precision: float
     recall: float
 
 
-def optimum(words: np.ndarray, truth: np.ndarray, rate: float) -> Optimum:
-    """Of a share `rate` of all words together: Pr = min(1, A / sN) and Re = min(1, sN / A).
+def precision_recall(hits: float, selected: float, truth: float) -> PrecisionRecall:
+    """Pr = hits / selected and Re = hits / truth."""
+    return PrecisionRecall(*(float(hits / total) if total else float("nan") for total in (selected, truth)))
 
-    words, truth: [N], words of each text and how many of them decide. NaN where nothing is selected, or none decides.
+
+def optimum(words: np.ndarray, truth: np.ndarray, rate: float, each: bool = False) -> PrecisionRecall:
+    """The best that a selection of a share `rate` can reach: Pr = min(1, A / sN) and Re = min(1, sN / A) over all words
+    of the dataset; for `each` text alike Pr = Σ min(A_i, sL_i) / Σ sL_i and Re = Σ min(A_i, sL_i) / Σ A_i.
+
+    words, truth: [N], the number of words and of truth words in each text.
     """
-    return _optimum(min(truth.sum(), rate * words.sum()), rate * words.sum(), truth.sum())
-
-
-def optimum_each(words: np.ndarray, truth: np.ndarray, rate: float) -> Optimum:
-    """If that share of each text is selected: Pr = Σ min(A_i, sL_i) / Σ sL_i and Re = Σ min(A_i, sL_i) / Σ A_i."""
-    return _optimum(np.minimum(truth, rate * words).sum(), rate * words.sum(), truth.sum())
-
-
-def _optimum(hits: float, selected: float, truth: float) -> Optimum:
-    return Optimum(*(float(hits / whole) if whole else float("nan") for whole in (selected, truth)))
+    selected = rate * words.sum()
+    hits = np.minimum(truth, rate * words).sum() if each else min(truth.sum(), selected)
+    return precision_recall(hits, selected, truth.sum())
 
 
 def optimum_curve(words: np.ndarray, truth: np.ndarray, rates: Iterable[float]) -> pd.DataFrame:
-    """The optima at each of the rates, under the names that the table `rationales` has for them."""
+    """The optima at each rate, in the columns of the table `rationales`."""
     return pd.DataFrame([{"selection_rate": rate, **_optima(words, truth, rate)} for rate in rates])
 
 
 def _optima(words: np.ndarray, truth: np.ndarray, rate: float) -> dict[str, float]:
-    whole, each = optimum(words, truth, rate), optimum_each(words, truth, rate)
     return {
-        "optimum_precision": whole.precision,
-        "optimum_recall": whole.recall,
-        "optimum_precision_each": each.precision,
-        "optimum_recall_each": each.recall,
+        f"optimum_{name}{'_each' * each}": value
+        for each in (False, True)
+        for name, value in optimum(words, truth, rate, each)._asdict().items()
     }
 
 
@@ -64,10 +61,9 @@ def _optima(words: np.ndarray, truth: np.ndarray, rate: float) -> dict[str, floa
     "rationales", needs=["selection"], variants="manipulated", equation="Pr = |F ∩ F_C| / |F|, Re = |F ∩ F_C| / |F_C|"
 )
 class Rationales:
-    """Precision and recall of the words that a model selects, against those that a manipulation has made decide.
+    """Precision and recall of the words that a model selects, against those that a manipulation made decisive.
 
-    F are the selected words of all texts together, those whose score by `measure` is above 0, and F_C the ones that
-    decide.
+    F are the selected words of all texts, those whose score by `measure` is above 0, and F_C the decisive ones.
     """
 
     table: ClassVar[TableSchema] = RATIONALES
@@ -83,12 +79,10 @@ class Rationales:
                 f"The protocol 'rationales' reads the measure '{self.measure}', which the study does not have; add it "
                 "to `measures`, or set `measure` of the protocol."
             )
-        regions = explained.regions() if explained.truth() else {}
+        regions = explained.regions() if explained.manipulation() else {}
         predictions = read_table(explained.predictions, PREDICTIONS, ["split", "instance", "label"]).to_pandas()
-        # The label of an instance is the same for every seed.
-        labels = dict(
-            zip(zip(predictions["split"], predictions["instance"], strict=True), predictions["label"], strict=True)
-        )
+        # All seeds share an instance's label.
+        labels = predictions.set_index(["split", "instance"])["label"].to_dict()
         rate = explained.model_options.get("rate")
         seeds = [self._seed(explanations, regions, labels, rate) for explanations in explained.by_seed()]
         return {column: np.concatenate([columns[column] for columns in seeds]) for column in seeds[0]}
@@ -96,10 +90,10 @@ class Rationales:
     def _seed(
         self, explanations: Explanations, regions: dict[Key, Any], labels: dict[Key, int], rate: float | None
     ) -> dict[str, np.ndarray]:
-        keys = list(zip(explanations.split.tolist(), explanations.instance.tolist(), strict=True))
+        keys = explanations.keys
         selected = [scores > 0 for scores in explanations.scores[self.measure]]
-        decides = [regions[key][0] == DECIDES for key in keys] if regions else None
-        unknown = np.full(len(keys), None)
+        truth = [regions[key][0] == TRUTH_GROUP if regions else None for key in keys]
+        hits = [None if mask is None else mask & own for mask, own in zip(truth, selected, strict=True)]
         return {
             "seed": np.full(len(keys), explanations.seed),
             "split": explanations.split,
@@ -107,12 +101,10 @@ class Rationales:
             "label": np.array([labels[key] for key in keys], dtype=np.int32),
             "predicted_class": explanations.predicted_class,
             "target_rate": np.full(len(keys), rate, dtype=object),
-            "words": np.array([len(one) for one in selected], dtype=np.int32),
-            "selected": np.array([one.sum() for one in selected], dtype=np.int32),
-            "truth": unknown if decides is None else np.array([int(one.sum()) for one in decides], dtype=object),
-            "hits": unknown
-            if decides is None
-            else np.array([int((a & b).sum()) for a, b in zip(selected, decides, strict=True)], dtype=object),
+            "words": np.array([len(mask) for mask in selected], dtype=np.int32),
+            "selected": np.array([mask.sum() for mask in selected], dtype=np.int32),
+            "truth": np.array([None if mask is None else int(mask.sum()) for mask in truth], dtype=object),
+            "hits": np.array([None if mask is None else int(mask.sum()) for mask in hits], dtype=object),
         }
 
     def summarise(self, scores: pa.Table) -> pd.DataFrame:
@@ -122,26 +114,21 @@ class Rationales:
 
 
 def _summary(rows: pd.DataFrame) -> dict[str, Any]:
-    """One seed's numbers, over all texts together; those that are about the truth are None where there is none."""
+    """One seed's metrics over all texts; those about the truth are None where there is none."""
     words, selected = rows["words"].to_numpy(), int(rows["selected"].sum())
     rate = selected / words.sum()
-    told = dict.fromkeys(("truth_rate", "precision", "recall", *_optima(words, words, rate)))
-    manipulated = bool(rows["truth"].notna().all())
-    reason = None if manipulated else NOT_MANIPULATED
-    if manipulated:
+    metrics = dict.fromkeys(("truth_rate", "precision", "recall", *_optima(words, words, rate)))
+    reason: str | None = NOT_MANIPULATED
+    if rows["truth"].notna().all():
         truth, hits = rows["truth"].to_numpy(), int(rows["hits"].sum())
-        found = {
-            "truth_rate": truth.sum() / words.sum(),
-            "precision": hits / selected if selected else None,
-            "recall": hits / truth.sum() if truth.sum() else None,
-            **_optima(words, truth, rate),
-        }
-        told |= {name: None if value is None or np.isnan(value) else value for name, value in found.items()}
+        reached = precision_recall(hits, selected, truth.sum())._asdict()
+        values = {"truth_rate": truth.sum() / words.sum(), **reached, **_optima(words, truth, rate)}
+        metrics |= {name: None if np.isnan(value) else value for name, value in values.items()}
         reason = NO_TRUTH if not truth.sum() else NOTHING_SELECTED if not selected else None
     return {
         "target_rate": rows["target_rate"].iloc[0],
         "selection_rate": rate,
-        **told,
+        **metrics,
         "accuracy": float((rows["label"] == rows["predicted_class"]).mean()),
         "n": len(rows),
         "status": "undefined" if reason else "ok",

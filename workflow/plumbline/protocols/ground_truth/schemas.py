@@ -1,10 +1,10 @@
-"""Tables of known truth: scores per instance, and summaries."""
+"""Ground-truth and rationale tables: scores per instance, and summaries."""
 
 import pyarrow as pa
 
-from plumbline.store import CELL, INSTANCE_KEY, WORD, declare
+from plumbline.store import CELL, INSTANCE_KEY, STATUS, WORD, declare
 
-# How much of a map's importance falls on each group that a manipulation tells apart; the first group is the `truth`.
+# The columns that describe a manipulation.
 MANIPULATED = {
     "manipulation": WORD,
     "kind": WORD,
@@ -14,7 +14,7 @@ MANIPULATED = {
     "r": pa.float64(),
 }
 
-# The same of models at the epochs that were kept, as means; `accuracy` is on the instances that are explained.
+# Means over instances for models at the stored epochs; `accuracy` is on the explained instances.
 TRACE_COLUMNS = {
     "seed": pa.int64(),
     "epoch": pa.int32(),
@@ -31,6 +31,7 @@ TRACE_COLUMNS = {
 
 TRACED = ["seed", "epoch", "measure", "group", "truth", "n", "undefined", "accuracy"]
 
+# The share of a map's importance on each group that a manipulation defines; the first group is the `truth`.
 GROUND_TRUTH_SCORES = declare(
     "ground_truth_scores",
     1,
@@ -50,13 +51,12 @@ GROUND_TRUTH_SCORES = declare(
         "length": pa.int32(),
         "accuracy": pa.float64(),
         "chance_bound": pa.float64(),
-        "status": WORD,
-        "reason": WORD,
+        **STATUS,
     },
     required=["seed", "split", "instance", "label", "measure", "group", "truth", "status"],
 )
 
-# `class` is the label after reassignment, or `all`; `region_fraction` is what a measure that knows nothing gets.
+# `class` is the label after reassignment, or `all`; `region_fraction` is the expectation of an uninformed measure.
 GROUND_TRUTH = declare(
     "ground_truth",
     2,
@@ -79,8 +79,7 @@ GROUND_TRUTH = declare(
         "auc": pa.float64(),
         "accuracy": pa.float64(),
         "chance_bound": pa.float64(),
-        "status": WORD,
-        "reason": WORD,
+        **STATUS,
     },
     required=["dataset", "variant", "model", "seed", "measure", "group", "truth", "class", "n", "undefined", "status"],
     latex={
@@ -95,8 +94,8 @@ TRACE_SCORES = declare("trace_scores", 1, TRACE_COLUMNS, required=TRACED)
 
 TRACE = declare("trace", 1, {**CELL, **TRACE_COLUMNS}, required=[*CELL, *TRACED])
 
-# What a model that classifies by some words alone selects: words, how many are selected, how many decide since a
-# manipulation (null if none did), and how many are both.
+# The selection of a rationale model in each text: the number of words, of selected words, of words that a manipulation
+# made decisive (null without a manipulation), and of those that are both.
 RATIONALE_SCORES = declare(
     "rationale_scores",
     1,
@@ -114,8 +113,8 @@ RATIONALE_SCORES = declare(
     required=["seed", "split", "instance", "label", "predicted_class", "words", "selected"],
 )
 
-# The optimum is what the same number of selected words could reach, of all texts together and, `each`, if every text
-# had as large a share of them.
+# The optimum is the best that a selection of the same size can reach, over the whole dataset and, `each`, if every
+# text has the same selection rate.
 RATIONALES = declare(
     "rationales",
     1,
@@ -127,14 +126,10 @@ RATIONALES = declare(
         "truth_rate": pa.float64(),
         "precision": pa.float64(),
         "recall": pa.float64(),
-        "optimum_precision": pa.float64(),
-        "optimum_recall": pa.float64(),
-        "optimum_precision_each": pa.float64(),
-        "optimum_recall_each": pa.float64(),
+        **{f"optimum_{name}{each}": pa.float64() for each in ("", "_each") for name in ("precision", "recall")},
         "accuracy": pa.float64(),
         "n": pa.int32(),
-        "status": WORD,
-        "reason": WORD,
+        **STATUS,
     },
     required=["dataset", "variant", "model", "seed", "selection_rate", "accuracy", "n", "status"],
 )

@@ -1,10 +1,9 @@
-"""Which texts and pictures with a known truth are drawn, and what is drawn of them."""
+"""Single texts and images with a known ground truth: which ones are shown, and their importances."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
@@ -15,7 +14,7 @@ from plumbline.data.manipulation import attributed_share
 from plumbline.data.pixels import side, unpack
 from plumbline.data.schemas import INSTANCES
 from plumbline.figures.drawing import Drawing
-from plumbline.protocols.ground_truth.rationales import optimum_curve
+from plumbline.protocols.explained import select_rows
 from plumbline.protocols.ground_truth.saliency import ExplainedImage, saliency
 from plumbline.protocols.ground_truth.word_groups import ShownText, word_attention
 from plumbline.registry import figure
@@ -23,117 +22,80 @@ from plumbline.store import read_record, read_table
 from plumbline.training.schemas import PREDICTIONS
 
 
-def _first(table: pa.Table, split: str, seed: int | None = None) -> pa.Table:
-    here = pc.equal(table["split"].cast(pa.string()), split)
-    return table.filter(here if seed is None else pc.and_(here, pc.equal(table["seed"], seed)))
+class ShownCell(NamedTuple):
+    """The instances, predictions, importances by measure and dataset record of a cell."""
+
+    instances: pa.Table
+    predictions: pa.Table
+    importances: Mapping[str, pa.Table]
+    record: Mapping[str, Any]
 
 
-def _chosen(predictions: pa.Table, explained: set[int]) -> dict[int, int]:
-    """Of each class an instance that is explained and, if there is one, got right: its number and predicted class."""
+def _choose(predictions: pa.Table, explained: set[int]) -> dict[int, int]:
+    """The predicted class of one explained instance of each class, by instance; correctly predicted ones first."""
     numbers, labels = (predictions[column].to_pylist() for column in ("instance", "label"))
-    found: dict[int, tuple[int, int]] = {}
+    chosen: dict[int, tuple[int, int]] = {}
     for number, label, probabilities in zip(numbers, labels, ragged(predictions["probabilities"]), strict=True):
-        said = int(np.argmax(probabilities))
-        better = label not in found or (found[label][1] != label and said == label)
+        predicted = int(np.argmax(probabilities))
+        better = label not in chosen or (chosen[label][1] != label and predicted == label)
         if number in explained and better:
-            found[label] = number, said
-    return dict(found[label] for label in sorted(found))
+            chosen[label] = number, predicted
+    return dict(chosen[label] for label in sorted(chosen))
 
 
-def _scores(importances: Mapping[str, pa.Table], split: str, seed: int) -> dict[str, dict[int, np.ndarray]]:
-    told = {}
-    for measure, table in importances.items():
-        rows = _first(table, split, seed)
-        told[measure] = dict(zip(rows["instance"].to_pylist(), ragged(rows["scores"]), strict=True))
-    return told
-
-
-def _each(
-    instances: pa.Table, predictions: pa.Table, importances: Mapping[str, pa.Table], split: str
-) -> Iterator[tuple[dict[str, Any], int, dict[str, np.ndarray]]]:
-    """The instances that are shown: the row, the predicted class and each measure's scores."""
-    seed = pc.min(predictions["seed"]).as_py()
-    scores = _scores(importances, split, seed)
-    explained = set.intersection(*(set(of) for of in scores.values())) if scores else set()
-    rows = _first(instances, split)
-    for number, said in _chosen(_first(predictions, split, seed), explained).items():
+def _shown_instances(cell: ShownCell, split: str) -> Iterator[tuple[dict[str, Any], int, dict[str, np.ndarray]]]:
+    """The row, the predicted class and each measure's scores of the shown instances, for the first seed."""
+    seed = pc.min(cell.predictions["seed"]).as_py()
+    scores: dict[str, dict[int, np.ndarray]] = {}
+    for measure, table in cell.importances.items():
+        rows = select_rows(table, [split], seed)
+        scores[measure] = dict(zip(rows["instance"].to_pylist(), ragged(rows["scores"]), strict=True))
+    explained = set.intersection(*map(set, scores.values())) if scores else set()
+    rows = select_rows(cell.instances, [split])
+    for number, predicted in _choose(select_rows(cell.predictions, [split], seed), explained).items():
         row = rows.filter(pc.equal(rows["instance"], number)).to_pylist()[0]
-        yield row, said, {measure: of[number] for measure, of in scores.items()}
+        yield row, predicted, {measure: by_instance[number] for measure, by_instance in scores.items()}
 
 
-def explained_pictures(
-    instances: pa.Table,
-    predictions: pa.Table,
-    importances: Mapping[str, pa.Table],
-    summary: Mapping[str, Any],
-    split: str,
-) -> list[ExplainedImage]:
-    """A picture of each class under the maps of the first seed's measures."""
-    found = []
-    for row, said, scores in _each(instances, predictions, importances, split):
+def explained_images(cell: ShownCell, split: str) -> list[ExplainedImage]:
+    """An image of each class with the maps of the first seed's measures."""
+    images = []
+    for row, predicted, scores in _shown_instances(cell, split):
         size = side(len(row["ids"]))
         region = np.array(row["groups"]).reshape(size, size) == 1
-        maps = {measure: of.reshape(size, size) for measure, of in scores.items()}
-        shares = {measure: attributed_share(of, region) for measure, of in maps.items()}
-        changed = "manipulated" if row["label"] == 1 else "as it was"
-        right = "" if said == row["label"] else ", taken for the other"
-        caption = f"{summary['manipulation']['variant']}\n{changed}{right}"
-        found.append(ExplainedImage(unpack(np.array(row["ids"], dtype=np.int32)), caption, region, maps, shares))
-    return found
+        maps = {measure: values.reshape(size, size) for measure, values in scores.items()}
+        shares = {measure: attributed_share(map_, region) for measure, map_ in maps.items()}
+        state = "manipulated" if row["label"] == 1 else "unmodified"
+        wrong = "" if predicted == row["label"] else ", misclassified"
+        caption = f"{cell.record['manipulation']['variant']}\n{state}{wrong}"
+        images.append(ExplainedImage(unpack(np.array(row["ids"], dtype=np.int32)), caption, region, maps, shares))
+    return images
 
 
-def shown_texts(
-    instances: pa.Table,
-    predictions: pa.Table,
-    importances: Mapping[str, pa.Table],
-    summary: Mapping[str, Any],
-    split: str,
-) -> list[ShownText]:
-    """A text of each class with the first seed's importances of its words."""
-    found, names = [], ["", *summary["manipulation"]["groups"]]
-    for row, said, scores in _each(instances, predictions, importances, split):
-        free = np.array(row["maskable"])
-        words = [token for token, word in zip(row["tokens"], free, strict=True) if word]
-        label, guess = (summary["classes"][number] for number in (row["label"], said))
-        told = f"class {label}" if label == guess else f"class {label}, taken for {guess}"
-        name = f"{summary['manipulation']['variant']}, {split} {row['instance']}, {told}"
-        found.append(ShownText(name, words, [names[group] for group in np.array(row["groups"])[free]], scores))
-    return found
+def shown_texts(cell: ShownCell, split: str) -> list[ShownText]:
+    """A text of each class with the first seed's word importances."""
+    texts, names = [], ["", *cell.record["manipulation"]["groups"]]
+    for row, predicted, scores in _shown_instances(cell, split):
+        maskable = np.array(row["maskable"])
+        words = [token for token, is_word in zip(row["tokens"], maskable, strict=True) if is_word]
+        label, prediction = (cell.record["classes"][number] for number in (row["label"], predicted))
+        outcome = f"class {label}" if label == prediction else f"class {label}, predicted {prediction}"
+        name = f"{cell.record['manipulation']['variant']}, {split} {row['instance']}, {outcome}"
+        texts.append(ShownText(name, words, [names[group] for group in np.array(row["groups"])[maskable]], scores))
+    return texts
 
 
-def optimum_lines(scores: Iterable[tuple[str, pd.DataFrame]], rates: np.ndarray) -> pd.DataFrame:
-    """The best precision and recall at each rate, of each variant: of all its texts, or with the same rate in each.
-
-    scores: rows of the table `rationale_scores` of a variant; models of it have the same texts.
-    """
-    lines, seen = [], set()
-    for variant, rows in scores:
-        if variant in seen:
-            continue
-        seen.add(variant)
-        rows = rows[rows["seed"] == rows["seed"].min()]
-        curve = optimum_curve(rows["words"].to_numpy(), rows["truth"].to_numpy(), rates)
-        for of, suffix in (("dataset", ""), ("text", "_each")):
-            columns = {f"optimum_{name}{suffix}": name for name in ("precision", "recall")}
-            told = curve.rename(columns={**columns, "selection_rate": "rate"})
-            lines.append(told[["rate", "precision", "recall"]].assign(variant=variant, of=of))
-    return pd.concat(lines, ignore_index=True)
-
-
-# The instances, predictions and importances of a cell.
-Read = tuple[pa.Table, pa.Table, dict[str, pa.Table]]
-
-
-def shown_cells(drawing: Drawing) -> Iterator[tuple[Read, dict[str, Any]]]:
-    """The tables of each cell that is shown of this dataset and model, and the record of how its data were made."""
+def shown_cells(drawing: Drawing) -> Iterator[ShownCell]:
+    """The shown cells of this dataset and model."""
     files = zip(*(drawing.here(f"{source}:shown") for source in ("instances", "datasets", "predictions")), strict=True)
     for instances, record, predictions in files:
-        own = [
-            file for file in drawing.here("importances:shown") if file.keys["variant"] == predictions.keys["variant"]
-        ]
-        importances = {file.keys["measure"]: read_importances(file.path, file.keys["measure"]) for file in own}
-        read = read_table(instances.path, INSTANCES), read_table(predictions.path, PREDICTIONS), importances
-        yield read, read_record(record.path)
+        importances = {
+            file.keys["measure"]: read_importances(file.path, file.keys["measure"])
+            for file in drawing.here("importances:shown")
+            if file.keys["variant"] == predictions.keys["variant"]
+        }
+        tables = read_table(instances.path, INSTANCES), read_table(predictions.path, PREDICTIONS)
+        yield ShownCell(*tables, importances, read_record(record.path))
 
 
 @figure(
@@ -146,15 +108,15 @@ def shown_cells(drawing: Drawing) -> Iterator[tuple[Read, dict[str, Any]]]:
     page="truth",
     experiment="ground truth",
     order=220,
-    caption="The importance of each word of single texts; coloured words are those that the label follows.",
+    caption="The importance of each word in single texts; coloured words determine the label.",
 )
 def draw_words(drawing: Drawing) -> Figure:
     """Single texts."""
     texts: list[ShownText] = []
     names: dict[str, None] = {}
-    for read, record in shown_cells(drawing):
-        texts += shown_texts(*read, record, drawing.facts["splits"][0])
-        names |= dict.fromkeys(record["manipulation"]["groups"])
+    for cell in shown_cells(drawing):
+        texts += shown_texts(cell, drawing.facts["splits"][0])
+        names |= dict.fromkeys(cell.record["manipulation"]["groups"])
     return word_attention(texts, list(names), drawing.title)
 
 
@@ -169,12 +131,12 @@ def draw_words(drawing: Drawing) -> Figure:
     experiment="ground truth",
     order=230,
     caption=(
-        "Pictures under the importance that each measure gives their pixels; the outline is the region that "
-        "the label follows, and the number its share of the importance."
+        "Images under each measure’s pixel importances; the outline is the region that determines the label, "
+        "and the number its share of the importance."
     ),
 )
 def draw_saliency(drawing: Drawing) -> Figure:
     """Single images."""
     split = drawing.facts["splits"][0]
-    rows = [row for read, record in shown_cells(drawing) for row in explained_pictures(*read, record, split)]
-    return saliency(rows, drawing.title)
+    images = [image for cell in shown_cells(drawing) for image in explained_images(cell, split)]
+    return saliency(images, drawing.title)

@@ -1,4 +1,4 @@
-"""Known truth while models learn: the scores of the epochs that were kept, of all cells."""
+"""Ground truth during training: the scores of all cells at the stored epochs."""
 
 import pandas as pd
 
@@ -10,7 +10,7 @@ from plumbline.tables.sources import Sources
 
 @table("trace", reads=["traces"])
 def trace_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
-    """What models say of the truth while they learn."""
+    """The ground-truth scores of models during training."""
     frames = [
         read_table(path, TRACE_SCORES).to_pandas().assign(**{key: cell[key] for key in CELL})
         for cell, path in sources["traces"]

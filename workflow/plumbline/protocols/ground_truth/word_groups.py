@@ -1,5 +1,5 @@
-"""How much importance each group of words gets, in all texts and in single ones (Zhou et al. 2022, Table 1, Figures 10
-to 13)."""
+"""The importance of each group of words, in all texts and in single ones (Zhou et al. 2022, Table 1, Figures 10 to
+13)."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -15,23 +15,23 @@ from matplotlib.patches import Patch
 
 from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
-from plumbline.protocols.ground_truth.figures import ATTRIBUTED, CHANCE, NOTHING, REGION, ordered_measures
+from plumbline.protocols.ground_truth.figures import ATTRIBUTED, CHANCE, NO_MODEL, REGION, hide, ordered_measures
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH
 from plumbline.protocols.roar.figures import finish, panel_figure
 from plumbline.registry import figure
 from plumbline.tables.chance import DEFINED
 
 OTHER = "other"
-# Of the truth, then of the other groups of words.
+# Colours of the truth, then of the other groups of words.
 COLOURS = ["#BB5566", "#004488", "#DDAA33", "#228833"]
 PLAIN = "#c3c9d1"
-# Words that a text is shown with at most, and inches that a bar is high.
+# The number of words of a text that are shown at most, and the height of a bar in inches.
 MOST_WORDS = 60
 BAR = 0.13
 
 
 class ShownText(NamedTuple):
-    """A text: its words, the name of each one's group (empty for none) and each measure's importances."""
+    """A text: its words, the group of each word (empty for none) and each measure's importances."""
 
     name: str
     words: Sequence[str]
@@ -40,44 +40,41 @@ class ShownText(NamedTuple):
 
 
 def attention_by_group(truth: pd.DataFrame, title: str) -> Figure:
-    """The share of importance on each group of words beside its share of words: a line of panels for each variant, a
-    column for each group, a bar for each measure, whose whisker is the standard deviation over seeds.
+    """The share of importance on each group of words, with its share of words: a row of panels for each variant, a
+    column for each group, and a bar for each measure, with the standard deviation over seeds as whisker.
 
     truth: rows of the table `ground_truth` about one dataset and model.
     """
     rows = truth[(truth["class"] == "all") & truth["status"].isin(DEFINED)].dropna(subset=[ATTRIBUTED])
     if rows.empty:
-        return style.sentence_figure(f"{title}: {NOTHING}")
+        return style.sentence_figure(f"{title}: {NO_MODEL}")
     rows = rows.assign(**{name: rows[name].astype(str) for name in ("variant", "measure", "group")})
     variants, measures = list(dict.fromkeys(rows["variant"])), ordered_measures(rows)
-    of = {variant: _groups(rows[rows["variant"] == variant]) for variant in variants}
-    columns = max(map(len, of.values()))
+    groups_of = {variant: _ordered_groups(rows[rows["variant"] == variant]) for variant in variants}
+    columns = max(map(len, groups_of.values()))
     with style.theme():
         figure = panel_figure(max(style.TWO_COLUMNS if columns > 1 else style.ONE_COLUMN, 1 + 1.6 * columns))
         grid = figure.subplots(len(variants), columns, sharey=True, squeeze=False)
-        for panels, (variant, groups) in zip(grid, of.items(), strict=True):
-            for panel in panels[len(groups) :]:
-                panel.set_visible(False)
+        for panels, (variant, groups) in zip(grid, groups_of.items(), strict=True):
+            hide(panels[len(groups) :])
             for panel, group in zip(panels, groups, strict=False):
-                _bars(panel, rows[(rows["variant"] == variant) & (rows["group"] == group)], measures)
+                _plot_bars(panel, rows[(rows["variant"] == variant) & (rows["group"] == group)], measures)
                 panel.set_title("\n".join(wrap(group, 26)), loc="left", pad=4)
                 panel.set_xlim(left=0)
             panels[0].set_ylabel(variant, fontsize=8, parse_math=False)
             panels[0].set_yticks(range(len(measures)), measures)
             panels[0].tick_params(axis="y", length=0)
         seeds = rows["seed"].nunique()
-        keys = [Line2D([], [], **CHANCE, label="share of words, which is what knowing nothing gets")]
-        spread = f"whiskers are one standard deviation over {seeds} seeds to either side" if seeds > 1 else "one seed"
-        told = (
-            f"Share of importance on each group of words, mean over texts; {spread}. Panels have scales of their own."
-        )
-        finish(figure, title, keys, told, len(variants) * (BAR * len(measures) + 0.62))
+        keys = [Line2D([], [], **CHANCE, label="share of words, the expectation of an uninformed measure")]
+        spread = f"whiskers are ± one standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
+        note = f"Share of importance on each group of words, mean over texts; {spread}. Each panel has its own scale."
+        finish(figure, title, keys, note, len(variants) * (BAR * len(measures) + 0.62))
     return figure
 
 
 def word_attention(texts: Sequence[ShownText], names: Sequence[str], title: str) -> Figure:
-    """The importance of each word of single texts, as shares of all: a panel for each text and measure, with the words
-    below, coloured by their group. `names` are those of the groups, in the order of the legend."""
+    """Each word's share of the importance in single texts: a panel for each text and measure, with the words below,
+    coloured by their group. `names` are the groups, in the order of the legend."""
     colours = {"": PLAIN, **dict(zip(names, cycle(COLOURS), strict=False))}
     measures = [ordered_measures(pd.DataFrame({"measure": [*text.scores]})) for text in texts]
     count = sum(map(len, measures))
@@ -89,40 +86,35 @@ def word_attention(texts: Sequence[ShownText], names: Sequence[str], title: str)
         for text, own in zip(texts, measures, strict=True):
             for measure in own:
                 panel = next(panels)
-                _words(panel, text, measure, colours, labelled=measure == own[-1])
+                _plot_words(panel, text, measure, colours, labelled=measure == own[-1])
                 if measure == own[0]:
-                    panel.set_title(_name(text), loc="left", pad=4, parse_math=False)
+                    cut = f" (the first {MOST_WORDS} of {len(text.words)} words)" * (len(text.words) > MOST_WORDS)
+                    panel.set_title(text.name + cut, loc="left", pad=4, parse_math=False)
         keys: list[Any] = [Patch(color=colours[name], label=name) for name in names]
         keys.append(Patch(color=PLAIN, label="other words"))
-        told = "Bars: shares of the importance of all words of a text, by magnitude."
-        finish(figure, title, keys, told, 0.5 * count + 0.75 * len(texts))
+        note = "Bars: each word's share of the text's total importance, by magnitude."
+        finish(figure, title, keys, note, 0.5 * count + 0.75 * len(texts))
     return figure
 
 
-def _groups(rows: pd.DataFrame) -> list[str]:
-    """The groups of a variant: the truth first, what is in none last."""
+def _ordered_groups(rows: pd.DataFrame) -> list[str]:
+    """The groups of a variant: the truth first, the words in no group last."""
     truth = rows.groupby("group")["truth"].any()
     return sorted(dict.fromkeys(rows["group"]), key=lambda group: (group == OTHER, not truth[group]))
 
 
-def _bars(panel: Axes, rows: pd.DataFrame, measures: list[str]) -> None:
-    for place, measure in enumerate(measures):
+def _plot_bars(panel: Axes, rows: pd.DataFrame, measures: list[str]) -> None:
+    bars: dict[str, Any] = {"ecolor": style.INK, "error_kw": {"elinewidth": 0.8}, "height": 0.72, "zorder": 2}
+    for y, measure in enumerate(measures):
         shares = rows.loc[rows["measure"] == measure, ATTRIBUTED]
         spread = shares.std(ddof=0) if len(shares) > 1 else None
-        look: dict[str, Any] = {"ecolor": style.INK, "error_kw": {"elinewidth": 0.8}, "height": 0.72, "zorder": 2}
-        panel.barh(place, shares.mean(), xerr=spread, color=style.measure_colour(measure), **look)
+        panel.barh(y, shares.mean(), xerr=spread, color=style.measure_colour(measure), **bars)
     panel.axvline(rows[REGION].mean(), **{**CHANCE, "color": style.INK, "linewidth": 1}, zorder=3)
     panel.set_ylim(len(measures) - 0.4, -0.6)
     panel.grid(visible=False, axis="y")
 
 
-def _name(text: ShownText) -> str:
-    if len(text.words) <= MOST_WORDS:
-        return text.name
-    return f"{text.name} (the first {MOST_WORDS} of {len(text.words)} words)"
-
-
-def _words(panel: Axes, text: ShownText, measure: str, colours: Mapping[str, str], labelled: bool) -> None:
+def _plot_words(panel: Axes, text: ShownText, measure: str, colours: Mapping[str, str], labelled: bool) -> None:
     weights = np.abs(text.scores[measure].astype(float))
     shares = weights / weights.sum() if weights.sum() else weights
     count = min(len(text.words), MOST_WORDS)
@@ -151,10 +143,10 @@ def _words(panel: Axes, text: ShownText, measure: str, colours: Mapping[str, str
     experiment="ground truth",
     order=210,
     caption=(
-        "The share of importance on each group of words, beside its share of the words, which is what chance "
-        "gets (Zhou et al.’s Table 1, for every measure)."
+        "The share of importance on each group of words, with its share of the words, the expectation of an uninformed "
+        "measure (Zhou et al.’s Table 1, for every measure)."
     ),
 )
 def draw_by_group(drawing: Drawing) -> Figure:
-    """The share of each group of words."""
+    """By group of words."""
     return attention_by_group(drawing.rows(GROUND_TRUTH), drawing.title)

@@ -1,0 +1,157 @@
+"""The share of importance on the effective region by the manipulation's visibility or the share of labels kept (Zhou et
+al. 2022, Figures 7 and 8)."""
+
+from itertools import cycle
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from plumbline.data.manipulation import shapley_band
+from plumbline.figures import style
+from plumbline.figures.drawing import Drawing
+from plumbline.protocols.ground_truth.figures import (
+    ATTRIBUTED,
+    CHANCE,
+    HIGHER,
+    REGION,
+    average_rows,
+    ordered_measures,
+    truth_rows,
+)
+from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH
+from plumbline.protocols.roar.figures import MARKERS, finish, panel_figure
+from plumbline.registry import figure
+
+BAND = "#d9e4d3"
+# The height of a panel and its least width in inches.
+TALL, WIDE = 0.95, 1.05
+
+
+def attribution_by_visibility(truth: pd.DataFrame, title: str) -> Figure:
+    """The share of importance in the effective region against the visibility of the manipulation (Figure 7).
+
+    Measure by manipulation, with a line for each draw, whose region is the same at all levels.
+    """
+    rows = truth_rows(truth)
+    rows = rows[(rows["class"] == "all") & rows["level"].notna()]
+    if rows.empty:
+        return style.sentence_figure(f"{title}: No manipulation here has levels of visibility.")
+    note = (
+        "Horizontally the level of visibility, from 1. A line for each draw of the region, with its share dotted. "
+        f"{HIGHER} An accurate model must rely on the region at any level."
+    )
+    return _curve_grid(rows, "level", title, note)
+
+
+def attribution_by_reassignment(truth: pd.DataFrame, title: str) -> Figure:
+    """The share of importance in the effective region against the share of labels kept (Figure 8).
+
+    Measure by manipulation, with a line for each draw; the band is the possible range of the region's share of the
+    Shapley values, given the accuracy.
+    """
+    rows = truth_rows(truth)
+    rows = rows[(rows["class"] == "all") & rows["r"].notna()]
+    rows = rows[rows.groupby("manipulation", observed=True)["r"].transform("nunique") > 1]
+    if rows.empty:
+        return style.sentence_figure(f"{title}: No manipulation here has several shares of labels kept.")
+    note = (
+        "Horizontally r, the probability that a label was kept: with larger r a model may use more of the original "
+        "image or text. A line for each draw, with the region's share dotted. Shaded: the region's share of the "
+        "Shapley values, at least (2p − r − ½) / (2p − 1) at accuracy p."
+    )
+    return _curve_grid(rows, "r", title, note)
+
+
+def _curve_grid(rows: pd.DataFrame, level: str, title: str, note: str) -> Figure:
+    """Measures from top to bottom, manipulations from left to right, with a line for each draw in each panel."""
+    if rows["model"].nunique() > 1:
+        rows = rows.assign(manipulation=rows["manipulation"] + ", " + rows["model"])
+    points = average_rows(rows, ["manipulation", "draw", level, "measure"])
+    measures, names = ordered_measures(points), sorted(points["manipulation"].unique())
+    markers = dict(zip(sorted(points["draw"].unique()), cycle(MARKERS), strict=False))
+    with style.theme():
+        figure = panel_figure(max(style.TWO_COLUMNS if len(names) > 2 else style.ONE_COLUMN, 0.7 + WIDE * len(names)))
+        grid = figure.subplots(len(measures), len(names), sharex="col", sharey=True, squeeze=False)
+        for panels, measure in zip(grid, measures, strict=True):
+            for panel, name in zip(panels, names, strict=True):
+                of_name = points[points["manipulation"] == name]
+                if level == "r":
+                    _shade_shapley(panel, of_name)
+                for draw, curve in of_name[of_name["measure"] == measure].groupby("draw"):
+                    _plot_curve(panel, curve.sort_values(level), level, style.measure_colour(measure), markers[draw])
+                panel.set(ylim=(-0.03, 1.06), yticks=(0, 0.5, 1), xticks=sorted(of_name[level].unique()))
+                panel.margins(x=0.06)
+            panels[0].set_ylabel("\n".join(wrap(measure, 13)), color=style.measure_colour(measure), fontsize=7)
+        for panel, name in zip(grid[0], names, strict=True):
+            panel.set_title("\n".join(wrap(name, 18)), loc="left", pad=4, fontsize=7.5, parse_math=False)
+        for panel in grid[-1]:
+            panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}".removeprefix("0") or "0")
+        keys: list[Any] = [
+            Line2D([], [], color=style.INK, linewidth=1, markersize=4, marker=marker, label=f"draw {draw:g}")
+            for draw, marker in markers.items()
+        ]
+        keys.append(Line2D([], [], **CHANCE, label="the region's share"))
+        if level == "r":
+            keys.append(Patch(color=BAND, label="the region's part in Shapley values"))
+        finish(figure, title, keys, note, TALL * len(measures) + 0.2)
+    return figure
+
+
+def _plot_curve(panel: Axes, curve: pd.DataFrame, level: str, colour: str, marker: str) -> None:
+    panel.fill_between(curve[level], curve["low"], curve["high"], color=colour, alpha=0.15, linewidth=0, zorder=2)
+    line: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 2.8, "linewidth": 1, "markeredgewidth": 0}
+    panel.plot(curve[level], curve[ATTRIBUTED], zorder=3, **line)
+    panel.plot(curve[level], curve[REGION], zorder=1.5, **CHANCE)
+
+
+def _shade_shapley(panel: Axes, points: pd.DataFrame) -> None:
+    """Shade from the region's least share of the Shapley values, at the models' mean accuracy, to 1."""
+    accuracy = points.groupby("r")["accuracy"].mean()
+    accuracy = accuracy[accuracy > 0.5]
+    pairs = zip(accuracy.index.tolist(), accuracy.tolist(), strict=True)
+    least = [float(np.clip(shapley_band(r, p)[0], 0, 1)) for r, p in pairs]
+    panel.fill_between(accuracy.index, least, 1, color=BAND, linewidth=0, zorder=0.5)
+
+
+@figure(
+    "attribution-by-visibility",
+    reads=["ground_truth"],
+    cells="ground_truth",
+    per=["dataset"],
+    only=["visibility"],
+    page="truth",
+    experiment="ground truth",
+    order=190,
+    caption=(
+        "The share of importance on the region by the visibility of the manipulation, a line for each region (Zhou et "
+        "al.’s Figure 7)."
+    ),
+)
+def draw_by_visibility(drawing: Drawing) -> Figure:
+    """By the visibility of the manipulation."""
+    return attribution_by_visibility(drawing.rows(GROUND_TRUTH), drawing.title)
+
+
+@figure(
+    "attribution-by-reassignment",
+    reads=["ground_truth"],
+    cells="ground_truth",
+    per=["dataset"],
+    only=["reassignment"],
+    page="truth",
+    experiment="ground truth",
+    order=200,
+    caption=(
+        "The share of importance on the region by the share of labels kept, which still depend on the original image "
+        "(Zhou et al.’s Figure 8). The shaded band is the possible range of the region’s share of the Shapley values."
+    ),
+)
+def draw_by_reassignment(drawing: Drawing) -> Figure:
+    """By the share of labels kept."""
+    return attribution_by_reassignment(drawing.rows(GROUND_TRUTH), drawing.title)
