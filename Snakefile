@@ -1,10 +1,10 @@
-# plumbline: dataset --(modify)--> variant --(train)--> models --(attribute)--> importances --(score)--> tables, figures, report
+# dataset --(manipulate)--> variant --(train)--> models --(attribute)--> importances --(score)--> tables, figures, report
 from snakemake.utils import min_version
 
 min_version("9.11")
 
 
-# A study's file replaces the default study; Snakemake alone would merge the two.
+# A study's config file replaces the default study; by default Snakemake would merge the two.
 if "datasets" not in config:
 
     configfile: f"{workflow.basedir}/config.yaml"
@@ -25,7 +25,7 @@ onstart:
 
 
 onsuccess:
-    RUN.end(workflow, [one.reason for one in GRAPH.runs.excluded], findings())
+    RUN.end(workflow, [run.reason for run in GRAPH.runs.excluded], findings())
 
 
 onerror:

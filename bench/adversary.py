@@ -1,4 +1,4 @@
-"""Adversaries of one base model: a block of seeds against a run for each seed."""
+"""Adversaries of one base model: a block of seeds compared with one run per seed."""
 
 import sys
 from collections.abc import Iterator
@@ -21,21 +21,20 @@ EPOCHS = {"cpu": 1, "cuda": 4}
 
 
 def base_outputs(task: Task, device: str) -> dict[str, dict[str, Column]]:
-    """What adversaries read of a base model; with random weights it costs as much as with trained ones."""
+    """The outputs of a base model that adversaries read; random weights cost as much as trained ones."""
     torch.manual_seed(0)
     evaluator = Evaluator(task.build().requires_grad_(False), 0, None, device)
     columns: dict[str, dict[str, Column]] = {}
     for split, instances in task.splits.items():
-        found = compute_attention(evaluator, instances)
         tokens = [np.zeros((len(free), 1), dtype=np.float32) for free in instances.maskable]
-        for spread, free, weights in zip(tokens, instances.maskable, found, strict=True):
-            spread[free] = weights.T
+        for row, free, weights in zip(tokens, instances.maskable, compute_attention(evaluator, instances), strict=True):
+            row[free] = weights.T
         columns[split] = {"base_attention": tokens, "base_probabilities": evaluator.probabilities(instances)}
     return columns
 
 
 def block(task: Task, seeds: list[int], device: str, columns: dict[str, dict[str, Column]]) -> None:
-    """Train adversaries of these seeds in one go."""
+    """Train adversaries of these seeds in one block."""
     rows = split_rows(task.splits, task.classes, task.training, device, columns)
     train_seeds(
         SeedSetup(task.build, rows, task.training, record=device == "cuda", objective=objective_of("attefa")),
@@ -51,7 +50,7 @@ def task_of(texts: int, device: str) -> Task:
 
 
 def rows(device: str, sizes: Sizes) -> Iterator[Row]:
-    """A job for each seed against one for all, then the same in one process."""
+    """One job per seed compared with one for all, then the same in one process."""
     count, texts = sizes.adversary
     seeds, task = list(range(count)), task_of(texts, device)
 
@@ -68,7 +67,7 @@ def rows(device: str, sizes: Sizes) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    # A job of its own.
+    # A separate job, for `rows`.
     torch.set_num_threads(1)
     device, texts, *seeds = sys.argv[1:]
     task = task_of(int(texts), device)

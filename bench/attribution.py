@@ -1,14 +1,14 @@
-"""LIME, integrated gradients and DeepLIFT over many texts together against Captum, one text at a time."""
+"""LIME, integrated gradients and DeepLIFT: batched, compared with Captum on one text at a time."""
 
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from data import evaluator, spread, test_texts
+from data import build_evaluator, spread, test_texts
 from sizes import Sizes
 from timing import Row, seconds
 from torch import nn
@@ -28,114 +28,119 @@ from plumbline.runtime.devices import arithmetic
 MODEL, VOCABULARY = "bilstm-song", 16_000
 
 
-class Alone(nn.Module):
-    """The probabilities [N, C] that a model gives to rows of vectors [N, L, d] in the place of one text's own."""
+class SingleText(nn.Module):
+    """The probabilities [N, C] of a model for vectors [N, L, d] that replace those of one text."""
 
-    def __init__(self, asked: Evaluator, ids: np.ndarray, free: np.ndarray) -> None:
+    def __init__(self, evaluator: Evaluator, ids: np.ndarray, free: np.ndarray) -> None:
         super().__init__()
-        self.model, self.batch = asked.model, collate([ids], [free], asked.device)
+        self.model, self.batch = evaluator.model, collate([ids], [free], evaluator.device)
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
         return read(self.model, self.batch.repeat(len(vectors)), vectors).logits.softmax(-1)
 
 
-# What Captum gives to the tokens [L] of a text, from its vectors and its baseline, [1, L, d], and the class explained.
-# It is imported where it is used, so that the other benchmarks run without it.
-Way = Callable[[Alone, torch.Tensor, torch.Tensor, int], torch.Tensor]
+# Captum's scores of the tokens [L] of a text, from its vectors and its baseline, both [1, L, d], and the target class.
+# Captum is imported where it is used, so that the other benchmarks run without it.
+CaptumMethod = Callable[[SingleText, torch.Tensor, torch.Tensor, int], torch.Tensor]
 
 
 def captum_lime(
-    samples: int, together: int, text: Alone, vectors: torch.Tensor, nothing: torch.Tensor, target: int
+    samples: int, per_pass: int, text: SingleText, vectors: torch.Tensor, baseline: torch.Tensor, target: int
 ) -> torch.Tensor:
-    """Captum's kernel is by itself the studies': the cosine's, of width 1. `together` samples are a pass."""
+    """Captum's default kernel is the published one: cosine distance, width 1. A pass has `per_pass` samples."""
     from captum._utils.models.linear_model import SkLearnRidge
     from captum.attr import Lime
 
     return Lime(text, interpretable_model=SkLearnRidge(alpha=1)).attribute(
         vectors,
-        nothing,
+        baseline,
         target=target,
         feature_mask=torch.arange(vectors.shape[1], device=vectors.device)[None, :, None],
         n_samples=samples,
-        perturbations_per_eval=together,
+        perturbations_per_eval=per_pass,
         return_input_shape=False,
     )[0]
 
 
 def captum_integrated_gradients(
-    steps: int, text: Alone, vectors: torch.Tensor, nothing: torch.Tensor, target: int
+    steps: int, text: SingleText, vectors: torch.Tensor, baseline: torch.Tensor, target: int
 ) -> torch.Tensor:
-    """All points of a text are a pass."""
+    """All points of a text are in one pass."""
     from captum.attr import IntegratedGradients
 
     with differentiable(text):
-        found = IntegratedGradients(text).attribute(vectors, nothing, target, n_steps=steps, method="gausslegendre")
-    return found[0].sum(-1)
+        attributions = IntegratedGradients(text).attribute(
+            vectors, baseline, target, n_steps=steps, method="gausslegendre"
+        )
+    return attributions[0].sum(-1)
 
 
-def captum_deep_lift(text: Alone, vectors: torch.Tensor, nothing: torch.Tensor, target: int) -> torch.Tensor:
-    """Its rules find no module to attach to in the model, so that this is the gradient times the difference."""
+def captum_deep_lift(text: SingleText, vectors: torch.Tensor, baseline: torch.Tensor, target: int) -> torch.Tensor:
+    """Captum finds no module of the model for its rules, so that this is the gradient times the difference."""
     from captum.attr import DeepLift
 
-    # It warns of hooks that it sets and takes away again.
+    # Captum warns of hooks that it adds and removes.
     with differentiable(text), warnings.catch_warnings(action="ignore"):
-        return DeepLift(text).attribute(vectors, nothing, target)[0].sum(-1).detach()
+        return DeepLift(text).attribute(vectors, baseline, target)[0].sum(-1).detach()
 
 
-def one_text_at_a_time(asked: Evaluator, instances: Instances, way: Way) -> list[np.ndarray]:
-    """The scores of all tokens of each text by Captum, for the predicted class."""
+def one_text_at_a_time(evaluator: Evaluator, instances: Instances, method: CaptumMethod) -> list[np.ndarray]:
+    """Captum's scores of all tokens of each text, for the predicted class."""
     scores = []
     with arithmetic():
         for ids, free in zip(instances.ids, instances.maskable, strict=True):
-            text = Alone(asked, ids, free)
-            vectors, nothing = input_vectors(asked.model, text.batch), baseline_of(asked.model, text.batch, "pad")
+            text = SingleText(evaluator, ids, free)
+            vectors, baseline = (
+                input_vectors(evaluator.model, text.batch),
+                baseline_of(evaluator.model, text.batch, "pad"),
+            )
             with torch.no_grad():
                 target = int(text(vectors).argmax())
-            scores.append(way(text, vectors, nothing, target).cpu().numpy())
+            scores.append(method(text, vectors, baseline, target).cpu().numpy())
     return scores
 
 
 def all_together(
-    asked: Evaluator, instances: Instances, places: np.ndarray, measure: Callable[..., Importances]
+    evaluator: Evaluator, instances: Instances, indices: np.ndarray, measure: Callable[..., Importances]
 ) -> list[np.ndarray]:
-    """The scores of all tokens of the texts at some places by a measure of ours, which explains all texts."""
-    found, scores = measure(asked, instances, sign="signed"), []
-    for place in places:
-        words = instances.maskable[place]
+    """Our scores of all tokens of the texts at some indices; the measure explains all texts."""
+    importances, scores = measure(evaluator, instances, sign="signed"), []
+    for index in indices:
+        words = instances.maskable[index]
         scores.append(np.empty(len(words)))
-        scores[-1][words], scores[-1][~words] = found.scores[place], found.specials[place]
+        scores[-1][words], scores[-1][~words] = importances.scores[index], importances.specials[index]
     return scores
 
 
-def in_turn(ways: dict[str, Callable[[], list[np.ndarray]]], turns: int) -> dict[str, tuple[float, list[np.ndarray]]]:
-    """The fastest turn of each way, in seconds, and what it found."""
-    taken: dict[str, list[float]] = {name: [] for name in ways}
-    found: dict[str, list[np.ndarray]] = {}
+def time_in_turn(functions: dict[str, Callable[[], Any]], turns: int) -> dict[str, tuple[float, Any]]:
+    """The seconds of the fastest turn of each function, and its result."""
+    taken: dict[str, list[float]] = {name: [] for name in functions}
+    results: dict[str, Any] = {}
     for _ in range(turns):
-        for name, way in ways.items():
-            taken[name].append(seconds(lambda: found.update({name: way()})))  # noqa: B023
-    return {name: (min(taken[name]), found[name]) for name in ways}
+        for name, function in functions.items():
+            taken[name].append(seconds(lambda: results.update({name: function()})))  # noqa: B023
+    return {name: (min(taken[name]), results[name]) for name in functions}
 
 
-def same(ours: list[np.ndarray], captums: list[np.ndarray]) -> str:
-    """How far scores that must be the same are apart, as a share of the largest."""
-    found = np.abs(np.concatenate(ours) - np.concatenate(captums)).max() / np.abs(np.concatenate(captums)).max()
-    assert found < 1e-4, found
-    return f"scores differ by at most {found:.0e} of the largest"
+def check_equal(ours: list[np.ndarray], captums: list[np.ndarray]) -> str:
+    """The largest difference of scores that must be equal, as a fraction of the largest score."""
+    gap = np.abs(np.concatenate(ours) - np.concatenate(captums)).max() / np.abs(np.concatenate(captums)).max()
+    assert gap < 1e-4, gap
+    return f"scores differ by at most {gap:.0e} of the largest"
 
 
-def alike(least: float, ours: list[np.ndarray], captums: list[np.ndarray]) -> str:
-    """How scores that need not be the same correlate within a text, on average."""
-    found = np.mean([np.corrcoef(a, b)[0, 1] for a, b in zip(ours, captums, strict=True)])
-    assert found > least, found
-    return f"scores correlate by {found:.3f}"
+def check_correlated(least: float, ours: list[np.ndarray], captums: list[np.ndarray]) -> str:
+    """The mean correlation within a text of scores that need not be equal."""
+    correlation = np.mean([np.corrcoef(a, b)[0, 1] for a, b in zip(ours, captums, strict=True)])
+    assert correlation > least, correlation
+    return f"scores correlate by {correlation:.3f}"
 
 
 class Compared(NamedTuple):
-    """A measure of ours, Captum's ways by name, what to check of their scores, and the turns on a CPU."""
+    """A measure of ours, Captum's methods by name, the check of their scores, and the turns on a CPU."""
 
     ours: Callable[..., Importances]
-    captums: dict[str, Way]
+    captums: dict[str, CaptumMethod]
     check: Callable[[list[np.ndarray], list[np.ndarray]], str]
     turns: int
 
@@ -147,13 +152,16 @@ def measures(samples: int, steps: int) -> dict[str, Compared]:
     }
     return {
         # Captum draws other samples.
-        f"lime, {samples} samples": Compared(partial(lime, samples=samples), limes, partial(alike, 0.9), 1),
+        f"lime, {samples} samples": Compared(partial(lime, samples=samples), limes, partial(check_correlated, 0.9), 1),
         f"integrated-gradient-pad, {steps} points": Compared(
-            partial(integrated_gradient_pad, steps=steps), {"": partial(captum_integrated_gradients, steps)}, same, 3
+            partial(integrated_gradient_pad, steps=steps),
+            {"": partial(captum_integrated_gradients, steps)},
+            check_equal,
+            3,
         ),
-        "grad-x-diff": Compared(partial(deep_lift, rule="gradient"), {"": captum_deep_lift}, same, 3),
-        # Captum does something else.
-        "deep-lift": Compared(deep_lift, {"": captum_deep_lift}, partial(alike, 0.0), 3),
+        "grad-x-diff": Compared(partial(deep_lift, rule="gradient"), {"": captum_deep_lift}, check_equal, 3),
+        # Captum computes something else.
+        "deep-lift": Compared(deep_lift, {"": captum_deep_lift}, partial(check_correlated, 0.0), 3),
     }
 
 
@@ -165,20 +173,20 @@ def rows(device: str, sizes: Sizes, prepared: list[Path]) -> Iterator[Row]:
 
 def _rows(where: str, instances: Instances, device: str, sizes: Sizes) -> Iterator[Row]:
     words = max(VOCABULARY, 1 + max(int(ids.max()) for ids in instances.ids))
-    asked = evaluator(MODEL, USEFUL_TOKENS[device], device, words)
-    # Captum takes seconds for a text, so that a few stand for all.
+    evaluator = build_evaluator(MODEL, USEFUL_TOKENS[device], device, words)
+    # Captum takes seconds per text, so that only a few are timed.
     timed = sizes.attribution.timed
-    places = spread(instances, timed)
-    few = instances.take(places)
+    indices = spread(instances, timed)
+    few = instances.take(indices)
     for measure, compared in measures(sizes.lime, min(50, sizes.samples)).items():
-        ways = {"ours": partial(all_together, asked, instances, places, compared.ours)}
-        ways |= {detail: partial(one_text_at_a_time, asked, few, way) for detail, way in compared.captums.items()}
-        compared.ours(asked, few)
-        for way in compared.captums.values():
-            one_text_at_a_time(asked, few.take([0]), way)
-        told = in_turn(ways, min(sizes.turns, compared.turns) if device == "cpu" else sizes.turns)
-        fast, ours = told.pop("ours")
-        for detail, (taken, captums) in told.items():
+        functions = {"ours": partial(all_together, evaluator, instances, indices, compared.ours)}
+        functions |= {name: partial(one_text_at_a_time, evaluator, few, m) for name, m in compared.captums.items()}
+        compared.ours(evaluator, few)
+        for method in compared.captums.values():
+            one_text_at_a_time(evaluator, few.take([0]), method)
+        times = time_in_turn(functions, min(sizes.turns, compared.turns) if device == "cpu" else sizes.turns)
+        fast, ours = times.pop("ours")
+        for detail, (taken, captums) in times.items():
             slow = taken / timed * len(instances)
             note = (
                 f"{len(instances) / slow:,.1f} → {len(instances) / fast:,.1f} texts/s; {compared.check(ours, captums)}"

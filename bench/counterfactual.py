@@ -1,11 +1,11 @@
-"""Permuted and adversarial attention over many texts together against one text at a time."""
+"""Permuted and adversarial attention: batched, compared with one text at a time."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
-from data import evaluator, test_texts
+from data import build_evaluator, test_texts
 from sizes import Sizes
 from timing import Row, seconds
 
@@ -19,17 +19,17 @@ from plumbline.protocols.attention.adversarial import AdversarialAttention
 from plumbline.protocols.attention.permutation import permute_attention
 
 
-def one_permutation_at_a_time(asked: Evaluator, instances: Instances, permutations: int) -> np.ndarray:
-    """Permutation as it is written down: shuffle, run the output layer, repeat."""
-    model, change = asked.model, np.empty((len(instances), permutations))
+def one_permutation_at_a_time(evaluator: Evaluator, instances: Instances, permutations: int) -> np.ndarray:
+    """Permutation by definition: shuffle, run the output layer, repeat."""
+    model, change = evaluator.model, np.empty((len(instances), permutations))
     with torch.no_grad():
         for i in range(len(instances)):
-            batch = collate(instances.ids[i : i + 1], instances.maskable[i : i + 1], asked.device)
+            batch = collate(instances.ids[i : i + 1], instances.maskable[i : i + 1], evaluator.device)
             encoded = model.encode(model.embedding(batch.ids), batch)
             attention = model.attend(encoded, batch)
             before = model.decode(encoded, attention).softmax(-1)
             words = np.tile(np.flatnonzero(instances.maskable[i]), (permutations, 1))
-            for k, order in enumerate(instances.generator(i, asked.seed).permuted(words, axis=1)):
+            for k, order in enumerate(instances.generator(i, evaluator.seed).permuted(words, axis=1)):
                 shuffled = attention.clone()
                 shuffled[0, words[0]] = attention[0, order]
                 after = model.decode(encoded, shuffled).softmax(-1)
@@ -37,25 +37,25 @@ def one_permutation_at_a_time(asked: Evaluator, instances: Instances, permutatio
     return change
 
 
-def one_text_at_a_time(asked: Evaluator, instances: Instances, protocol: AdversarialAttention) -> None:
-    """The adversarial search as it is written down, by automatic differentiation, for one text at a time."""
-    model, how = asked.model, protocol.search
+def one_text_at_a_time(evaluator: Evaluator, instances: Instances, protocol: AdversarialAttention) -> None:
+    """The adversarial search by definition, with automatic differentiation, for one text at a time."""
+    model, search = evaluator.model, protocol.search
     for i in range(len(instances)):
-        batch = collate(instances.ids[i : i + 1], instances.maskable[i : i + 1], asked.device)
+        batch = collate(instances.ids[i : i + 1], instances.maskable[i : i + 1], evaluator.device)
         with torch.no_grad():
             encoded = model.encode(model.embedding(batch.ids), batch)
             attention = model.attend(encoded, batch)
             before = model.decode(encoded, attention).softmax(-1)
         for epsilon in protocol.epsilon:
-            logits = how.spread * torch.randn(how.adversaries, *batch.ids.shape, device=asked.device)
+            logits = search.spread * torch.randn(search.adversaries, *batch.ids.shape, device=evaluator.device)
             logits.requires_grad_()
-            adam = torch.optim.Adam([logits], lr=how.learning_rate, amsgrad=True)
-            for _ in range(how.steps):
+            adam = torch.optim.Adam([logits], lr=search.learning_rate, amsgrad=True)
+            for _ in range(search.steps):
                 adversaries = masked_softmax(logits, batch.attendable)
                 moved = (model.decode(encoded, adversaries).softmax(-1) - before).abs().sum(-1) / 2
-                loss = how.penalty * (moved - epsilon).clamp(min=0).sum()
+                loss = search.penalty * (moved - epsilon).clamp(min=0).sum()
                 loss = loss - jensen_shannon(adversaries, attention).sum()
-                loss = loss - jensen_shannon(adversaries[:, None], adversaries[None]).sum() / how.adversaries**2
+                loss = loss - jensen_shannon(adversaries[:, None], adversaries[None]).sum() / search.adversaries**2
                 adam.zero_grad()
                 loss.backward()
                 adam.step()
@@ -69,20 +69,23 @@ def rows(device: str, sizes: Sizes, prepared: list[Path]) -> Iterator[Row]:
 
 def _rows(where: str, instances: Instances, device: str, sizes: Sizes) -> Iterator[Row]:
     words = 1 + max(int(ids.max()) for ids in instances.ids)
-    asked = evaluator("bilstm-tanh", USEFUL_TOKENS[device], device, words)
-    # The plain way takes seconds for a text, so that a few stand for all.
+    evaluator = build_evaluator("bilstm-tanh", USEFUL_TOKENS[device], device, words)
+    # The plain version takes seconds per text, so that only a few are timed.
     timed, permutations = sizes.counterfactual.timed, min(100, sizes.samples)
     few = instances.take(np.random.default_rng(0).choice(len(instances), timed, replace=False))
-    slow, fast = one_permutation_at_a_time(asked, few, permutations), permute_attention(asked, few, permutations)[0]
+    slow, fast = (
+        one_permutation_at_a_time(evaluator, few, permutations),
+        permute_attention(evaluator, few, permutations)[0],
+    )
     assert np.allclose(slow, fast, atol=1e-5)
     turns = range(sizes.turns)
-    plain = min(seconds(lambda: one_permutation_at_a_time(asked, few, permutations)) for _ in turns) / timed
-    ours = min(seconds(lambda: permute_attention(asked, instances, permutations)) for _ in turns) / len(instances)
+    plain = min(seconds(lambda: one_permutation_at_a_time(evaluator, few, permutations)) for _ in turns) / timed
+    ours = min(seconds(lambda: permute_attention(evaluator, instances, permutations)) for _ in turns) / len(instances)
     yield Row(f"{permutations} permutations, {where}", plain, ours, f"{1 / plain:,.1f} → {1 / ours:,.0f} texts/s")
-    # The first optimiser of PyTorch's own imports its compiler, which takes seconds.
-    one_text_at_a_time(asked, few.take([0]), AdversarialAttention(steps=1))
+    # PyTorch's first optimiser imports its compiler, which takes seconds.
+    one_text_at_a_time(evaluator, few.take([0]), AdversarialAttention(steps=1))
     protocol = AdversarialAttention(steps=min(500, sizes.samples))
-    plain = seconds(lambda: one_text_at_a_time(asked, few, protocol)) / timed
-    ours = seconds(lambda: protocol._seed(asked, instances)) / len(instances)
+    plain = seconds(lambda: one_text_at_a_time(evaluator, few, protocol)) / timed
+    ours = seconds(lambda: protocol._seed(evaluator, instances)) / len(instances)
     what = f"adversarial attention, 2 epsilons, 5 adversaries, {protocol.search.steps} steps, {where}"
     yield Row(what, plain, ours, f"{1 / plain:,.2f} → {1 / ours:,.0f} texts/s")

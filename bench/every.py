@@ -1,7 +1,7 @@
-"""Each registered measure and protocol on many instances together against one instance at a time.
+"""Each registered measure and protocol: on all instances, compared with one instance at a time.
 
-Both ways call the same registered object, at its default options, with the same model and token budget; the sizes may
-allow fewer samples.
+Both versions call the same registered object with its default options, the same model and the same token budget; the
+sizes may allow fewer samples.
 """
 
 import sys
@@ -19,8 +19,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
-from attribution import in_turn
-from data import WORDS, evaluator, spread, texts
+from attribution import time_in_turn
+from data import WORDS, build_evaluator, defaults, spread, texts
 from sizes import Sizes
 from timing import Row
 
@@ -41,53 +41,48 @@ from plumbline.registry import Declaration, Registry, load, needed
 from plumbline.store import TableSchema, read_table, write_table
 from plumbline.training.schemas import PREDICTIONS
 
-# A measure is asked about the first of these that it suits.
+# A measure explains the first of these that it supports.
 MODELS = ("bilstm-tanh", "bilstm-heads", "minilm-song", "rationale-rl", "resnet-small")
 LENGTH = 20
-# Options that say how many samples an explanation takes.
+# Options that set the number of samples of an explanation.
 SAMPLED = ("samples", "steps", "draws", "permutations")
-# Probabilities are exact to 1e-7, and scores may be a thousandth of them or divided by so little.
+# Probabilities are exact to 1e-7, and scores may be a thousandth of them or divided by one.
 TOLERANCE = 1e-4
 JUMP = 1e-2
-# Scores of these depend on all instances that are explained.
-OF_OTHERS = ("expected-gradient",)
-# What protocols tell of all instances together.
-OF_ALL = ("accuracy", "chance_bound")
+# Measures whose scores depend on all explained instances.
+DEPEND_ON_ALL = ("expected-gradient",)
+# Columns of protocols that are about all instances.
+GLOBAL_COLUMNS = ("accuracy", "chance_bound")
 Measure = Callable[[Evaluator, Instances], Importances]
 MEASURES, SEEDS = ("attention", "gradient", "leave-one-out", "selection"), (0, 1)
 
 
 class Single(Evaluator):
-    """An evaluator that runs one of the instances it is asked about, which knows of the others."""
+    """An evaluator that runs only one of the instances, with access to the others."""
 
-    def __init__(self, asked: Evaluator, place: int) -> None:
-        super().__init__(asked.model, asked.seed, asked.budget, asked.device)
-        self.place = place
+    def __init__(self, evaluator: Evaluator, index: int) -> None:
+        super().__init__(evaluator.model, evaluator.seed, evaluator.budget, evaluator.device)
+        self.index = index
 
     def each(self, texts: Texts | Instances, work: Callable[[np.ndarray, Batch], None]) -> None:
-        """Call `work` with that one alone."""
-        one = np.array([self.place])
-        super().each(texts.take(one), lambda _, batch: work(one, batch))
-
-
-def defaults(declaration: Declaration) -> dict[str, Any]:
-    """The options of an object as they are declared."""
-    return {name: option.default for name, option in declaration.options.items()}
+        """Call `work` with this instance only."""
+        index = np.array([self.index])
+        super().each(texts.take(index), lambda _, batch: work(index, batch))
 
 
 def sampled(declaration: Declaration, sizes: Sizes) -> dict[str, Any]:
-    """The options of a measure or protocol, with no more samples than the sizes allow."""
+    """The options of a measure or protocol, with at most as many samples as the sizes allow."""
     return {
         name: min(value, sizes.samples) if name in SAMPLED else value for name, value in defaults(declaration).items()
     }
 
 
 @cache
-def asked_of(name: str, device: str, seed: int = 0) -> Evaluator:
-    """A registered model of the study's size with random weights."""
+def model_evaluator(name: str, device: str, seed: int = 0) -> Evaluator:
+    """A registered model of its published size with random weights."""
     declaration = Registry().get("model", name)
     if declaration.reads == "words":
-        return evaluator(name, USEFUL_TOKENS[device], device, seed=seed)
+        return build_evaluator(name, USEFUL_TOKENS[device], device, seed=seed)
     torch.manual_seed(seed)
     make = _minilm if declaration.reads == "subwords" else partial(build_model, embedding=None)
     model = make(declaration.pointer, defaults(declaration), classes=2).requires_grad_(False)
@@ -95,7 +90,7 @@ def asked_of(name: str, device: str, seed: int = 0) -> Evaluator:
 
 
 def _minilm(pointer: str, options: Mapping[str, Any], classes: int) -> Any:
-    """A model of subwords of MiniLM's shape, whose weights are wide enough for attention to tell tokens apart."""
+    """A subword model of MiniLM's shape, with weights large enough for attention to distinguish tokens."""
     from transformers import BertConfig
 
     shape = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536}
@@ -105,16 +100,18 @@ def _minilm(pointer: str, options: Mapping[str, Any], classes: int) -> Any:
 
 
 @cache
-def pictures(count: int, side: int) -> Instances:
-    """Generated pictures."""
-    made = textures(Path(), 0, train=1, dev=1, test=count, side=side).pictures[2:]
-    ids = list(pack(np.stack([one.pixels for one in made])))
+def images(count: int, side: int) -> Instances:
+    """Generated images."""
+    generated = textures(Path(), 0, train=1, dev=1, test=count, side=side).pictures[2:]
+    ids = list(pack(np.stack([image.pixels for image in generated])))
     free = list(np.ones((count, side**2), dtype=bool))
-    return Instances(np.array(["test"] * count), np.arange(count), np.array([one.label for one in made]), ids, free)
+    return Instances(
+        np.array(["test"] * count), np.arange(count), np.array([image.label for image in generated]), ids, free
+    )
 
 
 def suitable(declaration: Declaration) -> str | None:
-    """The name of the first model that provides what a measure needs."""
+    """The first model that provides what a measure needs."""
     for name in MODELS:
         model = Registry().get("model", name)
         if needed(declaration, defaults(declaration)) <= set(model.provides) and (
@@ -125,7 +122,7 @@ def suitable(declaration: Declaration) -> str | None:
 
 
 def units(options: Mapping[str, Any], instances: Instances, count: int) -> np.ndarray:
-    """The places [units, 1] of a few instances, each to be explained alone; [units, 2] if a measure mixes pairs."""
+    """The indices [units, 1] of a few instances to explain alone, or [units, 2] if a measure mixes pairs."""
     if options.get("mixed", "no") == "no":
         return spread(instances, count)[:, None]
     firsts = spread(instances, count // 2)
@@ -133,50 +130,52 @@ def units(options: Mapping[str, Any], instances: Instances, count: int) -> np.nd
 
 
 def one_at_a_time(
-    declaration: Declaration, measure: Measure, asked: Evaluator, instances: Instances, places: np.ndarray
+    declaration: Declaration, measure: Measure, evaluator: Evaluator, instances: Instances, indices: np.ndarray
 ) -> list[np.ndarray]:
-    """The scores of some units, each explained beside no more than the splits that the measure counts."""
-    if declaration.name in OF_OTHERS:
-        return [measure(Single(asked, place), instances).scores[place] for place in places.ravel()]
+    """The scores of some units, each explained with only the splits that the measure counts."""
+    if declaration.name in DEPEND_ON_ALL:
+        return [measure(Single(evaluator, index), instances).scores[index] for index in indices.ravel()]
     counted = np.flatnonzero(np.isin(instances.split, declaration.splits))
     return [
-        scores for unit in places for scores in measure(asked, instances.take([*counted, *unit])).scores[len(counted) :]
+        scores
+        for unit in indices
+        for scores in measure(evaluator, instances.take([*counted, *unit])).scores[len(counted) :]
     ]
 
 
 class Refused(Exception):
-    """Why something cannot be measured."""
+    """The reason why something cannot be measured."""
 
 
-def apart(ours: Sequence[Any], plain: Sequence[Any]) -> tuple[float, float]:
-    """How far numbers, or arrays of them, are apart at most, and the largest; NaN is the same as NaN alone."""
-    a, b = (np.concatenate([np.atleast_1d(np.asarray(one, dtype=float)) for one in way]) for way in (ours, plain))
+def largest_gap(ours: Sequence[Any], plain: Sequence[Any]) -> tuple[float, float]:
+    """The largest difference of numbers or arrays, and the largest number; NaN equals only NaN."""
+    a, b = (np.concatenate([np.atleast_1d(np.asarray(x, dtype=float)) for x in side]) for side in (ours, plain))
     if not np.array_equal(np.isnan(a), np.isnan(b)):
         return np.inf, 1.0
     return float(np.nanmax(np.abs(a - b), initial=0)), float(np.nanmax(np.abs(b), initial=0))
 
 
-def same(ours: list[np.ndarray], plain: list[np.ndarray]) -> str:
-    """How far scores are apart as a share of the largest, if that is little.
+def check_equal(ours: list[np.ndarray], plain: list[np.ndarray]) -> str:
+    """The largest difference of scores as a fraction of the largest score, if it is within tolerance.
 
-    Where a gradient jumps, as that of a rectifier does at 0, rounding alone may move a few instances by more.
+    Where a gradient jumps, as that of a ReLU does at 0, rounding may change a few instances by more.
     """
-    gaps = [apart([one], [other])[0] for one, other in zip(ours, plain, strict=True)]
-    shares = np.array(gaps) / (apart(ours, plain)[1] or 1.0)
-    worst, many = shares.max(), int((shares > TOLERANCE).sum())
-    if not (worst <= JUMP and 2 * many <= len(shares)):
-        raise Refused(f"scores of the two ways differ by {worst:.0e} of the largest")
+    gaps = np.array([largest_gap([a], [b])[0] for a, b in zip(ours, plain, strict=True)])
+    gaps /= largest_gap(ours, plain)[1] or 1.0
+    worst, many = gaps.max(), int((gaps > TOLERANCE).sum())
+    if not (worst <= JUMP and 2 * many <= len(gaps)):
+        raise Refused(f"scores of the two versions differ by {worst:.0e} of the largest")
     return f"scores differ by at most {worst:.0e} of the largest" + (f", in {many} of {len(gaps)}" if many else "")
 
 
 def explained_instances(declaration: Declaration, pixels: bool, sizes: Sizes) -> tuple[str, Instances, Instances]:
-    """What a measure explains, in words and as instances, and these with those of the splits that it counts."""
-    options, limit = sampled(declaration, sizes), sizes.every_pictures if pixels else sizes.every_texts
+    """A description of the explained instances, these instances, and all with the splits that the measure counts."""
+    options, limit = sampled(declaration, sizes), sizes.every_images if pixels else sizes.every_texts
     samples = max(options.get("samples", 1), options.get("steps", 1))
     count = min(limit.instances, max(2 * sizes.every_timed, limit.rows // samples))
     if pixels:
-        made = pictures(count, sizes.side)
-        return f"{count} pictures of {sizes.side} x {sizes.side}", made, made
+        generated = images(count, sizes.side)
+        return f"{count} images of {sizes.side} x {sizes.side}", generated, generated
     name = f"{count} texts of {LENGTH} words"
     if not declaration.splits:
         return name, texts(count, LENGTH), texts(count, LENGTH)
@@ -186,29 +185,29 @@ def explained_instances(declaration: Declaration, pixels: bool, sizes: Sizes) ->
 
 
 def measure_row(declaration: Declaration, device: str, sizes: Sizes) -> Row:
-    """One measure, both ways."""
+    """The row of one measure."""
     if declaration.required:
         raise Refused(f"only a config can set its option `{declaration.required[0]}`")
     model, options = suitable(declaration), sampled(declaration, sizes)
     if model is None:
-        wanted = ", ".join(sorted(needed(declaration, options)))
-        raise Refused(f"none of {', '.join(MODELS)} provides {wanted} to it")
-    asked, measure = asked_of(model, device), partial(load(declaration.pointer), **options)
+        needs = ", ".join(sorted(needed(declaration, options)))
+        raise Refused(f"none of {', '.join(MODELS)} provides {needs}")
+    evaluator, measure = model_evaluator(model, device), partial(load(declaration.pointer), **options)
     pixels = Registry().get("model", model).reads == "pixels"
     name, instances, whole = explained_instances(declaration, pixels, sizes)
-    places = units(options, instances, sizes.every_timed)
-    plain = partial(one_at_a_time, declaration, measure, asked, whole)
+    indices = units(options, instances, sizes.every_timed)
+    plain = partial(one_at_a_time, declaration, measure, evaluator, whole)
 
     def together() -> list[np.ndarray]:
-        found = measure(asked, whole)
-        return [found.scores[place] for place in places.ravel()]
+        scores = measure(evaluator, whole).scores
+        return [scores[index] for index in indices.ravel()]
 
-    plain(places[:1])
-    measure(asked, whole.take([*places.ravel(), *range(len(instances), len(whole))]))
+    plain(indices[:1])
+    measure(evaluator, whole.take([*indices.ravel(), *range(len(instances), len(whole))]))
     drawn = ", with the same draws" if "samples" in options else ""
     what = f"{declaration.name}, {model}, {name}, {device}"
-    unit = ("one", "two")[places.shape[1] - 1]
-    return row(what, partial(plain, places), together, len(instances), sizes, drawn, unit)
+    unit = ("one", "two")[indices.shape[1] - 1]
+    return row(what, partial(plain, indices), together, len(instances), sizes, drawn, unit)
 
 
 def row(
@@ -219,23 +218,23 @@ def row(
     sizes: Sizes,
     note: str,
     unit: str = "one",
-    check: Callable[[Any, Any], str] = same,
+    check: Callable[[Any, Any], str] = check_equal,
 ) -> Row:
-    """The two ways in turn, if they find the same; the plain one's time, of a few instances, is scaled to all."""
+    """Both versions in turn, if their results are equal; the plain time, of a few instances, is scaled to all."""
     taken: list[list[float]] = []
     while len(taken) < sizes.turns and sum(map(sum, taken)) < sizes.patience:
-        told = in_turn({"plain": plain, "ours": ours}, 1)
-        taken.append([told[way][0] for way in ("plain", "ours")])
-    found = check(told["ours"][1], told["plain"][1])
+        timed = time_in_turn({"plain": plain, "ours": ours}, 1)
+        taken.append([timed[version][0] for version in ("plain", "ours")])
+    difference = check(timed["ours"][1], timed["plain"][1])
     slow, fast = map(min, zip(*taken, strict=True))
     slow *= count / sizes.every_timed
     speeds = f"{count / slow:,.1f} → {count / fast:,.1f} a second"
     what = f"{what} ({unit} at a time: {sizes.every_timed} of them timed)"
-    return Row(what, slow, fast, f"{speeds}; {found}{note}")
+    return Row(what, slow, fast, f"{speeds}; {difference}{note}")
 
 
 def stored(kind: TableSchema, columns: dict[str, Any]) -> pa.Table:
-    """A table as it is when it is read from its file."""
+    """A table as read from its file."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "table.parquet")
         write_table(path, kind, columns)
@@ -244,23 +243,23 @@ def stored(kind: TableSchema, columns: dict[str, Any]) -> pa.Table:
 
 @contextmanager
 def in_memory(protocol: Any) -> Iterator[None]:
-    """Let a protocol take tables, and the record of its dataset, where it would read their files."""
+    """Let a protocol take tables and the record of its dataset in place of their files."""
 
     def selected(table: pa.Table, kind: TableSchema | str, columns: Sequence[str] | None = None) -> pa.Table:
         return table.select(list(columns)) if columns else table
 
     with ExitStack() as stack:
         for module in {reading, sys.modules[type(protocol).__module__]}:
-            takers = {"read_table": selected, "read_importances": selected, "read_json": lambda record: record}
-            for name, taken in takers.items():
+            readers = {"read_table": selected, "read_importances": selected, "read_json": lambda record: record}
+            for name, reader in readers.items():
                 if hasattr(module, name):
-                    stack.enter_context(patch.object(module, name, taken))
+                    stack.enter_context(patch.object(module, name, reader))
         yield
 
 
 @cache
 def cell(count: int, device: str) -> Explained:
-    """Texts of which one word in five decides, and random importances of a few measures and two seeds."""
+    """Texts with a random fifth of their words as truth, and random importances of a few measures and two seeds."""
     instances, random = texts(count, LENGTH), np.random.default_rng(0)
     keys = {
         "seed": np.repeat(SEEDS, count),
@@ -291,65 +290,65 @@ def cell(count: int, device: str) -> Explained:
         [*SEEDS],
         ["test"],
         stored(INSTANCES, columns),
-        lambda: [asked_of(MODELS[0], device, seed) for seed in SEEDS],
+        lambda: [model_evaluator(MODELS[0], device, seed) for seed in SEEDS],
         summary={"manipulation": truth},
     )
 
 
-def only(whole: Explained, place: int) -> Explained:
-    """The same cell with one instance."""
+def select_instance(whole: Explained, index: int) -> Explained:
+    """The cell with only one instance."""
 
     def cut(table: pa.Table) -> pa.Table:
-        return table.filter(pc.equal(table["instance"], place))
+        return table.filter(pc.equal(table["instance"], index))
 
     importances = {measure: cut(table) for measure, table in whole.importances.items()}
     return replace(whole, predictions=cut(whole.predictions), importances=importances, texts=cut(whole.texts))
 
 
-def frame(parts: list[Mapping[str, Any]], places: np.ndarray) -> pd.DataFrame:
-    """What was scored of the instances at some places, in one order whichever way it came."""
-    found = pd.concat([pd.DataFrame({name: list(values) for name, values in part.items()}) for part in parts])
-    found = found[found["instance"].isin(places)].drop(columns=[*OF_ALL], errors="ignore")
-    return found.sort_values(["seed", "instance"], kind="stable", ignore_index=True)
+def score_frame(parts: list[Mapping[str, Any]], indices: np.ndarray) -> pd.DataFrame:
+    """The scores of the instances at some indices, sorted."""
+    frame = pd.concat([pd.DataFrame({name: list(values) for name, values in part.items()}) for part in parts])
+    frame = frame[frame["instance"].isin(indices)].drop(columns=[*GLOBAL_COLUMNS], errors="ignore")
+    return frame.sort_values(["seed", "instance"], kind="stable", ignore_index=True)
 
 
-def same_frames(ours: pd.DataFrame, plain: pd.DataFrame) -> str:
-    """How far the numbers of two frames are apart, if that is little and all else is equal."""
+def check_equal_frames(ours: pd.DataFrame, plain: pd.DataFrame) -> str:
+    """The largest difference of numbers in two frames, if it is within tolerance and all else is equal."""
     gaps = []
     for column in plain:
-        told = list(ours[column]), list(plain[column])
-        if any(isinstance(value, str) for value in told[1]):
-            gaps.append(0.0 if told[0] == told[1] else np.inf)
+        sides = list(ours[column]), list(plain[column])
+        if any(isinstance(value, str) for value in sides[1]):
+            gaps.append(0.0 if sides[0] == sides[1] else np.inf)
         else:
-            gaps.append(apart(*told)[0])
+            gaps.append(largest_gap(*sides)[0])
     if not max(gaps) <= TOLERANCE:
-        raise Refused(f"scores of the two ways differ by {max(gaps):.0e}")
+        raise Refused(f"scores of the two versions differ by {max(gaps):.0e}")
     return f"scores differ by at most {max(gaps):.0e}"
 
 
 def protocol_row(declaration: Declaration, device: str, sizes: Sizes) -> Row:
-    """One protocol, both ways."""
+    """The row of one protocol."""
     count = sizes.every_texts.instances
-    whole, places = cell(count, device), spread(texts(count, LENGTH), sizes.every_timed)
-    singles = [only(whole, place) for place in places]
+    whole, indices = cell(count, device), spread(texts(count, LENGTH), sizes.every_timed)
+    singles = [select_instance(whole, index) for index in indices]
     protocol = load(declaration.pointer)(**sampled(declaration, sizes))
-    asks = declaration.gpu
+    queries_model = declaration.gpu
     with in_memory(protocol):
         protocol.score(singles[0])
         return row(
-            f"{declaration.name}, {MODELS[0] if asks else f'{len(MEASURES)} measures'}, {len(SEEDS)} seeds, "
-            f"{count} texts of {LENGTH} words, {device if asks else 'host'}",
-            lambda: frame([protocol.score(one) for one in singles], places),
-            lambda: frame([protocol.score(whole)], places),
+            f"{declaration.name}, {MODELS[0] if queries_model else f'{len(MEASURES)} measures'}, {len(SEEDS)} seeds, "
+            f"{count} texts of {LENGTH} words, {device if queries_model else 'host'}",
+            lambda: score_frame([protocol.score(single) for single in singles], indices),
+            lambda: score_frame([protocol.score(whole)], indices),
             count,
             sizes,
-            "" if asks else "; a table operation, no model is asked",
-            check=same_frames,
+            "" if queries_model else "; a table operation without a model",
+            check=check_equal_frames,
         )
 
 
 def rows(device: str, sizes: Sizes) -> Iterator[Row | str]:
-    """All registered measures and protocols, with a sentence for what cannot be measured."""
+    """All registered measures and protocols, with a line for each that cannot be measured."""
     for kind, make in (("measure", measure_row), ("protocol", protocol_row)):
         for declaration in Registry().all(kind):
             try:

@@ -1,4 +1,4 @@
-"""Attention flow by one graph of whole numbers against networkx, as the studies' code computes it."""
+"""Attention flow on one integer graph, compared with networkx as in the published code."""
 
 from collections.abc import Iterator
 
@@ -15,8 +15,8 @@ LAYERS, HEADS = 6, 12
 
 
 def one_graph_of_all_tokens(capacities: np.ndarray) -> np.ndarray:
-    """Flows [S] from the first token of the last layer as they are written down: a node for each token of each layer,
-    a search for each token below the first."""
+    """Flows [S] from the first token of the last layer by definition: a node for each token of each layer, a maximum
+    flow for each token of the lowest."""
     graph = nx.DiGraph()
     for layer, above in enumerate(capacities):
         for (i, j), capacity in np.ndenumerate(above):

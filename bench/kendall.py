@@ -1,4 +1,4 @@
-"""Batched Kendall's tau against a loop over scipy.stats.kendalltau."""
+"""Batched Kendall's tau, compared with a loop over scipy.stats.kendalltau."""
 
 from collections.abc import Iterator
 

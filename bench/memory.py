@@ -1,4 +1,4 @@
-"""Peak memory of leave-one-out on long texts at two token budgets, each in a process of its own."""
+"""Peak memory of leave-one-out on long texts at two token budgets, each in a separate process."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import psutil
 import torch
-from data import evaluator, texts
+from data import build_evaluator, texts
 from sizes import Sizes
 
 from plumbline.attribution.leave_one_out import leave_one_out
@@ -18,16 +18,16 @@ def lines(device: str, sizes: Sizes) -> Iterator[str]:
     count, words = sizes.memory
     for budget in sizes.budgets:
         command = [sys.executable, __file__, device, *map(str, (budget, count, words))]
-        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        peak = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
         what = f"leave-one-out, bilstm-tanh, {count} texts of {words} words, {device}, budget {budget:,} tokens"
-        yield f"{what}: {told}"
+        yield f"{what}: {peak}"
 
 
 def main(device: str, budget: int, count: int, words: int) -> None:
-    """The memory that the work adds to what the process and the model hold."""
+    """Print the peak memory, and the part above that of the process and model at rest."""
     torch.set_num_threads(1)
-    asked = evaluator("bilstm-tanh", budget, device)
-    leave_one_out(asked, texts(1, 20))
+    evaluator = build_evaluator("bilstm-tanh", budget, device)
+    leave_one_out(evaluator, texts(1, 20))
 
     def held() -> float:
         taken = torch.cuda.memory_allocated() if device == "cuda" else psutil.Process().memory_info().rss
@@ -41,7 +41,7 @@ def main(device: str, budget: int, count: int, words: int) -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    leave_one_out(asked, texts(count, words, exactly=True))
+    leave_one_out(evaluator, texts(count, words, exactly=True))
     done.set()
     watcher.join()
     peak = torch.cuda.max_memory_allocated() / 2**20 if device == "cuda" else max(seen)

@@ -1,4 +1,4 @@
-"""What the arithmetic of training does to scores: test F1 and the agreement of attention with gradients."""
+"""The effect of the training precision on test F1 and on the agreement of attention with gradients."""
 
 from collections.abc import Iterator
 
@@ -22,16 +22,17 @@ def lines(task: Task, device: str, sizes: Sizes) -> Iterator[str]:
         changed = task.changed(precision=precision)
         rows = split_rows(task.splits, task.classes, changed.training, device)
         f1, tau = [], []
-        for seed, one in zip(
+        for seed, trained in zip(
             seeds,
             train_seeds(SeedSetup(task.build, rows, changed.training, record=device == "cuda"), seeds, Budget()),
             strict=True,
         ):
             model = task.build()
-            model.load_state_dict(one.state)
-            asked = Evaluator(model.requires_grad_(False), seed, None, device)
-            pairs = zip(attention(asked, test).scores, gradient(asked, test).scores, strict=True)
-            f1.append(PERFORMANCE_METRICS["f1"](one.probabilities["test"], test.label))
+            model.load_state_dict(trained.state)
+            evaluator = Evaluator(model.requires_grad_(False), seed, None, device)
+            pairs = zip(attention(evaluator, test).scores, gradient(evaluator, test).scores, strict=True)
+            f1.append(PERFORMANCE_METRICS["f1"](trained.probabilities["test"], test.label))
             tau.append(np.nanmean([kendall_tau(np.stack(pair)[None])[0][0, 0, 1] for pair in pairs]))
-        told = [f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}" for values in (f1, tau)]
-        yield f"{precision}, {task.name}, bilstm-tanh, {device}: test F1 {told[0]}, tau(attention, gradient) {told[1]}"
+        f1_mean, tau_mean = (f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}" for values in (f1, tau))
+        scores = f"test F1 {f1_mean}, tau(attention, gradient) {tau_mean}"
+        yield f"{precision}, {task.name}, bilstm-tanh, {device}: {scores}"

@@ -1,9 +1,9 @@
-"""Print one table of ratios of the plain way against ours, measured in this run on this machine.
+"""Print a table that compares plain implementations with ours, measured in this run on this machine.
 
     python bench/run.py [--only NAME ...] [--devices NAME ...] [--data FOLDER ...] [--epochs N] [--tiny]
 
-`--data` names prepared datasets, such as results/data/sst, for attribution, counterfactual and the training on a GPU;
-without it random texts of SST's sizes are used. `--tiny` runs everything once on a few texts, to see that it works.
+`--data` names prepared datasets, such as results/data/sst, for attribution, counterfactual and training on a GPU; by
+default random texts of SST's sizes are used. `--tiny` runs everything once on a few texts, as a smoke test.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import precision
 import torch
 import training
 from data import Task
-from sizes import TINY, USUAL, Sizes
+from sizes import FULL, TINY, Sizes
 from timing import Row
 
 # The times are those of a CPU.
@@ -32,18 +32,18 @@ GROUPS = {
     "kendall": "kendall: rank correlations, 20 seconds",
     "flow": "flow: maximum flows, 40 seconds",
     "measures": "measures: leave-one-out and gradients, 45 seconds",
-    "attribution": "attribution: LIME, integrated gradients and DeepLIFT against Captum, a minute",
+    "attribution": "attribution: LIME, integrated gradients and DeepLIFT compared with Captum, a minute",
     "counterfactual": "counterfactual: permuted and adversarial attention, 20 seconds",
     "every": "every: each registered measure and protocol, two minutes",
     "training": "training: a block of five seeds, half a minute",
     "adversary": "adversary: nine seeds of adversaries, 35 seconds",
     "memory": "memory: peaks at two token budgets, 45 seconds",
-    "precision": "precision: F1 and tau by arithmetic of training, on a GPU and with --data only",
+    "precision": "precision: F1 and tau by training precision, only on a GPU and with --data",
 }
 
 
 def processor() -> str:
-    """The processor's name where the system tells it."""
+    """The processor's name, if the system provides it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
@@ -51,10 +51,10 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def measured(
+def run_groups(
     groups: list[str], devices: list[str], sizes: Mapping[str, Sizes], prepared: list[Path], epochs: int
 ) -> Iterator[Row | str]:
-    """The rows of the table, and the sentences below it."""
+    """The rows of the table, and the lines below it."""
     if "kendall" in groups:
         yield from kendall.rows(sizes["cpu"])
     if "flow" in groups:
@@ -80,32 +80,32 @@ def measured(
 
 
 def main(given: list[str] | None = None) -> None:
-    """All benchmarks, one thread on the CPU; on a GPU too where there is one."""
+    """Run all benchmarks, on one CPU thread and on a GPU if there is one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", type=Path, default=[], help="prepared datasets, where they are used")
+    parser.add_argument("--data", nargs="+", type=Path, default=[], help="folders of prepared datasets")
     parser.add_argument("--epochs", type=int, default=8, help="epochs of the training on a GPU")
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="; ".join(GROUPS.values()))
     parser.add_argument("--devices", nargs="+", choices=["cpu", "cuda"], help="by default the CPU, and a GPU if any")
-    parser.add_argument("--tiny", action="store_true", help="a few texts, once; the times mean nothing")
+    parser.add_argument("--tiny", action="store_true", help="a few texts, once; the times are meaningless")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     gpu = torch.cuda.is_available()
     if "cuda" in (arguments.devices or []) and not gpu:
-        parser.error("there is no GPU here that PyTorch can use")
+        parser.error("PyTorch finds no GPU")
     if missing := [str(folder) for folder in arguments.data if not (folder / "embedding.safetensors").exists()]:
         parser.error(f"no prepared dataset in {', '.join(missing)}; run the rules prepare and embed first")
     if arguments.epochs < 2:
-        parser.error("--epochs must be 2 or more, since the first epoch is never chosen")
+        parser.error("--epochs must be 2 or more, since the first epoch is never selected")
     devices = arguments.devices or (["cpu", "cuda"] if gpu else ["cpu"])
     name = torch.cuda.get_device_name() if gpu else "no GPU"
     print(f"{processor()}, {os.cpu_count()} cores, one thread; {name}; torch {torch.__version__}\n")
     print("| what | plain [s] | ours [s] | ratio | |\n|---|---|---|---|---|")
-    sizes, below = TINY if arguments.tiny else USUAL, []
-    for found in measured(arguments.only, devices, sizes, arguments.data, arguments.epochs):
-        if isinstance(found, str):
-            below.append(found)
+    sizes, below = TINY if arguments.tiny else FULL, []
+    for row in run_groups(arguments.only, devices, sizes, arguments.data, arguments.epochs):
+        if isinstance(row, str):
+            below.append(row)
             continue
-        what, plain, ours, note = found
+        what, plain, ours, note = row
         print(f"| {what} | {plain:.3f} | {ours:.4f} | {plain / ours:.1f} | {note} |", flush=True)
     print("", *(f"- {line}" for line in below), sep="\n")
 

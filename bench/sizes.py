@@ -1,4 +1,4 @@
-"""How much each group measures: on a CPU, on a GPU, and in the smoke tests."""
+"""The sizes of each group of benchmarks: on a CPU, on a GPU, and in smoke tests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,28 +6,28 @@ from typing import NamedTuple
 
 
 class Subset(NamedTuple):
-    """Texts that are explained, and how many of them the plain way is timed on."""
+    """Texts that are explained, and how many of them the plain version is timed on."""
 
     texts: int
     timed: int
 
 
 class Long(NamedTuple):
-    """Long texts, all of so many words."""
+    """Long texts, all of the same number of words."""
 
     texts: int
     words: int
 
 
 class Limit(NamedTuple):
-    """Instances that are explained together, fewer if their samples would be more rows than this."""
+    """Instances that are explained together, fewer if their samples would exceed this number of rows."""
 
     instances: int
     rows: int
 
 
 class Block(NamedTuple):
-    """Seeds, and the texts that they are trained on."""
+    """Seeds, and the number of training texts."""
 
     seeds: int
     texts: int
@@ -35,12 +35,12 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Sizes:
-    """All sizes on one device. The models, and the lengths of texts that are not said here, are always the same."""
+    """All sizes on one device. Models, and other lengths of texts, are always the same."""
 
-    turns: int  # each way is timed at most so often; the fastest turn counts
+    turns: int  # the most timings of each version; the fastest counts
     patience: float  # seconds of a row of `every` after which no new turn begins
-    samples: int  # at most so many samples, steps, draws or permutations per explanation
-    lime: int  # samples of LIME where it is compared with Captum's
+    samples: int  # the most samples, steps, draws or permutations per explanation
+    lime: int  # samples of LIME in the comparison with Captum
     pairs: Mapping[int, int]  # Kendall's tau: pairs of vectors by their length
     compared: int  # Kendall's tau: texts on which eight measures are compared
     flows: Mapping[int, int]  # attention flow: turns by tokens of the text
@@ -49,14 +49,14 @@ class Sizes:
     attribution: Subset
     counterfactual: Subset
     every_texts: Limit
-    every_pictures: Limit
-    every_timed: int  # instances that the plain way of `every` is timed on
-    side: int  # pixels of a picture's row
-    counted: int  # training texts in which words are counted
+    every_images: Limit
+    every_timed: int  # instances that the plain version of `every` is timed on
+    side: int  # pixels of an image's row
+    counted: int  # training texts that are counted
     training: Block
     adversary: Block
     memory: Long  # of the peak memory
-    budgets: tuple[int, ...]  # tokens of a pass, whose peak memory is compared
+    budgets: tuple[int, ...]  # tokens per batch whose peak memory is compared
 
 
 GPU = Sizes(
@@ -72,7 +72,7 @@ GPU = Sizes(
     attribution=Subset(texts=500, timed=10),
     counterfactual=Subset(texts=1000, timed=8),
     every_texts=Limit(instances=500, rows=500_000),
-    every_pictures=Limit(instances=256, rows=51_200),
+    every_images=Limit(instances=256, rows=51_200),
     every_timed=4,
     side=64,
     counted=6400,
@@ -92,7 +92,7 @@ CPU = replace(
     attribution=Subset(texts=30, timed=3),
     counterfactual=Subset(texts=200, timed=4),
     every_texts=Limit(instances=50, rows=500),
-    every_pictures=Limit(instances=8, rows=400),
+    every_images=Limit(instances=8, rows=400),
     training=Block(seeds=5, texts=800),
     adversary=Block(seeds=9, texts=256),
     budgets=(4096, 16_384),
@@ -110,7 +110,7 @@ SMALLEST = Sizes(
     attribution=Subset(texts=4, timed=2),
     counterfactual=Subset(texts=4, timed=2),
     every_texts=Limit(instances=4, rows=400),
-    every_pictures=Limit(instances=4, rows=400),
+    every_images=Limit(instances=4, rows=400),
     every_timed=2,
     side=32,
     counted=8,
@@ -119,7 +119,7 @@ SMALLEST = Sizes(
     memory=Long(texts=1, words=70),
     budgets=(4096,),
 )
-USUAL = {"cpu": CPU, "cuda": GPU}
-# On a GPU seeds train side by side.
-SIDE_BY_SIDE = Block(seeds=2, texts=64)
-TINY = {"cpu": SMALLEST, "cuda": replace(SMALLEST, training=SIDE_BY_SIDE, adversary=SIDE_BY_SIDE)}
+FULL = {"cpu": CPU, "cuda": GPU}
+# On a GPU seeds train in parallel.
+PARALLEL = Block(seeds=2, texts=64)
+TINY = {"cpu": SMALLEST, "cuda": replace(SMALLEST, training=PARALLEL, adversary=PARALLEL)}

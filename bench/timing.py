@@ -1,4 +1,4 @@
-"""Two ways to do the same work, timed in turn in one run."""
+"""Timing of two versions of the same work, in turn in one run."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ import torch
 
 
 class Row(NamedTuple):
-    """One line of the table: seconds of the plain way and of ours."""
+    """A row of the table: seconds of the plain version and of ours."""
 
     what: str
     plain: float
@@ -20,7 +20,7 @@ class Row(NamedTuple):
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Seconds of one call, the GPU's work included."""
+    """Seconds of one call, including work on the GPU."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     start = time.perf_counter()
@@ -31,21 +31,21 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def compare(what: str, plain: Callable[[], object], ours: Callable[[], object], turns: int, rows: int = 0) -> Row:
-    """Alternate the two and keep each one's fastest time, so that other work on the machine hits neither alone.
+    """Alternate the two and keep the fastest time of each, so that other work on the machine affects both.
 
-    With `rows` the note says how many of them each way does per second.
+    With `rows` the note gives the rows per second of each.
     """
     ours()
     taken: tuple[list[float], list[float]] = ([], [])
     for _ in range(turns):
-        for way, kept in zip((plain, ours), taken, strict=True):
-            kept.append(seconds(way))
+        for version, times in zip((plain, ours), taken, strict=True):
+            times.append(seconds(version))
     slow, fast = map(min, taken)
     return Row(what, slow, fast, f"{rows / slow:,.0f} → {rows / fast:,.0f} rows/s" if rows else "")
 
 
 def jobs(script: str, seeds: list[int], *arguments: object) -> tuple[float, float]:
-    """Seconds of a job for each seed, one of which is timed, and of one job for all; the start of a process counts."""
+    """Seconds of one job per seed, of which one is timed, and of one job for all, including process start-up."""
 
     def job(seeds: list[int]) -> None:
         command = [sys.executable, script, *map(str, (*arguments, *seeds))]

@@ -1,4 +1,4 @@
-"""A block of seeds in the engine against an ordinary loop, seed by seed."""
+"""A block of seeds in the engine, compared with an ordinary loop, seed by seed."""
 
 import sys
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ from plumbline.training.trainer import SeedSetup, split_rows, train_seeds
 
 
 def plain(task: Task, seeds: list[int], device: str) -> tuple[list[float], list[list[float]]]:
-    """The loop that everybody writes: batch after batch from the host, the loss read at every step.
+    """An ordinary training loop: batches from the host, the loss read at every step.
 
     Returns each seed's test F1 and its mean losses, batch by batch, of the first epoch.
     """
-    found, curves = [], []
+    scores, curves = [], []
     train, dev, test = (task.splits[name] for name in ("train", "dev", "test"))
     for seed in seeds:
         torch.manual_seed(seed)
@@ -46,23 +46,23 @@ def plain(task: Task, seeds: list[int], device: str) -> tuple[list[float], list[
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
-                told = loss.item() / len(index)
+                mean_loss = loss.item() / len(index)
                 if epoch == 1:
-                    curves[-1].append(told)
+                    curves[-1].append(mean_loss)
             probabilities = Evaluator(model, seed, 16384, device).probabilities(dev)
             score = PERFORMANCE_METRICS[task.training.select_by](probabilities, dev.label)
             if epoch >= task.training.first_eligible_epoch and score > best:
                 best, kept = score, {name: tensor.clone() for name, tensor in model.state_dict().items()}
         model.load_state_dict(kept)
-        found.append(PERFORMANCE_METRICS["f1"](Evaluator(model, seed, 16384, device).probabilities(test), test.label))
-    return found, curves
+        scores.append(PERFORMANCE_METRICS["f1"](Evaluator(model, seed, 16384, device).probabilities(test), test.label))
+    return scores, curves
 
 
 def engine(task: Task, seeds: list[int], device: str) -> list[float]:
     """The same training by the trainer, with predictions on all splits. Returns each seed's test F1."""
     rows = split_rows(task.splits, task.classes, task.training, device)
     trained = train_seeds(SeedSetup(task.build, rows, task.training, record=device == "cuda"), seeds, Budget())
-    return [PERFORMANCE_METRICS["f1"](one.probabilities["test"], task.splits["test"].label) for one in trained]
+    return [PERFORMANCE_METRICS["f1"](seed.probabilities["test"], task.splits["test"].label) for seed in trained]
 
 
 def first_epoch(task: Task, seed: int, device: str) -> list[float]:
@@ -83,7 +83,7 @@ def first_epoch(task: Task, seed: int, device: str) -> list[float]:
 
 
 def replayed(task: Task, seeds: list[int]) -> float:
-    """Seconds of a step per model when several seeds replay an epoch that is already recorded."""
+    """Seconds per model step when several seeds replay a recorded epoch."""
     rows = split_rows(task.splits, task.classes, task.training, "cuda")
     learners = []
     for seed in seeds:
@@ -105,24 +105,24 @@ def replayed(task: Task, seeds: list[int]) -> float:
 
 
 def on_the_gpu(task: Task, seeds: list[int]) -> Iterator[Row]:
-    """Several seeds, whole training, the plain loop at PyTorch's own settings, the engine in each precision."""
+    """Whole training of several seeds: the plain loop at PyTorch's defaults, the engine in each precision."""
     with arithmetic():
         _, curves = plain(task.changed(epochs=1, first_eligible_epoch=1), seeds[:2], "cuda")
     exact = task.changed(precision="float32")
     gaps = [np.abs(np.subtract(curves[i], first_epoch(exact, seeds[i], "cuda"))).max() for i in range(len(curves))]
     engine(task.changed(epochs=2), seeds[:1], "cuda")
-    found: dict[str, list[float]] = {}
-    slow = seconds(lambda: found.update(plain=plain(task, seeds, "cuda")[0]))
+    scores: dict[str, list[float]] = {}
+    slow = seconds(lambda: scores.update(plain=plain(task, seeds, "cuda")[0]))
     steps = len(seeds) * task.training.epochs * task.steps
     for precision in ("float32", "tf32", "bfloat16"):
         changed = task.changed(precision=precision)
-        fast = min(seconds(lambda: found.update(ours=engine(changed, seeds, "cuda"))) for _ in range(2))  # noqa: B023
-        scores = [f"{np.mean(found[way]):.3f} ± {np.std(found[way], ddof=1):.3f}" for way in ("plain", "ours")]
+        fast = min(seconds(lambda: scores.update(ours=engine(changed, seeds, "cuda"))) for _ in range(2))  # noqa: B023
+        means = [f"{np.mean(scores[key]):.3f} ± {np.std(scores[key], ddof=1):.3f}" for key in ("plain", "ours")]
         alone = replayed(changed, seeds) * 1e3
         note = (
             f"{slow / steps * 1e3:.2f} → {fast / steps * 1e3:.3f} ms per model step, replayed steps alone {alone:.3f}"
         )
-        note += f"; test F1 {' → '.join(scores)}"
+        note += f"; test F1 {' → '.join(means)}"
         if precision == "float32":
             note += f"; losses of the first epoch differ by at most {max(gaps):.1e}"
         what = f"training, {task.name}, {len(seeds)} seeds, {task.training.epochs} epochs, {precision}, cuda"
@@ -130,11 +130,11 @@ def on_the_gpu(task: Task, seeds: list[int]) -> Iterator[Row]:
 
 
 def on_the_cpu(task: Task, seeds: list[int]) -> Iterator[Row]:
-    """A job for each seed against one for all, then the plain loop against the engine in one process."""
+    """One job per seed compared with one for all, then the plain loop with the engine in one process."""
     what, count = f"training, {task.name}, 1 epoch", len(seeds)
     slow, fast = jobs(__file__, seeds, len(task.splits["train"]))
     yield Row(f"{what}, {count} jobs of one seed (one of them timed) and one of {count}, cpu", slow, fast)
-    # The first optimiser of PyTorch's own imports its compiler, which takes seconds.
+    # PyTorch's first optimiser imports its compiler, which takes seconds.
     plain(one_epoch(32), seeds[:1], "cpu")
     few = seeds[:2]
     slow = seconds(lambda: plain(task, few, "cpu"))
@@ -145,7 +145,7 @@ def on_the_cpu(task: Task, seeds: list[int]) -> Iterator[Row]:
 
 
 def one_epoch(texts: int) -> Task:
-    """What a job on the CPU trains on."""
+    """The task of a job on the CPU."""
     return Task.random(texts, epochs=1, first_eligible_epoch=1)
 
 
@@ -162,7 +162,7 @@ def rows(device: str, sizes: Sizes, prepared: list[Path], epochs: int) -> Iterat
 
 
 if __name__ == "__main__":
-    # A job of its own, for `on_the_cpu`.
+    # A separate job, for `on_the_cpu`.
     torch.set_num_threads(1)
     texts, *seeds = map(int, sys.argv[1:])
     engine(one_epoch(texts), seeds, "cpu")

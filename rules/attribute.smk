@@ -1,5 +1,5 @@
-# {measures} names the measures that share a job: one that is costly, or all cheap ones, since starting a job would take
-# longer than they do. Masking asks one measure, every split and the gold class.
+# {measures} names the measures that share a job: one costly measure, or all cheap ones, since starting a job takes
+# longer than they do. Masking needs one measure, all splits and the gold class.
 rule attribute:
     input:
         instances=PATHS.texts,
@@ -35,7 +35,7 @@ rule attribute:
         "../workflow/scripts/attribute.py"
 
 
-# Where a study would rather have the room, importances of retrained models do not stay.
+# A study may save disk space by deleting the importances of retrained models.
 if STUDY.roar and not STUDY.compute.keep_retrained:
 
     use rule attribute as attribute_masked with:

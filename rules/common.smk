@@ -1,4 +1,4 @@
-"""The study that runs, as `STUDY`, and what surrounds a run. The library says what rules read and are told."""
+"""The resolved study, as `STUDY`, and helpers of the rules. The library provides their inputs and params."""
 
 import os
 import sys
@@ -23,16 +23,16 @@ from plumbline.runtime.provenance import text_hash
 from plumbline.runtime.run import Run
 from plumbline.tables.names import argument
 
-# Where a study's own files may lie: as they are named, beside its config file, or in the project.
-PLACES = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
+# Folders of a study's own files: the working folder, that of its config file, and the project.
+FOLDERS = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
 PLANNING = "PLUMBLINE_PLAN" in os.environ
 
 try:
-    config.update(with_files_located(config, PLACES))
+    config.update(with_files_located(config, FOLDERS))
     RESOLVED = resolve(config)
-    GRAPH = StudyDag(RESOLVED, PLACES, LIBRARY / "scripts")
-    RAW = Path(os.environ.get("PLUMBLINE_DATA") or located(GRAPH.study.raw, PLACES))
-    # A plan may be made before the files are there: those that a person has yet to bring are then a job's outputs.
+    GRAPH = StudyDag(RESOLVED, FOLDERS, LIBRARY / "scripts")
+    RAW = Path(os.environ.get("PLUMBLINE_DATA") or located(GRAPH.study.raw, FOLDERS))
+    # A plan may precede the raw files: those that the user has yet to supply are then outputs of a job.
     ABSENT = absent_files(RESOLVED, RAW) if PLANNING else []
     if not PLANNING:
         check_raw(RESOLVED, RAW)
@@ -43,7 +43,7 @@ except PlumblineError as error:
 STUDY, PATHS, PARAMS = GRAPH.study, GRAPH.paths, GRAPH.params
 ENVIRONMENT = "../envs/plumbline.yaml"
 CELL = "{dataset}/{variant}/{model}/{seeds}"
-# How work is cut and shared: resources, because a change of them must rerun nothing.
+# How work is batched: resources, not params, since changing them must not rerun any job.
 COMPUTE = dict(
     token_budget=0 if STUDY.compute.token_budget == "auto" else STUDY.compute.token_budget,
     slots_per_gpu=STUDY.compute.slots_per_gpu,
@@ -55,22 +55,22 @@ wildcard_constraints:
 
 
 def doubling(first):
-    """Twice as much on each retry: a job that ran out of memory or time needs more."""
+    """Double a resource on each retry, as the job may have run out of memory or time."""
     return lambda wildcards, attempt: first * 2 ** (attempt - 1)
 
 
-def kept(path, wanted):
-    """An output that stays, unless the study would rather have the room."""
-    return path if wanted else temp(path)
+def kept(path, keep):
+    """An output that is kept, or temporary if the study saves disk space."""
+    return path if keep else temp(path)
 
 
-def named(files):
+def named_inputs(sources):
     """The files of each source as named inputs."""
-    return {argument(source): [file.path for file in found] for source, found in files.items()}
+    return {argument(source): [file.path for file in files] for source, files in sources.items()}
 
 
-def reported(plot, caption, experiment):
-    """The files of a figure; one of several datasets and models also goes into Snakemake's own report."""
+def figure_outputs(plot, caption, experiment):
+    """The files of a figure; a figure of all datasets also goes into Snakemake's own report."""
     svg, *others = files_of(plot)
     if plot.dataset:
         return [svg, *others]
@@ -82,7 +82,7 @@ RUN = Run()
 
 
 def findings():
-    """What a run found, for its last lines. Imported late, as every job reads the Snakefile."""
-    from plumbline.papers.comparison import reproduced
+    """Findings for the summary of a run. The import is lazy, as every job parses the Snakefile."""
+    from plumbline.papers.comparison import stored_verdict
 
-    return reproduced(Path("results"))
+    return stored_verdict(Path("results"))

@@ -9,8 +9,8 @@ rule fetch_vader:
         "../workflow/scripts/fetch_vader.py"
 
 
-# Only for what a study needs and does not have: an output would be removed before it is made, so no file that is there
-# may be one. They run where Snakemake does, as compute nodes often have no network.
+# Only for missing files that a study needs: Snakemake removes outputs before a job runs, so no existing file may be
+# one. These rules run on the submit host, as compute nodes often have no network.
 for archive, absent in DOWNLOADS:
 
     rule:
@@ -30,7 +30,7 @@ for archive, absent in DOWNLOADS:
             "../workflow/scripts/download.py"
 
 
-# Only in a plan: what a person has yet to bring.
+# Only in a plan: files that the user has yet to supply.
 if ABSENT:
 
     rule bring:
@@ -139,7 +139,7 @@ rule tokenize_subwords:
         "../workflow/scripts/tokenize_subwords.py"
 
 
-# Only where a study reads the notes of MIMIC-III.
+# Only if a study reads the notes of MIMIC-III.
 if {"diabetes", "anemia"} & {PARAMS.declaration("dataset", name).name for name in STUDY.datasets}:
 
     rule mimic_vectors:

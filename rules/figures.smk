@@ -1,18 +1,18 @@
-# All figures of a protocol in one job, since starting one would take longer than drawing. A rule cannot have as many
-# outputs as a wildcard says, so that each protocol has a rule with the same text.
+# One job draws all figures of a protocol, since starting a job takes longer than drawing. The number of outputs of a
+# rule cannot depend on a wildcard, so each protocol has a rule of its own.
 for protocol, figures in GRAPH.parts.drawn_together.items():
 
     rule:
         name:
             f"draw_{protocol}"
         input:
-            **named(GRAPH.parts.reads(figures)),
+            **named_inputs(GRAPH.parts.reads(figures)),
         output:
             [
                 path
                 for figure in figures
                 for plot in GRAPH.parts.plots([figure])
-                for path in reported(plot, figure.caption, figure.experiment)
+                for path in figure_outputs(plot, figure.caption, figure.experiment)
             ],
         log:
             f"results/logs/draw/{protocol}.log",

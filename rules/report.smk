@@ -22,7 +22,7 @@ rule report:
         "../workflow/scripts/report.py"
 
 
-# The instances, what models predict of them and what measures, adversaries and masks say, in parts that a page loads.
+# Instances, predictions, importances, adversaries and masks, in chunks that a page loads.
 rule explorer:
     input:
         **GRAPH.explored.inputs(),

@@ -1,5 +1,5 @@
-# Protocols read a cell's importances and may query its models. Those that do take a GPU, and so have a rule of their own,
-# which a cluster can send to another partition.
+# Protocols read a cell's importances and may query its models. Those that query models need a GPU and have a rule of
+# their own, which a cluster can send to another partition.
 for name, protocols in GRAPH.scoring.items():
 
     rule:
@@ -43,7 +43,7 @@ for name, protocols in GRAPH.scoring.items():
             "../workflow/scripts/score.py"
 
 
-# Where the truth is known, what measures say of models while they learn.
+# For manipulated datasets: importances at several epochs of training, scored against the known truth.
 rule trace:
     input:
         instances=PATHS.texts,

@@ -1,7 +1,7 @@
-# Every table: a protocol's own, from its scores of all cells, or a declared one from what it reads.
+# Every table: a protocol's summary of the scores of all cells, or a declared table from its sources.
 rule table:
     input:
-        unpack(lambda wildcards: named(GRAPH.parts.table_reads(wildcards.table))),
+        unpack(lambda wildcards: named_inputs(GRAPH.parts.table_reads(wildcards.table))),
     output:
         parquet="results/tables/{table}.parquet",
         csv="results/tables/{table}.csv",

@@ -6,7 +6,7 @@ rule train:
         subwords=PATHS.subwords,
         files=PATHS.checkpoint_files,
         masks=PATHS.masks,
-        # Of the model that this one reads, if it does.
+        # Of the base model, if this model has one.
         predictions=lambda wildcards: PATHS.of_base(wildcards, "predictions"),
         attention=lambda wildcards: PATHS.of_base(wildcards, "attention"),
     output:
@@ -20,7 +20,7 @@ rule train:
         variant=f"{GRAPH.whole}|{GRAPH.positions}",
     conda:
         ENVIRONMENT
-    # One thread: results then are the same to the byte whatever --cores says.
+    # One thread, so that results are identical to the byte for any --cores.
     threads: 1
     resources:
         **COMPUTE,
@@ -32,7 +32,7 @@ rule train:
         options=PATHS.model_options,
         trainable=PARAMS.trainable,
         training=PARAMS.training,
-        against=PARAMS.base,
+        base=PARAMS.base,
         masking=PARAMS.masking,
         seeds=lambda wildcards: parse_seeds(wildcards.seeds),
         code=lambda wildcards: PARAMS.code("train", ("model", wildcards.model)),
@@ -40,8 +40,8 @@ rule train:
         "../workflow/scripts/train.py"
 
 
-# Level by level: the importances of models that were trained one level below say which words are masked, and models
-# trained on what is left are explained in turn. The lowest level are the study's own models.
+# Level by level: the importances of models trained at the level below determine which words are masked, and models
+# retrained on the masked texts are explained in turn. The lowest level is the study's own models.
 use rule train as retrain with:
     input:
         instances=PATHS.texts,
@@ -65,7 +65,7 @@ use rule train as retrain with:
         variant=GRAPH.masked,
 
 
-# Attention weights that another model's training reads, or that the report shows.
+# Attention weights for downstream jobs: the training of derived models, and the report.
 rule extract_attention:
     input:
         instances=PATHS.texts,

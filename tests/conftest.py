@@ -58,7 +58,7 @@ def tiny_checkpoint(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory):
-    """The folder of a small BERT, which tells second texts from first ones, with a tokeniser of subwords."""
+    """The folder of a small BERT, with token types for second texts and a subword tokeniser."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig
 

@@ -115,7 +115,7 @@ def images(texts: int = 6) -> list[Row]:
 
 
 class Tables:
-    """Tables written to a folder, each to a file of its own."""
+    """Tables written to a folder, one file each."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._count = folder, 0

@@ -1,4 +1,4 @@
-"""What the Snakefile does with a config before any job, in one process with the test."""
+"""The checks of the Snakefile on a config before any job, in the test's process."""
 
 import os
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from plumbline.config.runs import Runs, list_runs
 from plumbline.data.raw import check_raw, downloads
 
 
-def parsed(config: dict[str, Any], places: Sequence[Path], raw_there: bool = True) -> Runs:
-    """The runs of a study, its files checked as `rules/common.smk` checks them; the first fault is raised."""
-    resolved = resolve(with_files_located(config, places))
+def parsed(config: dict[str, Any], folders: Sequence[Path], raw_there: bool = True) -> Runs:
+    """The runs of a study, its files checked as `rules/common.smk` checks them; the first error is raised."""
+    resolved = resolve(with_files_located(config, folders))
     runs = list_runs(resolved)
-    raw = Path(os.environ.get("PLUMBLINE_DATA") or located(resolved.study.raw, places))
+    raw = Path(os.environ.get("PLUMBLINE_DATA") or located(resolved.study.raw, folders))
     if raw_there:
         check_raw(resolved, raw)
     downloads(resolved, raw)

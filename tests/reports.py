@@ -116,7 +116,7 @@ def adversarial_frame() -> pd.DataFrame:
 
 
 def adversary_frame() -> pd.DataFrame:
-    """AtteFa's adversary from three seeds, of which the last diverged where dev chooses, and one by strength."""
+    """AtteFa's adversary from three seeds, of which the last diverged with selection on dev, and one by strength."""
     line = CELL | {"adversary": "attefa", "objective": "attefa", "base_seed": 0, "epochs": 9, "status": "ok"}
     rows = [
         line
@@ -156,7 +156,7 @@ def faithfulness_frame() -> pd.DataFrame:
 
 
 def roar_frame(leakage: bool = True) -> pd.DataFrame:
-    """Two seeds; the masks of attention tell most at 50 %, by .2 and .3 above chance."""
+    """Two seeds; the masks of attention are most informative at 50 %, by .2 and .3 above chance."""
     rows = [
         CURVE
         | {"measure": measure, "level": level, "trained_on": seen, "variant": "v", "seed": seed, "metric": metric}
@@ -207,29 +207,29 @@ def rationales_frame() -> pd.DataFrame:
 
 def erasure_frame() -> pd.DataFrame:
     """Two seeds of two measures; comprehensiveness at two ratios and as a whole."""
-    told = [("comprehensiveness", 10.0, 0.1), ("comprehensiveness", 50.0, 0.3), ("comprehensiveness", None, 0.2)]
-    told += [("sufficiency", None, -0.05)]
+    values = [("comprehensiveness", 10.0, 0.1), ("comprehensiveness", 50.0, 0.3), ("comprehensiveness", None, 0.2)]
+    values += [("sufficiency", None, -0.05)]
     rows = [
         CELL
         | {"seed": seed, "measure": measure, "metric": metric, "ratio": ratio, "n": 5, "dropped": 1, "std": 0.1}
         | {"mean": value + 0.02 * seed, "status": "ok"}
         for seed in range(2)
         for measure in MEASURES
-        for metric, ratio, value in told
+        for metric, ratio, value in values
     ]
     return table("erasure", rows).to_pandas()
 
 
 def scorecard_frame() -> pd.DataFrame:
-    """Three measures by one criterion that knows all, one where lower is better, and one about attention alone."""
+    """Three measures by one criterion for all, one where lower is better, and one for attention only."""
     line = CELL | {"direction": "higher", "n_seeds": 3, "status": "ok"}
     lost = {"n_seeds": 0, "status": "missing", "reason": "it applies to <attention> only"}
     rows = []
-    for place, measure in enumerate((*MEASURES, "random")):
-        value = {"value": 0.1 * place, "ci_low": 0.1 * place - 0.05, "ci_high": 0.1 * place + 0.05}
+    for index, measure in enumerate((*MEASURES, "random")):
+        value = {"value": 0.1 * index, "ci_low": 0.1 * index - 0.05, "ci_high": 0.1 * index + 0.05}
         rows += [line | value | {"measure": measure, "criterion": "agreement"}]
         rows += [line | value | {"measure": measure, "criterion": "sufficiency", "direction": "lower", "n_seeds": 1}]
-        rows += [line | (value if not place else lost) | {"measure": measure, "criterion": "permutation"}]
+        rows += [line | (value if not index else lost) | {"measure": measure, "criterion": "permutation"}]
     return table("scorecard", rows).to_pandas()
 
 
@@ -252,7 +252,7 @@ def reproduction_frame() -> pd.DataFrame:
 
 
 def quirks_frame() -> pd.DataFrame:
-    """A quirk with two numbers, of which one has been made with it alone, and a quirk that the run has nothing of."""
+    """A quirk with two numbers, of which one has a value only with it, and a quirk that is missing in the run."""
     line = {"quirk": "<u>padding</u>", "study": "AtteFa", "where": "Table 3", "what": "It counts.", "with": "a"}
     line |= {"without": "b", "dataset": "sst", "metric": "TVD", "published": 0.5, "status": "ok"}
     line |= {"as_published": 0.51, "as_published_spread": 0.02}
@@ -266,9 +266,9 @@ def performance_frame() -> pd.DataFrame:
     rows = [
         CELL
         | {"dataset": dataset, "model": model, "seed": seed, "split": split, "metric": "f1", "status": "ok"}
-        | {"value": 0.8 + 0.02 * seed - 0.1 * place}
+        | {"value": 0.8 + 0.02 * seed - 0.1 * index}
         for dataset, found in (("sst", models), ("imdb", models[:1]))
-        for place, model in enumerate(found)
+        for index, model in enumerate(found)
         for seed in range(2)
         for split in ("train", "test")
     ]
@@ -276,11 +276,11 @@ def performance_frame() -> pd.DataFrame:
 
 
 def study() -> dict[str, Any]:
-    told: dict[str, Any] = {"name": "A <study> & more", "datasets": {"sst": {"kind": ""}}, "plugins": []}
-    told |= {"seeds": ["0-1"], "explain": ["test"], "sample": 60, "protocols": {"agreement": {}}}
-    told["models"] = {"bilstm-tanh": {"kind": "", "training": {"epochs": 6}, "measures": None, "datasets": None}}
-    told["models"]["bag-of-words"] = {"kind": ""}
-    return told | {"measures": {measure: {"kind": ""} for measure in MEASURES}}
+    config: dict[str, Any] = {"name": "A <study> & more", "datasets": {"sst": {"kind": ""}}, "plugins": []}
+    config |= {"seeds": ["0-1"], "explain": ["test"], "sample": 60, "protocols": {"agreement": {}}}
+    config["models"] = {"bilstm-tanh": {"kind": "", "training": {"epochs": 6}, "measures": None, "datasets": None}}
+    config["models"]["bag-of-words"] = {"kind": ""}
+    return config | {"measures": {measure: {"kind": ""} for measure in MEASURES}}
 
 
 def tables() -> dict[str, pd.DataFrame]:

@@ -1,4 +1,4 @@
-"""A terminal of some columns and rows, and what it would show."""
+"""An emulated terminal of some columns and rows, and its screen."""
 
 import fcntl
 import os
@@ -23,7 +23,7 @@ class Terminal:
         self._rest = b""
 
     def feed(self, written: bytes) -> None:
-        """Take what was written; a character or a sequence may be cut off at its end."""
+        """Process output, which may end within a character or a sequence."""
         text = (self._rest + written).decode("utf-8", errors="surrogateescape")
         cut = re.search(r"(\x1b(\[[\d;?]*)?|[\udc80-\udcff]+)\Z", text)
         self._rest = cut[0].encode("utf-8", errors="surrogateescape") if cut else b""
@@ -89,7 +89,7 @@ class Pty:
         os.close(self.slave)
 
     def read(self) -> list[str]:
-        """The lines on the screen, after all that was written by now."""
+        """The lines on the screen after all output so far."""
         while select.select([self.master], [], [], 0.05)[0]:
             self.seen.feed(os.read(self.master, 1 << 16))
         return self.seen.lines()

@@ -14,7 +14,7 @@ from tests.reports import content, page_names
 
 @dataclass
 class Tab:
-    """A page of the browser, and everything that went wrong in it."""
+    """A page of the browser, and its errors."""
 
     page: Any
     errors: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def tab(chromium: Any) -> Iterator[Callable[..., Tab]]:
-    """Opens an address in a tab of its own, which must have no errors by the end of the test."""
+    """Opens an address in a new tab, which must have no errors at the end of the test."""
     tabs: list[Tab] = []
 
     def open_(address: str, scheme: str = "light", width: int = 1280) -> Tab:

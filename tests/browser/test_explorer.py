@@ -234,7 +234,7 @@ def test_datasets_and_variants_are_chosen(opened: Callable[..., Any]) -> None:
     assert tab.field("Variant").input_value() == "articles"
 
 
-def test_two_models_stand_side_by_side(opened: Callable[..., Any]) -> None:
+def test_two_models_are_shown_side_by_side(opened: Callable[..., Any]) -> None:
     tab = opened("#sst/plain/bilstm/0/test/2")
     tab.field("Compare with").select_option(label="average, seed 1")
     tab.page.wait_for_selector(".panel + .panel")
@@ -317,7 +317,7 @@ def test_it_fits_a_phone_and_letters_can_be_read(opened: Callable[..., Any], sch
 
 
 def contrast(one: list[int], other: list[int]) -> float:
-    """How well letters stand out, as web guidelines define it."""
+    """The contrast ratio, as defined by WCAG."""
 
     def luminance(colour: list[int]) -> float:
         parts = [c / 255 / 12.92 if c / 255 <= 0.03928 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
@@ -329,7 +329,7 @@ def contrast(one: list[int], other: list[int]) -> float:
 
 @pytest.mark.parametrize("link", ["#sst/plain/bilstm/1/test/1", "#sst/articles/bilstm/0/test/0", "#dots"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_fault_of_access(opened: Callable[..., Any], link: str, scheme: str) -> None:
+def test_no_accessibility_violation(opened: Callable[..., Any], link: str, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     tab = opened(link, scheme=scheme)
     tab.page.click("summary:text-is('The same as a table of numbers')")
@@ -355,7 +355,7 @@ def test_a_study_without_instances_has_a_message(tmp_path: Path, tab: Callable[.
     assert "The config asks for no instances" in tab(page.as_uri()).page.inner_text("#explorer")
 
 
-def test_a_hundred_thousand_instances_are_there_at_once(many: str, tab: Callable[..., Any]) -> None:
+def test_a_hundred_thousand_instances_load_at_once(many: str, tab: Callable[..., Any]) -> None:
     found = tab(many)
     found.page.wait_for_selector(f"{WORDS}[style]")
     # Milliseconds since the browser went to the address.

@@ -105,7 +105,7 @@ def test_rows_without_a_word_are_shown_until_one_is_chosen(tmp_path: Path, tab: 
     assert f"{len(many)} of {len(many)} rows." in opened.page.inner_text("main")
 
 
-def test_names_are_text_wherever_they_stand(site: Path, tab: Open) -> None:
+def test_names_are_escaped_everywhere(site: Path, tab: Open) -> None:
     opened = tab(address(site, "index"))
     opened.choose("model", HOSTILE[4], "#performance")
     assert column(opened, 1) == [HOSTILE[4]]
@@ -195,7 +195,7 @@ def test_pages_follow_the_colours_of_the_system(site: Path, tab: Open, scheme: s
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", NAMES)
-def test_no_serious_fault_of_access(site: Path, tab: Open, name: str, scheme: str) -> None:
+def test_no_serious_accessibility_violation(site: Path, tab: Open, name: str, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     page = tab(address(site, name), scheme=scheme).page
     # It would fetch the style sheet, which the policy forbids.
@@ -219,7 +219,7 @@ def test_the_keyboard_reaches_everything(site: Path, tab: Open) -> None:
 
 
 def test_a_plug_in_protocol_has_its_page_figure_and_scorecard_column(tmp_path: Path, tab: Open) -> None:
-    """What `plumbline new protocol` writes, in the report of a study that has it."""
+    """The template of `plumbline new protocol` in the report of a study that uses it."""
     plugin = Path(plumbline.templates.new.__file__).with_name("my_protocol.py")
     study = content()
     own = pd.DataFrame({"dataset": ["sst"], "model": ["bilstm"], "measure": ["lime"], "seed": [0], "mean": [0.25]})

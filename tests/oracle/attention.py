@@ -211,7 +211,7 @@ def check_adversary_models(results: Results, checks: Checks, at_chance: AtChance
     expected = []
     for cell, path in results.cells("models", "history.parquet"):
         config = results.model(cell)
-        against, recipe = config["against"], config["training"]
+        against, recipe = config["base"], config["training"]
         if against.get("objective") not in ("attefa", "wiegreffe-pinter"):
             continue
         base, _, name = cell.model.partition(".")

@@ -25,7 +25,7 @@ FEW_TOKENS = 9
 def models(results: Results, cell: Cell, checks: Checks) -> dict[int, Model]:
     """The models of a cell by seed; none if they are not written down here."""
     config = results.model(cell)
-    if config["against"].get("objective") == "guided":
+    if config["base"].get("objective") == "guided":
         checks.skip(f"the model {cell.model} has another's attention")
         return {}
     if not known(config):

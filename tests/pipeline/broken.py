@@ -1,4 +1,4 @@
-"""A user's own file in which everything can be read and nothing works."""
+"""A plug-in file in which every declaration can be read and no object works."""
 
 import numpy as np
 import torch
@@ -14,14 +14,14 @@ SPLITS, CLASSES = ("train", "dev", "test"), ["no", "yes"]
 
 
 def texts(**others):
-    """A sound corpus, but for what is given."""
+    """A valid corpus, except for the given fields."""
     given = {"tokens": ["a", "b"], **others}
     labels = [given.pop("label")] if "label" in given else [0, 1]
     return [Example(split, label, **given) for split in SPLITS for label in labels]
 
 
-def pictures(pixels):
-    """A corpus of pictures that are all the same."""
+def images(pixels):
+    """A corpus of identical images."""
     return ImageCorpus([ImageExample(split, label, pixels) for split in SPLITS for label in (0, 1)], CLASSES)
 
 
@@ -33,7 +33,7 @@ def labels_of_text(raw, seed):
 
 @dataset("labels-outside")
 def labels_outside(raw, seed):
-    """A class that there is not."""
+    """A class that does not exist."""
     return Corpus(texts(label=2), CLASSES)
 
 
@@ -56,7 +56,7 @@ def corpus_of_tuples(raw, seed):
 
 @dataset("tokens-as-string")
 def tokens_as_string(raw, seed):
-    """Texts that are not cut into words."""
+    """Texts that are not tokenized."""
     return Corpus(texts(tokens="a b"), CLASSES)
 
 
@@ -110,7 +110,7 @@ def unequal_pair(raw, seed):
 
 @dataset("pair-as-string", task="inference")
 def pair_as_string(raw, seed):
-    """Second texts that are not cut into words."""
+    """Second texts that are not tokenized."""
     return Corpus(texts(pair="c d"), CLASSES)
 
 
@@ -128,37 +128,37 @@ def evidence_short(raw, seed):
 
 @dataset("oblong", task="image classification")
 def oblong(raw, seed):
-    """Pictures that are not square."""
-    return pictures(np.zeros((4, 6, 3), dtype=np.uint8))
+    """Images that are not square."""
+    return images(np.zeros((4, 6, 3), dtype=np.uint8))
 
 
 @dataset("grey", task="image classification")
 def grey(raw, seed):
-    """Pictures without colours."""
-    return pictures(np.zeros((4, 4), dtype=np.uint8))
+    """Images without colours."""
+    return images(np.zeros((4, 4), dtype=np.uint8))
 
 
 @dataset("not-bytes", task="image classification")
 def not_bytes(raw, seed):
-    """Pictures of numbers from 0 to 1."""
-    return pictures(np.zeros((4, 4, 3), dtype=np.float32))
+    """Images of numbers from 0 to 1."""
+    return images(np.zeros((4, 4, 3), dtype=np.float32))
 
 
 @dataset("no-pictures", task="image classification")
 def no_pictures(raw, seed):
-    """Arrays in the place of pictures."""
+    """Arrays instead of images."""
     return ImageCorpus([np.zeros((4, 4, 3), dtype=np.uint8)], CLASSES)
 
 
 @dataset("pictures-as-texts")
 def pictures_as_texts(raw, seed):
-    """Pictures that are declared as texts."""
-    return pictures(np.zeros((4, 4, 3), dtype=np.uint8))
+    """Images that are declared as texts."""
+    return images(np.zeros((4, 4, 3), dtype=np.uint8))
 
 
 @dataset("signs", preparation={"embedding": {"dimensions": 4}})
 def signs(raw, seed):
-    """Sound; its classes are what LaTeX would trip over."""
+    """Valid; its class names are special characters of LaTeX."""
     return Corpus(
         [Example(s, i % 2, [["no", "yes"][i % 2], "a"]) for s in SPLITS for i in range(8)], ["$\\frac", "x_{"]
     )
@@ -166,13 +166,13 @@ def signs(raw, seed):
 
 @measure("too-few")
 def too_few(evaluator, instances):
-    """A score less than there are words."""
+    """One score fewer than words."""
     return Importances([np.zeros(free.sum() - 1) for free in instances.maskable])
 
 
 @measure("too-few-instances")
 def too_few_instances(evaluator, instances):
-    """Scores of the first text alone."""
+    """Scores of the first text only."""
     return Importances([np.zeros(instances.maskable[0].sum())])
 
 

@@ -51,21 +51,21 @@ JUDGED = {"table:scorecard", "table:meta_evaluation", "draw_scorecard"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest test first, or one worker would be left with it at the end."""
+    """The longest test first, or one worker would run it alone at the end."""
     items.sort(key=lambda item: item.path.stem != "test_tutorial")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many rows of the table of faults were tried, and how they ended."""
+    """The number of faults that were tried, and how they ended."""
     reports = [one for kind in ("passed", "failed") for one in terminalreporter.getreports(kind) if one.when == "call"]
     rows = [({value for key, value in one.user_properties if key == "fault"}, one.duration) for one in reports]
     rows = [row for row in rows if row[0]]
     if not rows:
         return
-    early, late = (sum(how in said for said, _ in rows) for how in ("before any job", "in a job"))
+    early, late = (sum(how in outcome for outcome, _ in rows) for how in ("before any job", "in a job"))
     terminalreporter.section("faults")
     terminalreporter.line(
-        f"{len(rows)} faults tried in {sum(seconds for _, seconds in rows):.0f} s: one sentence told "
+        f"{len(rows)} faults tried in {sum(seconds for _, seconds in rows):.0f} s: one message reported "
         f"{(early + late) / len(rows):.1%}, {early / len(rows):.1%} were refused before any job, "
         f"{late / len(rows):.1%} by a job that was started once."
     )
@@ -93,7 +93,7 @@ def write_config(folder: Path, config: dict) -> None:
 
 
 def use_sst(config: dict, **preparation) -> None:
-    """Change a config to one on SST alone, whatever the length of its texts."""
+    """Change a config to use only SST, without a length filter."""
     config["datasets"] = {"sst": {"preparation": {"longer_than": None, **preparation}}}
     for entry in (config["models"]["bag-of-words"], *config["adversaries"].values()):
         entry.pop("datasets")
@@ -108,7 +108,7 @@ def run_snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[
 
 
 def planned_jobs(folder: Path, *arguments: str, targets: Sequence[str] = ("all",)) -> set[str]:
-    """What a dry run would do, without its targets: `rule`, `rule:measures` (attribute) or `table:name`."""
+    """The jobs of a dry run, without targets: `rule`, `rule:measures` (attribute) or `table:name`."""
     done = run_snakemake(folder, *targets, "-n", "--cores", "2", *arguments)
     assert done.returncode == 0, done.stdout
     jobs = set()
@@ -127,7 +127,7 @@ def measures_in(path: Path) -> set[str]:
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory, worker_id) -> Callable[[str, Callable[[Path], object]], Path]:
-    """A folder that the first worker to ask for it makes, and that all workers of a test run share."""
+    """A folder that the first worker makes and all workers of a test run share."""
     root = tmp_path_factory.getbasetemp()
     root = root if worker_id == "master" else root.parent
 
@@ -152,13 +152,13 @@ def run_study(folder: Path, config: dict, *arguments: str) -> None:
 
 @pytest.fixture(scope="session")
 def finished(once) -> Path:
-    """The tiny study after one whole run, asked for as on a machine with GPUs."""
+    """The tiny study after one whole run, started as on a machine with GPUs."""
     return once("finished", lambda folder: run_study(folder, CONFIG, "all", "--cores", "8", "--resources", "gpu=2"))
 
 
 @pytest.fixture
 def copy(finished, tmp_path) -> Path:
-    """The finished study to change; times of files are kept."""
+    """A copy of the finished study to change; file times are kept."""
     folder = tmp_path / "study"
     shutil.copytree(finished, folder, symlinks=True)
     return folder

@@ -1,4 +1,4 @@
-"""A user's own file: a dataset, a measure and a protocol, each in a few lines."""
+"""A plug-in file: a dataset, a measure and a protocol, each in a few lines."""
 
 from pathlib import Path
 

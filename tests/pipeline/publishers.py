@@ -16,7 +16,7 @@ def _sizes(documents: int) -> dict[str, int]:
 
 
 def _mixed(draw: random.Random, *parts: tuple[str, int]) -> list[str]:
-    """So many words of each list, in any order."""
+    """The given number of words of each list, shuffled."""
     words = [word for choice, count in parts for word in draw.choices(choice.split(), k=count)]
     draw.shuffle(words)
     return words
@@ -32,7 +32,7 @@ CODES = {"diabetes": {1: "25000", 0: "49390"}, "anemia": {1: "2851", 0: "28521"}
 
 
 def write_mimic(folder: Path, documents: int = 200, seed: int = 0) -> None:
-    """Write mimic3/: notes, diagnoses and lists of admissions, so many with a discharge summary.
+    """Write mimic3/: notes, diagnoses and lists of admissions, the given number with a discharge summary.
 
     Each has diabetes or asthma, and acute or chronic anemia; two have both kinds of anemia. There are notes of other
     categories, addenda before their reports, a note that is marked as an error, and an admission without a summary.
@@ -105,7 +105,7 @@ PRESS = "the in on after a said monday police town match news of to and who was"
 def write_cnn(folder: Path, documents: int = 200) -> None:
     """Write cnn/{train,dev,test}.txt in the form of Chen et al. (2016): question, answer, passage, names, blank line.
 
-    A passage names three entities, and the one that is asked for most often.
+    A passage names three entities, the answer most often.
     """
     draw = random.Random(2)
     (folder / "cnn").mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A user's own file: pairs of texts, as questions that may mean the same."""
+"""A plug-in file: pairs of questions that may mean the same."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ WORDS = ["where", "is", "john", "good", "great", "film", "football", "unbelievab
     preparation={"embedding": {"dimensions": 8}},
 )
 def rephrased(raw: Path, seed: int) -> Corpus:
-    """Texts with the same words in another order, or with all the others."""
+    """Pairs of texts with the same words in another order, or with the other words."""
     random = np.random.default_rng(seed)
     examples = []
     for split, size in {"train": 64, "dev": 16, "test": 20}.items():

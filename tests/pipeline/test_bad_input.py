@@ -1,9 +1,9 @@
-"""Bad input ends in one clear sentence and a failing exit, before any training where it can be known before.
+"""Bad input ends in one clear message and a failing exit, before any training where possible.
 
-A row of the table is one fault: what is done, and what is said. Faults of the config are told by the functions that the
-Snakefile calls, here in the test's own process, and some of them by Snakemake itself to show that it says the same.
-Faults that only a job can see come from a few runs of Snakemake with many broken jobs each, of which `keep-going` tries
-all.
+A row of the table is one fault: what is done, and the message. Faults of the config are reported by the functions that
+the Snakefile calls, here in the test's own process, and some of them by Snakemake itself to show that it prints the
+same. Faults that only a job can find come from a few runs of Snakemake with many broken jobs each, which `keep-going`
+runs all.
 """
 
 import copy
@@ -36,13 +36,13 @@ TAKEN = "is a name that plumbline itself uses; choose another."
 
 @dataclass
 class Study:
-    """What a row may break: a folder with the user's files, and the config."""
+    """What a fault may break: a folder with the user's files, and the config."""
 
     folder: Path
     config: dict[str, Any]
 
     def put(self, value: Any, *keys: Any) -> None:
-        """Set what stands under these keys."""
+        """Set the value under these keys."""
         at = self.config
         for key in keys[:-1]:
             at = at.setdefault(key, {}) if isinstance(at, dict) else at[key]
@@ -169,7 +169,7 @@ MEASURE = (
     'from plumbline.registry import measure\n@measure("own"{})\ndef own(evaluator, instances{}):\n    """Own."""\n'
 )
 
-# What is done, and what is said before any job.
+# What is done, and the message before any job.
 CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     # The whole config.
     "unknown key": (put(3, "seed"), "`seed` (set to 3) is not a key that is known here; did you mean 'seeds'?"),
@@ -617,7 +617,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
         "is not a file of safetensors, or is cut off; copy it",
     ),
 }
-# Of each section one or two that Snakemake is asked about too.
+# One or two faults of each section that are also tried with Snakemake.
 SHOWN = [
     "unknown key", "key that is a number", "raw that is a list", "block too long for a folder", "misspelt dataset",
     "missing raw file", "bounds that fall", "measure that a transformer cannot have", "strength below zero",
@@ -646,16 +646,16 @@ def results(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in found if path.is_file() and "logs" not in path.parts}
 
 
-def one_sentence(told: str, sentence: str, prefix: str = "") -> None:
-    """Exactly one line says it, and nothing is a traceback."""
-    assert "Traceback" not in told, told
-    lines = [line for line in told.splitlines() if line.startswith(prefix) and sentence in line]
-    assert len(lines) == 1, told
+def one_sentence(output: str, sentence: str, prefix: str = "") -> None:
+    """Exactly one line has the message, and there is no traceback."""
+    assert "Traceback" not in output, output
+    lines = [line for line in output.splitlines() if line.startswith(prefix) and sentence in line]
+    assert len(lines) == 1, output
 
 
 @pytest.fixture
 def counted(record_property):
-    """Tell the summary at the end of the test run of a row: whether one sentence told it, and before any job."""
+    """Count a fault for the summary of the test run: whether one message reported it, and before any job."""
     record_property("fault", "tried")
     return lambda before: record_property("fault", "before any job" if before else "in a job")
 
@@ -673,7 +673,7 @@ def test_config_fault(study, fault, counted):
 
 
 @pytest.mark.parametrize("fault", SHOWN)
-def test_snakemake_says_the_same(fresh, fault, counted, monkeypatch):
+def test_snakemake_prints_the_same(fresh, fault, counted, monkeypatch):
     edit, sentence = CONFIG_FAULTS[fault]
     study = Study(fresh, copy.deepcopy(CONFIG))
     edit(study)
@@ -688,7 +688,7 @@ def test_snakemake_says_the_same(fresh, fault, counted, monkeypatch):
     counted(before=True)
 
 
-# What Snakemake is asked, and what it says by itself before it reads the Snakefile.
+# Arguments of Snakemake, and its own message before it reads the Snakefile.
 ASKED: dict[str, tuple[list[str], str]] = {
     "config of invalid YAML": (["--configfile", "bad.yaml"], "Config file is not valid JSON or YAML."),
     "config that is a list": (["--configfile", "list.yaml"], "Config file must be given as JSON or YAML with keys"),
@@ -716,8 +716,10 @@ def test_config_file_that_cannot_be_opened(fresh, name, counted):
     """Snakemake opens it before the Snakefile, and shows where its own code failed; `plumbline plan` does not."""
     write("bytes.yaml", b"\xff\xfe")(fresh)
     done = run_snakemake(fresh, "-n", "--configfile", name)
-    said = done.stdout.strip().splitlines()[-1]
-    assert done.returncode != 0 and ("codec can't decode" if name == "bytes.yaml" else f"'{name}'") in said, done.stdout
+    last_line = done.stdout.strip().splitlines()[-1]
+    assert done.returncode != 0 and ("codec can't decode" if name == "bytes.yaml" else f"'{name}'") in last_line, (
+        done.stdout
+    )
     assert "Building DAG" not in done.stdout and not (fresh / "results").exists()
 
 
@@ -787,13 +789,13 @@ def test_command_line_of_plumbline(study, fault, capsys, counted):
     except SystemExit as end:  # What argparse says of arguments.
         status = end.code
     assert status
-    told = capsys.readouterr()
-    one_sentence(told.out + told.err, sentence)
+    output = capsys.readouterr()
+    one_sentence(output.out + output.err, sentence)
     assert results(study.folder) == before
     counted(before=True)
 
 
-# Runs of Snakemake with many jobs that fail, each made once and kept with what it said.
+# Runs of Snakemake with many failing jobs, each run once and kept with its output.
 
 SMALL = {"hidden": 4, "training": {"epochs": 2}}
 INSTANCES, VECTORS = "results/data/{}/plain/instances.parquet", "results/data/{}/embedding.safetensors"
@@ -823,18 +825,18 @@ def prepared(folder: Path, config: dict[str, Any], train: str) -> None:
 
 
 def failed(folder: Path, *targets: str) -> None:
-    """Run Snakemake as users do, retries and all, and keep what it said; other results must be left alone."""
+    """Run Snakemake as users do, with retries, and keep its output; other results must not change."""
     before = results(folder)
     done = run_snakemake(folder, *targets, "--cores", "2")
-    (folder / "told.txt").write_text(done.stdout)
+    (folder / "output.txt").write_text(done.stdout)
     assert done.returncode != 0, done.stdout
     after = results(folder)
-    gone = [
+    changed = [
         path
         for path in before
         if after.get(path) != before[path] and f"'{path.relative_to(folder)}' is damaged" not in done.stdout
     ]
-    assert not gone, gone
+    assert not changed, changed
 
 
 def read_datasets(folder: Path) -> None:
@@ -898,8 +900,8 @@ DAMAGED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "no-record": ("dataset.json", lambda whole: whole[:20]),
 }
 RUNS = {"datasets": read_datasets, "models": explained_models, "results": cut_results}
-AGAIN = "Run again, and it is set aside and made anew."
-# The run that a row is of, its job as the log names it, and what is said.
+AGAIN = "Run again, and it is set aside and regenerated."
+# The run of a fault, its job as named in the log, and the message.
 JOB_FAULTS: dict[str, tuple[str, str, str]] = {
     "malformed tree": ("datasets", "prepare sst", "line 3"),
     "text as labels": (
@@ -1063,20 +1065,20 @@ JOB_FAULTS: dict[str, tuple[str, str, str]] = {
 @pytest.mark.parametrize("fault", JOB_FAULTS)
 def test_job_fault(once, fault, counted):
     run, job, sentence = JOB_FAULTS[fault]
-    told = (once(f"faults-of-{run}", RUNS[run]) / "told.txt").read_text()
-    lines = told.splitlines()
-    assert "Traceback" not in told, told
+    output = (once(f"faults-of-{run}", RUNS[run]) / "output.txt").read_text()
+    lines = output.splitlines()
+    assert "Traceback" not in output, output
     (end,) = [line for line in lines if f"] failed   {job}: " in line]
     assert sentence in end, end
-    said = end.partition(f"failed   {job}: ")[2].rpartition(" (results/logs/")[0]
+    message = end.partition(f"failed   {job}: ")[2].rpartition(" (results/logs/")[0]
     # The job says it once, and it is not started again.
-    assert lines.count(f"plumbline: {said}") == 1, told
-    assert len([line for line in lines if line.endswith(f"] started  {job}")]) == 1, told
+    assert lines.count(f"plumbline: {message}") == 1, output
+    assert len([line for line in lines if line.endswith(f"] started  {job}")]) == 1, output
     counted(before=False)
 
 
 def test_what_must_not_fail(tmp_path, monkeypatch):
-    """Classes that LaTeX would trip over, a home and a place for temporary files that are not there."""
+    """Class names with special characters of LaTeX, and missing home and temporary folders."""
     config = {
         "datasets": {"signs": {}},
         "models": {"average-tanh": SMALL},

@@ -1,4 +1,4 @@
-"""Archives are downloaded by rules that are there only for what a study needs and does not have."""
+"""Archives are downloaded by rules that exist only for missing files that a study needs."""
 
 import hashlib
 import threading

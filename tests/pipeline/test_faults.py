@@ -1,4 +1,4 @@
-"""What a machine does to a study, and that its tables are in the end those of an undisturbed run."""
+"""Faults of a machine during a study, whose tables must equal those of an undisturbed run."""
 
 import os
 import shutil
@@ -60,7 +60,7 @@ def done(undisturbed, tmp_path) -> Path:
 
 
 def assert_same_tables(one: Path, other: Path) -> None:
-    """All tables but the timings are the same."""
+    """All tables except the timings are the same."""
     tables = sorted(path.name for path in (one / "results/tables").glob("*.parquet") if path.stem != "timings")
     assert len(tables) > 2
     for name in tables:
@@ -71,7 +71,7 @@ def assert_same_tables(one: Path, other: Path) -> None:
 
 
 def start(folder: Path) -> subprocess.Popen:
-    """Start a study and let it go on."""
+    """Start a study in the background."""
     with (folder / "started.txt").open("w") as out:
         return subprocess.Popen(
             [sys.executable, "-m", "snakemake", *ALL], cwd=folder, stdout=out, stderr=subprocess.STDOUT
@@ -117,7 +117,7 @@ def test_the_main_process_is_killed_and_its_jobs_end(study, undisturbed):
     assert_same_tables(study, undisturbed)
 
 
-def test_a_killed_job_is_tried_again(study, undisturbed):
+def test_a_killed_job_is_retried(study, undisturbed):
     run = start(study)
     os.kill(script_of(study, "train").pid, signal.SIGKILL)
     assert run.wait() == 0
@@ -138,7 +138,7 @@ def test_a_second_main_process_is_refused(study, undisturbed):
     assert_same_tables(study, undisturbed)
 
 
-def test_an_artefact_that_was_cut_in_half_is_named_and_made_anew(done, undisturbed):
+def test_a_truncated_artefact_is_named_and_regenerated(done, undisturbed):
     cut = done / "results/attributions/mock-2/plain/average-tanh/0-1/cheap.parquet"
     cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 2])
     table = done / "results/scores/agreement/mock-2/plain/average-tanh/0-1.parquet"
@@ -146,10 +146,10 @@ def test_an_artefact_that_was_cut_in_half_is_named_and_made_anew(done, undisturb
     failed = run_snakemake(done, *ALL)
     name = cut.relative_to(done)
     assert failed.returncode
-    told = (
+    message = (
         f"  score agreement mock-2 average-tanh seeds 0-1: '{name}' is damaged and cannot be read as Parquet. Run again"
     )
-    assert told in failed.stdout, failed.stdout
+    assert message in failed.stdout, failed.stdout
     assert f"'{name}' is damaged and set aside as '{name}.damaged'." in failed.stdout
     # Its fault does not go away by trying again.
     assert failed.stdout.count("] started  score agreement") == 1, failed.stdout
@@ -189,16 +189,16 @@ def test_a_full_disk_leaves_nothing_half_written(study, undisturbed):
     assert_same_tables(study, undisturbed)
 
 
-def test_a_job_that_always_fails_leaves_the_others_finished_and_the_end_says_why(study, undisturbed):
+def test_a_job_that_always_fails_leaves_the_others_finished_and_is_in_the_summary(study, undisturbed):
     plugin = study / "plugin.py"
     working = plugin.read_text()
     plugin.write_text(working + BROKEN)
     write_config(study, {**SMALL, "measures": [*SMALL["measures"], "broken"]})
     failed = run_snakemake(study, *ALL)
     assert failed.returncode
-    end = failed.stdout[failed.stdout.index("plumbline: 1 job failed; what does not need it is done.") :]
-    told = "attribute mock-2 average-tanh seeds 0-1 broken: ValueError: it does not work"
-    assert told in end and "results/logs/attribute/mock-2/plain/average-tanh/0-1/broken.log" in end
+    end = failed.stdout[failed.stdout.index("plumbline: 1 job failed; all jobs that do not need it are done.") :]
+    message = "attribute mock-2 average-tanh seeds 0-1 broken: ValueError: it does not work"
+    assert message in end and "results/logs/attribute/mock-2/plain/average-tanh/0-1/broken.log" in end
     folder = study / "results/attributions/mock-2/plain/average-tanh/0-1"
     assert set.union(*map(measures_in, folder.glob("*.parquet"))) == set(SMALL["measures"])
     assert (study / "results/tables/performance.parquet").exists()

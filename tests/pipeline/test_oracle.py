@@ -1,4 +1,4 @@
-"""A small study against an oracle that shares no code with the library: every number is computed anew by hand."""
+"""A small study compared with an oracle that shares no code with the library and recomputes every number."""
 
 import ast
 import os
@@ -144,12 +144,12 @@ def test_a_changed_number_is_found(study: Path, tmp_path: Path, file: str, colum
     assert found in failed and len(failed) <= 2, failed
 
 
-def test_the_oracle_can_be_asked_about_any_results(study: Path, tmp_path: Path) -> None:
-    asked = [sys.executable, "-m", "tests.oracle", str(study), "--texts", "1", "--part", "predictions"]
-    done = subprocess.run(asked, cwd=PROJECT, text=True, capture_output=True, check=False)
+def test_the_oracle_can_check_any_results(study: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.oracle", str(study), "--texts", "1", "--part", "predictions"]
+    done = subprocess.run(command, cwd=PROJECT, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("check ")
-    none = subprocess.run([*asked[:3], str(tmp_path)], cwd=PROJECT, text=True, capture_output=True, check=False)
+    none = subprocess.run([*command[:3], str(tmp_path)], cwd=PROJECT, text=True, capture_output=True, check=False)
     assert none.returncode == 1 and "no models" in none.stderr
 
 

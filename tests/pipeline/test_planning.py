@@ -1,4 +1,4 @@
-"""Plans of whole studies, against what a run has."""
+"""Plans of whole studies, compared with runs."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.pipeline
 
 
 def plan_of(folder: Path, *arguments: str) -> tuple[str, list[dict]]:
-    """What the command prints and writes in a study's folder."""
+    """The printed and the written plan of the study in a folder."""
     command = [sys.executable, "-m", "plumbline.cli", "plan", "--gpus", "0", "--cores", "2", "--json", "plan.json"]
     done = subprocess.run(
         [*command, *arguments], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
@@ -41,7 +41,7 @@ def test_a_finished_study_has_nothing_left_and_all_of_it_is_measured(copy):
         rule for rule in whole["rules"] if rule["rule"] in ("train", "attribute", "score_models", "extract_attention")
     ]
     assert heavy and all(set(rule["basis"]) <= {"measured", "scaled"} for rule in heavy)
-    trained = sum(told["seconds"] for told in manifests(copy / "results") if told["rule"] == "train")
+    trained = sum(part["seconds"] for part in manifests(copy / "results") if part["rule"] == "train")
     (rule,) = [rule for rule in whole["rules"] if rule["rule"] == "train"]
     assert rule["seconds"] - rule["startup_seconds"] == pytest.approx(trained, rel=0.1)
 

@@ -1,4 +1,4 @@
-"""What a person sees of a run, on a terminal and in its logs."""
+"""The output of a run on a terminal and in its logs."""
 
 import os
 import re
@@ -44,15 +44,15 @@ def test_jobs_are_live_lines_that_leave_no_trace(tmp_path):
         while running.poll() is None:
             shots.append(terminal.read())
         terminal.read()
-        said = terminal.seen.everything()
-    assert running.returncode == 0, "\n".join(said)
+        lines_shown = terminal.seen.everything()
+    assert running.returncode == 0, "\n".join(lines_shown)
     assert any(LIVE.match(line) for shot in shots for line in shot[-2:])
     assert any(all(line.startswith("train mock-2 ") for line in shot[-2:]) for shot in shots), "two jobs, two lines"
-    assert not [line for line in said if re.search(r"rows/s|so far$|starting$|ending$", line)]
-    assert "plumbline: 5 jobs done in" in "\n".join(said)
+    assert not [line for line in lines_shown if re.search(r"rows/s|so far$|starting$|ending$", line)]
+    assert "plumbline: 5 jobs done in" in "\n".join(lines_shown)
     assert not (folder / "results/.progress").exists()
 
-    lines = [line for line in said if line.startswith("[")]
+    lines = [line for line in lines_shown if line.startswith("[")]
     assert len(lines) == 5 and all("] finished " in line for line in lines), "a line for each job"
     (log,) = (folder / ".snakemake/log").glob("*.log")
     for file in [log, *(folder / "results/logs").rglob("*.log")]:

@@ -41,7 +41,7 @@ def test_every_dataset_reaches_the_report(study):
     test = performance[(performance["split"] == "test") & (performance["metric"] == "accuracy")]
     scores = dict(zip(test["dataset"].astype(str), test["value"], strict=True))
     assert set(scores) == set(CONFIG["datasets"])
-    # The classes can be told by the words; entities are one of three or more.
+    # The words determine the classes; entities are one of three or more.
     assert min(scores[name] for name in ("diabetes", "anemia", "adr")) > 0.7 and scores["cnn"] > 0.5, scores
     for table in ("agreement", "permutation", "adversarial_attention"):
         found = pq.read_table(study / f"results/tables/{table}.parquet").to_pandas()

@@ -1,4 +1,4 @@
-"""Only what changed runs again."""
+"""Only what changed is rerun."""
 
 import os
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_edited_figure_reruns_figures_and_report_only(copy):
     assert planned_jobs(copy) == {"draw_agreement", "draw_attention", "draw_adversary", "draw_scorecard", "report"}
 
 
-def test_edited_published_number_reruns_what_is_set_beside_it_only(copy):
+def test_edited_published_number_reruns_its_comparison_only(copy):
     edit(copy / "workflow/plumbline/papers/published/attefa.csv", ",0.", ",1.")
     assert planned_jobs(copy) == {*COMPARED, "report"}
 

@@ -73,9 +73,9 @@ def changed(folder: Path, edit) -> list[str]:
     for block in re.split(r"\n(?=\[)|\n\n", done.stdout):
         rule = re.search(r"^(?:local)?rule (\w+):", block, re.M)
         if rule and rule[1] != "all":
-            told = dict(re.findall(r"(\w+)=([^,\s]+)", (re.search(r"wildcards: (.*)", block) or [""])[0]))
-            keys = [told[key] for key in ("dataset", "variant", "model", "seeds", "measures") if key in told]
-            jobs.append(f"table:{told['table']}" if "table" in told else " ".join([rule[1], *keys]))
+            wildcards = dict(re.findall(r"(\w+)=([^,\s]+)", (re.search(r"wildcards: (.*)", block) or [""])[0]))
+            keys = [wildcards[key] for key in ("dataset", "variant", "model", "seeds", "measures") if key in wildcards]
+            jobs.append(f"table:{wildcards['table']}" if "table" in wildcards else " ".join([rule[1], *keys]))
     assert len(set(jobs)) == len(jobs)
     return sorted(jobs)
 
@@ -102,7 +102,7 @@ def test_the_curves_are_whole(masked):
 
 
 def test_masks_follow_the_importances_one_level_below(masked):
-    """Word by word and in the plainest way, from the files that the jobs left."""
+    """Recomputed word by word from the stored files."""
     checked = 0
     for path in sorted((masked / "results/models").glob("*/*/*/*/*/*/*/masks.parquet")):
         dataset, strategy, unit, measure, level, model, seeds = path.parts[-8:-1]
@@ -131,11 +131,11 @@ def test_masks_follow_the_importances_one_level_below(masked):
     )
     assert set(explained["split"]) == {"train", "dev", "test"}
     labels = pd.read_parquet(masked / "results/data/mock-2/plain/instances.parquet")[["split", "instance", "label"]]
-    told = explained.merge(labels, on=["split", "instance"])
-    assert (told["target"] == told["label"]).all(), "the gold class is explained"
+    labelled = explained.merge(labels, on=["split", "instance"])
+    assert (labelled["target"] == labelled["label"]).all(), "the gold class is explained"
 
 
-def test_what_a_person_opens_is_there(masked):
+def test_the_report_and_figures_exist(masked):
     assert 'href="masking.html"' in (masked / "results/report/index.html").read_text()
     assert not (masked / "results/report/other.html").exists(), "every table has a page"
     assert 'id="faithfulness"' in (masked / "results/report/masking.html").read_text()
@@ -191,7 +191,7 @@ def test_new_levels_are_all_that_runs(study):
     assert jobs == sorted(expected)
 
 
-def test_the_other_strategy_shares_what_it_can(study):
+def test_the_other_strategy_shares_jobs(study):
     def edit(config):
         config["roar"]["relative"]["strategies"] = ["roar", "recursive"]
 
@@ -203,7 +203,7 @@ def test_the_other_strategy_shares_what_it_can(study):
     ]
 
 
-def test_weights_go_once_nothing_needs_them(study):
+def test_weights_are_deleted_once_nothing_needs_them(study):
     def edit(config):
         config["compute"] = {"keep_retrained": False}
         config["roar"]["relative"].update(levels=[40, 80, 90, 95])

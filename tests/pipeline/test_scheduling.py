@@ -56,8 +56,8 @@ def idle_main_process(folder: Path, *arguments: str) -> tuple[int, float]:
         return process.num_threads(), shares[-1]
     finally:
         (folder / "go_on").touch()
-        said, _ = run.communicate()
-        assert run.returncode == 0, said.decode()
+        output, _ = run.communicate()
+        assert run.returncode == 0, output.decode()
 
 
 def test_the_main_process_is_idle_after_hundreds_of_jobs(tmp_path):

@@ -87,7 +87,7 @@ def texts_of(folder: Path, dataset: str, model: str) -> pd.DataFrame:
 
 
 def importances_of(folder: Path, dataset: str, model: str) -> dict[str, pd.DataFrame]:
-    """What each measure says of each seed and instance, by the names of measures."""
+    """The importances of each seed and instance, by measure."""
     cell = folder / f"results/attributions/{dataset}/plain/{model}/0-1"
     tables = [
         of for path in sorted(cell.glob("*.parquet")) for of in pd.read_parquet(path).groupby("measure", observed=True)
@@ -111,7 +111,7 @@ def test_each_seed_explains_the_texts_that_it_draws(song, dataset, model):
 
 
 @pytest.mark.parametrize(("dataset", "model"), CELLS)
-def test_second_texts_and_special_tokens_are_told(song, dataset, model):
+def test_second_texts_and_special_tokens_have_scores(song, dataset, model):
     texts = texts_of(song, dataset, model).set_index("instance")
     for measure, table in importances_of(song, dataset, model).items():
         for (_, _, instance), row in table.iterrows():
@@ -127,7 +127,7 @@ def test_second_texts_and_special_tokens_are_told(song, dataset, model):
 
 @pytest.mark.parametrize(("dataset", "model"), CELLS)
 def test_correlations_follow_the_importances(song, dataset, model):
-    """Text by text and in the plainest way, from the files that the jobs left."""
+    """Recomputed text by text from the stored files."""
     texts = texts_of(song, dataset, model).set_index("instance")
     found = {measure: table.to_dict("index") for measure, table in importances_of(song, dataset, model).items()}
     of_words = {"scores": texts["word"].to_dict(), "pair": texts["word_b"].to_dict()}
@@ -135,12 +135,12 @@ def test_correlations_follow_the_importances(song, dataset, model):
     def ranked(measure: str, key: tuple, tokens: str, joined: bool) -> list[float]:
         values: list[float] = []
         for part in PARTS[tokens]:
-            told = found[measure][key][part]
+            scores = found[measure][key][part]
             words = of_words[part][key[-1]] if joined else None
             if words is not None:
-                values += [told[words == word].sum() for word in range(max(words) + 1)]
-            elif told is not None:
-                values += told.tolist()
+                values += [scores[words == word].sum() for word in range(max(words) + 1)]
+            elif scores is not None:
+                values += scores.tolist()
         return values
 
     for protocol, sets, joined in (("agreement", list(PARTS), False), ("of-words", ["texts"], True)):
@@ -174,7 +174,7 @@ def test_deep_shap_is_deep_lift_but_not_as_published(song):
     assert (published["mean"][published["predicted_class"] == "all"] < 1).all()
 
 
-def test_what_a_person_opens_is_there(song):
+def test_the_report_and_figures_exist(song):
     for model in CONFIG["models"]:
         for suffix in ("svg", "pdf", "png"):
             assert (song / f"results/figures/correlation-matrices/{model}.{suffix}").stat().st_size > 5000
@@ -197,7 +197,7 @@ def test_a_new_measure_runs_its_own_jobs_only(study, reconfigure):
     assert planned_jobs(study) == {"attribute:grad-shap", *AFTER}
 
 
-def test_another_sample_is_explained_anew_but_nothing_trained(study, reconfigure):
+def test_another_sample_is_explained_again_without_training(study, reconfigure):
     reconfigure(study, lambda config: config.update(sample=SAMPLE - 2))
     costly = set(CONFIG["measures"]) - {"attention", "rollout"}
     assert planned_jobs(study) == {"attribute:cheap", *(f"attribute:{measure}" for measure in costly), *AFTER}

@@ -35,7 +35,7 @@ TABLES += [ERASURE, SCORECARD, META_EVALUATION, QUIRKS]
 LIBRARY = Path(__file__).parents[2] / "workflow"
 
 
-def test_every_promised_file_is_there(finished):
+def test_every_promised_file_exists(finished):
     results = finished / "results"
     for table in TABLES:
         path = results / "tables" / f"{table.name}.parquet"
@@ -75,14 +75,14 @@ def test_snakemakes_own_report_has_the_figures_of_the_whole_study(copy, tmp_path
     assert "How alike every two criteria rank the measures" in page
 
 
-def test_users_dataset_measure_and_protocol_went_through(finished):
+def test_dataset_measure_and_protocol_of_a_plugin_run(finished):
     pairs = read_table(finished / "results/tables/agreement.parquet", AGREEMENT).to_pandas()
     assert "position" in set(pairs["measure_b"]) and "echo" in set(pairs["dataset"])
     own = (finished / "results/tables/concentration.csv").read_text()
     assert "position" in own and "concentration" not in SCHEMAS
 
 
-def test_manifest_says_what_ran(finished):
+def test_manifest_describes_the_run(finished):
     manifest = json.loads((finished / "results/models/mock-2/plain/average-tanh/0-1/manifest.json").read_text())
     assert manifest["config"]["training"]["epochs"] == 3 and manifest["config"]["seeds"] == [0, 1]
     assert {"torch", "python", "plumbline"} <= set(manifest["versions"]) and manifest["rule"] == "train"
@@ -92,26 +92,26 @@ def test_manifest_says_what_ran(finished):
     assert {"versions", "host", "devices", "seconds"} <= set(whole)
 
 
-def test_lack_of_memory_is_survived_and_told(finished):
+def test_lack_of_memory_is_survived_and_recorded(finished):
     timings = read_table(finished / "results/tables/timings.parquet", TIMINGS).to_pandas()
-    told = timings[timings["event"].notna()]
-    assert set(told["measure"]) == {"position"} and told["seconds"].isna().all()
-    assert "out of memory: token budget halved to 64" in set(told["event"])
+    events = timings[timings["event"].notna()]
+    assert set(events["measure"]) == {"position"} and events["seconds"].isna().all()
+    assert "out of memory: token budget halved to 64" in set(events["event"])
     worked = timings[timings["event"].isna()].set_index("measure")
     assert set(worked.loc["position", "token_budget"]) == {64.0}
     assert set(worked.loc["leave-one-out", "token_budget"]) == {16384.0}
     assert "token budget halved to 64" in (finished / "results/report/timings.html").read_text()
 
 
-def test_excluded_pairs_are_told(finished):
+def test_excluded_pairs_are_listed(finished):
     assert "bag-of-words" in (finished / "results/tables/performance.csv").read_text()
     cells = finished / "results/attributions/mock-2/plain"
-    told = {
+    measures = {
         model: {measure for path in (cells / model / "0-1").glob("*.parquet") for measure in measures_in(path)}
         for model in ("average-tanh", "bag-of-words")
     }
-    assert told["average-tanh"] == set(CONFIG["measures"])
-    assert told["average-tanh"] - told["bag-of-words"] == {"attention", "gradient"}
+    assert measures["average-tanh"] == set(CONFIG["measures"])
+    assert measures["average-tanh"] - measures["bag-of-words"] == {"attention", "gradient"}
     assert "does not provide" in (finished / "results/report/index.html").read_text()
 
 
@@ -140,7 +140,7 @@ def test_parsing_imports_nothing_heavy(finished):
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
 
 
-def test_plugins_lie_beside_the_config_file_wherever_results_go(finished, tmp_path):
+def test_plugins_are_found_next_to_the_config_file_for_any_results_folder(finished, tmp_path):
     (tmp_path / "studies").mkdir()
     for name in ("config.yaml", "plugin.py"):
         (tmp_path / "studies" / name).write_text((finished / name).read_text())
@@ -174,21 +174,21 @@ def recompute(folder: Path, dataset: str, model: str, seeds: str, options: dict)
     known = {name: option.default for name, option in declaration.options.items()} | options
     data, cell = folder / "results/data" / dataset, f"{dataset}/plain/{model}/{seeds}"
     instances = Instances.from_table(read_table(data / "plain/instances.parquet", INSTANCES), ["test"])
-    place = {number: i for i, number in enumerate(instances.instance.tolist())}
+    position = {number: i for i, number in enumerate(instances.instance.tolist())}
     stored = read_table(folder / f"results/scores/adversarial_attention/{cell}.parquet", ADVERSARIES).to_pylist()
     classes = len(read_json(data / "dataset.json")["classes"])
     weights = folder / f"results/models/{cell}/weights.safetensors"
     found = 0
-    for asked in trained_models(weights, declaration.pointer, known, classes, parse_seeds(seeds), 4096):
-        for row in (row for row in stored if row["seed"] == asked.seed):
-            i = place[row["instance"]]
+    for evaluator in trained_models(weights, declaration.pointer, known, classes, parse_seeds(seeds), 4096):
+        for row in (row for row in stored if row["seed"] == evaluator.seed):
+            i = position[row["instance"]]
             batch = whole_batch(instances.take([i]))
             with torch.no_grad():
-                encoded = asked.model.encode(asked.model.embedding(batch.ids), batch)
-                attention = asked.model.attend(encoded, batch)
+                encoded = evaluator.model.encode(evaluator.model.embedding(batch.ids), batch)
+                attention = evaluator.model.attend(encoded, batch)
                 adversary = torch.zeros_like(attention)
                 adversary[0, instances.maskable[i]] = torch.tensor(row["adversary"])
-                before, after = (asked.model.decode(encoded, w).softmax(-1)[0] for w in (attention, adversary))
+                before, after = (evaluator.model.decode(encoded, w).softmax(-1)[0] for w in (attention, adversary))
             assert float((before - after).abs().sum()) / 2 <= row["epsilon"]
             divergence = jensenshannon(attention[0].numpy(), adversary[0].numpy()) ** 2
             assert row["jsd"] == pytest.approx(0 if np.isnan(divergence) else divergence, abs=1e-4)
@@ -197,16 +197,16 @@ def recompute(folder: Path, dataset: str, model: str, seeds: str, options: dict)
     return found
 
 
-def told_by(folder: Path, model: str, seeds: str, seed: int) -> tuple[list[np.ndarray], np.ndarray]:
+def model_outputs(folder: Path, model: str, seeds: str, seed: int) -> tuple[list[np.ndarray], np.ndarray]:
     """Attention, text by text, and probabilities of a stored model of average-tanh on mock-2's test texts."""
     declaration = Registry().get("model", "average-tanh")
     options = {name: option.default for name, option in declaration.options.items()} | {"hidden": 8}
     table = read_table(folder / "results/data/mock-2/plain/instances.parquet", INSTANCES)
     instances = Instances.from_table(table, ["test"])
     weights = folder / f"results/models/mock-2/plain/{model}/{seeds}/weights.safetensors"
-    (asked,) = trained_models(weights, declaration.pointer, options, 2, [seed], 4096)
+    (evaluator,) = trained_models(weights, declaration.pointer, options, 2, [seed], 4096)
     with torch.no_grad():
-        outputs = [asked.model(whole_batch(instances.take([i]))) for i in range(len(instances))]
+        outputs = [evaluator.model(whole_batch(instances.take([i]))) for i in range(len(instances))]
     words = [output.attention[0, free].numpy() for output, free in zip(outputs, instances.maskable, strict=True)]
     return words, torch.stack([output.logits.softmax(-1)[0, 1] for output in outputs]).numpy()
 
@@ -219,11 +219,11 @@ def test_adversaries_are_as_far_from_their_base_as_the_table_says(finished):
     assert table[table["adversary"] == "wiegreffe-pinter"][["strength", "selected_on"]].values.tolist() == [
         [0.01, "train"]
     ]
-    base = told_by(finished, "average-tanh", "0-1", 0)
+    base = model_outputs(finished, "average-tanh", "0-1", 0)
     for _, row in attefa[attefa["selected_on"] == "dev"].iterrows():
-        looks, says = told_by(finished, "average-tanh.attefa", "0-1", row["seed"])
-        jsd = np.mean([jensenshannon(a, b) ** 2 for a, b in zip(looks, base[0], strict=True)])
-        tvd = np.abs(says - base[1]).mean() / 2
+        attention, probabilities = model_outputs(finished, "average-tanh.attefa", "0-1", row["seed"])
+        jsd = np.mean([jensenshannon(a, b) ** 2 for a, b in zip(attention, base[0], strict=True)])
+        tvd = np.abs(probabilities - base[1]).mean() / 2
         assert (row["tvd"], row["jsd"]) == pytest.approx((tvd, jsd), abs=1e-5)
         assert row["attefa"] == pytest.approx(min(tvd / 0.5 / (jsd / np.log(2)), 1), abs=1e-4)
     test = attefa.pivot(index="seed", columns="selected_on", values=["tvd", "jsd"])
@@ -231,23 +231,23 @@ def test_adversaries_are_as_far_from_their_base_as_the_table_says(finished):
     assert (loss["test"] <= loss["dev"] + 1e-9).all(), "chosen on test, it is no worse there"
 
 
-def test_a_model_with_anothers_attention_says_what_that_makes_it_say(finished):
-    """The stored predictions are those with the adversary's attention, whose first seed is given."""
+def test_a_model_with_another_attention_predicts_with_it(finished):
+    """The stored predictions are those with the attention of the adversary's first seed."""
     declaration = Registry().get("model", "average-tanh")
     options = {name: option.default for name, option in declaration.options.items()} | {"hidden": 8}
     table = read_table(finished / "results/data/mock-2/plain/instances.parquet", INSTANCES)
     instances = Instances.from_table(table, ["test"])
-    given, _ = told_by(finished, "average-tanh.attefa", "0-1", 0)
+    given, _ = model_outputs(finished, "average-tanh.attefa", "0-1", 0)
     folder = finished / "results/models/mock-2/plain/given/0-1"
     stored = read_table(folder / "predictions.parquet", PREDICTIONS).to_pandas()
     stored = stored[(stored["seed"] == 1) & (stored["split"] == "test")].set_index("instance")["probabilities"]
-    (asked,) = trained_models(folder / "weights.safetensors", declaration.pointer, options, 2, [1], 4096)
+    (evaluator,) = trained_models(folder / "weights.safetensors", declaration.pointer, options, 2, [1], 4096)
     for i, weights in enumerate(given):
         batch = whole_batch(instances.take([i]))
         spread = torch.zeros(1, batch.ids.shape[1])
         spread[0, instances.maskable[i]] = torch.from_numpy(weights)
         with torch.no_grad():
-            encoded = asked.model.encode(asked.model.embedding(batch.ids), batch)
-            told = asked.model.decode(encoded, spread).softmax(-1)[0].numpy()
-        np.testing.assert_allclose(stored[instances.instance[i]], told, atol=1e-5)
+            encoded = evaluator.model.encode(evaluator.model.embedding(batch.ids), batch)
+            expected = evaluator.model.decode(encoded, spread).softmax(-1)[0].numpy()
+        np.testing.assert_allclose(stored[instances.instance[i]], expected, atol=1e-5)
     assert not (finished / "results/models/echo/plain/given").exists(), "there is no adversary there"

@@ -1,4 +1,4 @@
-"""Datasets with a known truth as a whole small study: texts and pictures, rationales, and models while they learn."""
+"""Datasets with a known truth as a whole small study: texts and images, rationales, and models during training."""
 
 import shutil
 
@@ -97,8 +97,8 @@ def test_attributed_shares_are_those_of_the_importances(finished):
             np.abs(row["scores"])[instances.loc[row["instance"], "groups"] == 1].sum() / np.abs(row["scores"]).sum()
             for _, row in rows.iterrows()
         ]
-        told = here[(here["seed"] == seed) & (here["class"] == "all")]["attributed_fraction"].item()
-        assert told == pytest.approx(np.mean(shares), abs=1e-6)
+        fraction = here[(here["seed"] == seed) & (here["class"] == "all")]["attributed_fraction"].item()
+        assert fraction == pytest.approx(np.mean(shares), abs=1e-6)
 
 
 def test_nothing_outside_of_the_region_changes(finished):
@@ -113,7 +113,7 @@ def test_nothing_outside_of_the_region_changes(finished):
     assert np.array_equal(differs, both["label_new"] == 1), "the second class alone is manipulated"
 
 
-def test_labels_follow_the_words_and_not_what_they_were(finished):
+def test_labels_follow_the_inserted_words(finished):
     instances = pq.read_table(finished / "results/data/reviews/articles/instances.parquet").to_pandas()
     for _, row in instances.head(50).iterrows():
         articles = {word for word, group in zip(row["tokens"], row["groups"], strict=True) if group}
@@ -123,7 +123,7 @@ def test_labels_follow_the_words_and_not_what_they_were(finished):
     assert (record["kind"], record["p_star"]) == ("articles", 0.5)
 
 
-def test_word_pieces_keep_the_groups_of_their_words(finished):
+def test_subwords_keep_the_groups_of_their_words(finished):
     folder = finished / "results/data/reviews/articles-cn"
     words = pq.read_table(folder / "instances.parquet").to_pandas()
     subwords = pq.read_table(folder / "subwords/minilm/instances.parquet").to_pandas()
@@ -132,7 +132,7 @@ def test_word_pieces_keep_the_groups_of_their_words(finished):
         assert np.array_equal(cut["groups"][cut["maskable"]], groups[cut["word"]])
 
 
-def test_models_are_explained_while_they_learn(finished):
+def test_models_are_explained_during_training(finished):
     trace = table(finished, "trace")
     assert set(trace["variant"]) == set(VARIANTS["textures"])
     assert (trace.groupby(["variant", "seed"], observed=True)["epoch"].min() == 1).all()
@@ -144,7 +144,7 @@ def test_rationales_are_scored(finished):
     assert rationales["precision"].between(0, 1).all()
 
 
-def test_every_figure_is_there_and_the_report_shows_the_texts(finished):
+def test_every_figure_exists_and_the_report_shows_the_texts(finished):
     figures = {
         path.relative_to(finished / "results/figures").as_posix() for path in finished.glob("results/figures/**/*.svg")
     }
@@ -154,7 +154,7 @@ def test_every_figure_is_there_and_the_report_shows_the_texts(finished):
     assert "reviews (articles-cn)" in page
 
 
-def test_a_changed_probability_makes_what_rests_on_it_anew(finished):
+def test_a_changed_probability_reruns_what_depends_on_it(finished):
     config = {**CONFIG, "manipulations": {**CONFIG["manipulations"], "articles": {"r": 0.6}}}
     write_config(finished, config)
     try:
@@ -165,7 +165,7 @@ def test_a_changed_probability_makes_what_rests_on_it_anew(finished):
     assert not jobs & {"prepare", "embed", "tokenize_subwords", "trace", "attribute:grad-cam"}, "other variants stay"
 
 
-def test_variants_go_once_nothing_needs_them(finished, tmp_path):
+def test_variants_are_deleted_once_nothing_needs_them(finished, tmp_path):
     study = shutil.copytree(finished, tmp_path / "study", symlinks=True)
     write_config(study, {**CONFIG, "compute": {"keep_variants": False}})
     scores = study / "results/scores/ground_truth/textures/watermark/resnet-small/0-1.parquet"

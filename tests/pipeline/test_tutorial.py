@@ -1,4 +1,4 @@
-"""The tutorial, as its page has it: files are written and commands run, in their order, in a copy of the project."""
+"""The tutorial as on its page: its files are written and its commands run in order in a copy of the project."""
 
 import os
 import re
@@ -28,7 +28,7 @@ def commands(block: str) -> list[str]:
 
 @pytest.mark.studies
 def test_the_tutorial_ends_in_a_scorecard_with_the_new_method(tmp_path: Path) -> None:
-    project, said, began = copy_project(tmp_path / "project"), [], time.perf_counter()
+    project, outputs, began = copy_project(tmp_path / "project"), [], time.perf_counter()
     for block in blocks():
         if named := NAMED.match(block):
             (project / named[1]).write_text(block[named.end() :], encoding="utf-8")
@@ -42,9 +42,9 @@ def test_the_tutorial_ends_in_a_scorecard_with_the_new_method(tmp_path: Path) ->
                 env=_environment(),
             )
             assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-            said.append(done.stdout)
+            outputs.append(done.stdout)
     print(f"The tutorial took {time.perf_counter() - began:.0f} s.")
-    assert "norm-attention: conforms" in said[0] and "norm-attention" in said[-1]
+    assert "norm-attention: conforms" in outputs[0] and "norm-attention" in outputs[-1]
     results = project / "my-runs" / "results"
     card = pd.read_parquet(results / "tables" / "scorecard.parquet")
     new = card[(card["measure"] == "norm-attention") & (card["status"] == "ok")]

@@ -59,7 +59,7 @@ def save_classifier(folder: Path, tiny_bert: Path) -> None:
 
 
 def import_importances(folder: Path) -> None:
-    """A file of importances for the model, as one would compute it elsewhere."""
+    """A file of importances for the model, as if computed elsewhere."""
     texts = pd.read_parquet(folder / INSTANCES)
     words = [
         [word for word, free in zip(*row, strict=True) if free] for row in texts[["tokens", "maskable"]].to_numpy()
@@ -70,7 +70,7 @@ def import_importances(folder: Path) -> None:
 
 
 def with_import() -> dict:
-    """The study with the importances of a file, which words are masked by too."""
+    """The study with imported importances, which also determine the masked words."""
     measures = {**CONFIG["measures"], "theirs": {"kind": "imported", "path": "theirs.parquet"}}
     roar = {"levels": [50], "strategies": ["roar"], "measures": ["theirs"], "models": ["average-tanh"]}
     return {**CONFIG, "measures": measures, "roar": {"relative": roar}}
@@ -78,7 +78,7 @@ def with_import() -> dict:
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory, tiny_bert) -> Path:
-    """The study after its texts were made, then run with importances for them."""
+    """The study after its texts are prepared, then run with importances for them."""
     folder = copy_project(tmp_path_factory.mktemp("way-in") / "study")
     (folder / "own.py").write_text(OWN)
     save_classifier(folder / "checkpoint", tiny_bert)
@@ -91,7 +91,7 @@ def study(tmp_path_factory, tiny_bert) -> Path:
     return folder
 
 
-def test_what_was_brought_passes_through_the_study(study):
+def test_external_methods_run_in_a_study(study):
     files = [pd.read_parquet(path) for path in (study / CELL).glob("*.parquet")]
     tables = {measure: table for file in files for measure, table in file.groupby("measure", observed=True)}
     assert {*tables} == {*with_import()["measures"]}
@@ -109,20 +109,20 @@ def test_what_was_brought_passes_through_the_study(study):
     assert longest in masked and len(masked) == len(masks["train", 0]) // 2
 
 
-def test_the_checkpoint_is_used_as_it_is(study):
+def test_the_checkpoint_is_used_unchanged(study):
     from transformers import AutoModelForSequenceClassification
 
     subwords = pd.read_parquet(study / "results/data/mock-2/plain/subwords/my-bert/instances.parquet")
-    said = pd.read_parquet(study / "results/models/mock-2/plain/my-bert/0/predictions.parquet")
-    said = said.set_index(["split", "instance"])["probabilities"]
+    predicted = pd.read_parquet(study / "results/models/mock-2/plain/my-bert/0/predictions.parquet")
+    predicted = predicted.set_index(["split", "instance"])["probabilities"]
     model = AutoModelForSequenceClassification.from_pretrained(study / "checkpoint").eval()
     for _, text in subwords[subwords["split"] == "test"].iterrows():
         with torch.no_grad():
             logits = model(input_ids=torch.tensor(text["ids"].astype(np.int64))[None]).logits[0, [2, 0]]
-        np.testing.assert_allclose(said[text["split"], text["instance"]], logits.softmax(-1), atol=1e-5)
+        np.testing.assert_allclose(predicted[text["split"], text["instance"]], logits.softmax(-1), atol=1e-5)
 
 
-def test_a_change_of_a_file_reruns_what_depends_on_it(study):
+def test_a_changed_file_reruns_what_depends_on_it(study):
     table = pd.read_parquet(study / "theirs.parquet")
     table.assign(scores=table["scores"].map(lambda row: -row)).to_parquet(study / "theirs.parquet")
     jobs = planned_jobs(study, targets=TARGETS)
@@ -130,11 +130,11 @@ def test_a_change_of_a_file_reruns_what_depends_on_it(study):
     assert "retrain" in jobs and "train" not in jobs
     planned = run_snakemake(study, *TARGETS, "-n", "--cores", "2").stdout
     explained = re.findall(r"variant=(\S+), .*measures=theirs$", planned, re.M)
-    assert sorted(explained) == ["plain", "unmasked"], "what is scored, and what words are masked by"
+    assert sorted(explained) == ["plain", "unmasked"], "scored importances, and those that determine masks"
     import_importances(study)
 
 
-def test_a_change_of_a_method_of_ones_own_reruns_it_alone(study):
+def test_a_changed_captum_method_reruns_only_itself(study):
     (study / "own.py").write_text(OWN.replace("2 *", "3 *"))
     jobs = planned_jobs(study, targets=TARGETS)
     (study / "own.py").write_text(OWN)

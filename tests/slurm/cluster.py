@@ -104,7 +104,7 @@ innodb-log-file-size=64M
 
 
 def why_not() -> str | None:
-    """Why no cluster can be brought up here; None if one can."""
+    """The reason why no cluster can be started here; None if one can."""
     if not shutil.which("apt-get"):
         return "it needs Debian, as its packages come from apt-get"
     if os.geteuid() != 0:
@@ -117,7 +117,7 @@ def why_not() -> str | None:
 
 
 def start(folder: Path) -> float:
-    """Bring the cluster up, with its files in a new or empty folder. Returns the seconds it took."""
+    """Start the cluster, with its files in a new or empty folder. Returns the seconds it took."""
     begun = time.monotonic()
     if reason := why_not():
         raise PlumblineError(f"no SLURM cluster is started: {reason}")
@@ -137,9 +137,11 @@ def start(folder: Path) -> float:
                     "add user root account=tests",
                     "modify user root set defaultaccount=tests",
                 ):
-                    _said("sacctmgr", "--immediate", "--quiet", *entry.split())
-        _wait_for("all nodes", lambda: len(_said("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").split()) == len(NODES))
-        _said("srun", "--time=1", "true")
+                    _output("sacctmgr", "--immediate", "--quiet", *entry.split())
+        _wait_for(
+            "all nodes", lambda: len(_output("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").split()) == len(NODES)
+        )
+        _output("srun", "--time=1", "true")
         undo.pop_all()
     return time.monotonic() - begun
 
@@ -151,8 +153,8 @@ def stop(folder: Path) -> None:
         raise PlumblineError(f"{folder} holds no SLURM cluster for tests; name the folder that it was started with")
     if LINK.is_symlink() and LINK.readlink() == written:
         with suppress(PlumblineError):
-            _said("scancel", "--user=root")
-            _wait_for("the end of all jobs", lambda: not _said("squeue", "--noheader"))
+            _output("scancel", "--user=root")
+            _wait_for("the end of all jobs", lambda: not _output("squeue", "--noheader"))
         LINK.unlink()
     for name in reversed(DAEMONS):
         stop_daemon(folder, name)
@@ -177,8 +179,8 @@ def start_daemon(folder: Path, name: str) -> None:
     """Start one of the daemons and wait until it answers."""
     command, answer = DAEMONS[name]
     environment = os.environ | {"SLURM_CONF": str(folder / "slurm.conf")}
-    _said(*(part.format(folder=folder) for part in command), env=environment)
-    _wait_for(name, lambda: _said(*(part.format(folder=folder) for part in answer)) is not None)
+    _output(*(part.format(folder=folder) for part in command), env=environment)
+    _wait_for(name, lambda: _output(*(part.format(folder=folder) for part in answer)) is not None)
 
 
 def stop_daemon(folder: Path, name: str) -> None:
@@ -211,8 +213,8 @@ DAEMONS = {
 
 def _install() -> None:
     """Install the packages that are missing, without starting the services in them."""
-    asked = ["dpkg-query", "--show", "--showformat=${Package}:${db:Status-Status}\n", *PACKAGES]
-    found = subprocess.run(asked, capture_output=True, text=True).stdout.split()
+    command = ["dpkg-query", "--show", "--showformat=${Package}:${db:Status-Status}\n", *PACKAGES]
+    found = subprocess.run(command, capture_output=True, text=True).stdout.split()
     missing = [package for package in PACKAGES if f"{package}:installed" not in found]
     if not missing:
         return
@@ -223,8 +225,8 @@ def _install() -> None:
         policy.chmod(0o755)
     try:
         quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        _said("apt-get", "update", "--quiet=2", env=quiet)
-        _said(
+        _output("apt-get", "update", "--quiet=2", env=quiet)
+        _output(
             "apt-get",
             "install",
             "--yes",
@@ -269,7 +271,7 @@ def _configure(folder: Path) -> None:
     (folder / "munged.key").touch(0o600)
     (folder / "munged.key").write_bytes(secrets.token_bytes(1024))
     (folder / "state").mkdir()
-    _said(
+    _output(
         "mariadb-install-db",
         f"--defaults-file={folder}/mariadbd.conf",
         "--user=root",
@@ -281,8 +283,8 @@ def _configure(folder: Path) -> None:
     LINK.symlink_to(folder / "slurm.conf")
 
 
-def _said(*command: str, env: dict[str, str] | None = None) -> str:
-    """What a command says."""
+def _output(*command: str, env: dict[str, str] | None = None) -> str:
+    """The output of a command."""
     done = subprocess.run(command, env=env, text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=600)
     if done.returncode:
         raise PlumblineError(f"`{' '.join(command)}` failed: {(done.stderr or done.stdout).strip()}")
@@ -290,7 +292,7 @@ def _said(*command: str, env: dict[str, str] | None = None) -> str:
 
 
 def _wait_for(what: str, happened: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait until something has happened; a command that fails meanwhile is asked again."""
+    """Wait for a condition; a command that fails meanwhile is retried."""
     end = time.monotonic() + seconds
     while True:
         try:

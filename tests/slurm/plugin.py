@@ -1,4 +1,4 @@
-"""Measures whose jobs give a test the time to disturb them."""
+"""Measures with slow or large jobs, which tests can disturb."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ from plumbline.registry import measure
 
 @measure("held", equation="t / n", range=[0, 1])
 def held(evaluator, instances, *, mark: str = "held"):
-    """How late in the text a word comes, told at once if there is a file `mark`; if not, it makes it and waits."""
+    """The position of a word in the text, at once if the file `mark` exists; else the measure makes it and waits."""
     if not Path(mark).exists():
         Path(mark).touch()
         time.sleep(600)
@@ -20,7 +20,7 @@ def held(evaluator, instances, *, mark: str = "held"):
 
 @measure("hungry", equation="1 - t / n", range=[0, 1])
 def hungry(evaluator, instances, *, megabytes: int = 1000):
-    """How early in the text a word comes, told by one who takes much memory for a while."""
+    """The reversed position of a word in the text, with much memory for a while."""
     taken = np.ones((megabytes, 2**20), dtype=np.uint8)
     time.sleep(4)
     return Importances([np.linspace(taken[-1, -1], 0, words.sum(), dtype=np.float32) for words in instances.maskable])

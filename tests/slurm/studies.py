@@ -1,4 +1,4 @@
-"""A tiny study, runs of it through SLURM in the background, and what SLURM says of their jobs."""
+"""A tiny study, its runs through SLURM in the background, and SLURM's records of their jobs."""
 
 import os
 import re
@@ -31,17 +31,17 @@ STUDY = {
     "protocols": {"agreement": {"statistics": ["kendall"]}, "permutation": {"permutations": 5}},
 }  # fmt: skip
 MARKS = ["held", "held-too"]
-# What a study of faults makes anew: four jobs that explain and two that compare, in three steps.
+# The jobs that a study of faults reruns: four that explain and two that compare, in three steps.
 DISTURBED = ["results/attributions", "results/scores/agreement", "results/tables/agreement.parquet"]
 
 # What is ended with the cluster, if a test failed before it did.
 STARTED: list[subprocess.Popen] = []
-# What the accounting is asked of a run's jobs.
+# Fields of the accounting for a run's jobs.
 FIELDS = "JobIDRaw,Comment,State,Partition,NodeList,ReqMem,TimelimitRaw,ReqTRES"
 
 
 def new_study(folder: Path) -> Path:
-    """The study before any run, whose measures hold nothing up."""
+    """The study before any run, whose measures do not wait."""
     copy_project(folder)
     shutil.copy2(Path(__file__).with_name("plugin.py"), folder / "plugin.py")
     write_config(folder, STUDY)
@@ -51,7 +51,7 @@ def new_study(folder: Path) -> Path:
 
 
 def half_done(finished: Path, folder: Path, *held: str) -> Path:
-    """A copy of a finished study that has its models but no importances; the named measures hold up their first job."""
+    """A copy of a finished study with its models but no importances; the first job of the named measures waits."""
     shutil.copytree(finished, folder, symlinks=True)
     for path in DISTURBED:
         shutil.rmtree(folder / path) if (folder / path).is_dir() else (folder / path).unlink()
@@ -61,7 +61,7 @@ def half_done(finished: Path, folder: Path, *held: str) -> Path:
 
 
 def set_resources(folder: Path, rule: str, **resources: str) -> None:
-    """Change what the profile of a study asks for a rule."""
+    """Change the resources of a rule in the profile of a study."""
     file = folder / "profiles/slurm/config.yaml"
     profile = yaml.safe_load(file.read_text())
     profile["set-resources"][rule] = {**profile["set-resources"][rule], **resources}
@@ -77,7 +77,7 @@ def tables(folder: Path) -> dict[str, pa.Table]:
 
 
 def wait_for(what: str, happened: Callable[[], object], seconds: float = 120):
-    """Wait until something has happened, and return it."""
+    """Wait until a result is true, and return it."""
     end = time.monotonic() + seconds
     while not (found := happened()):
         assert time.monotonic() < end, f"waited {seconds:.0f} s for {what} in vain"
@@ -87,7 +87,7 @@ def wait_for(what: str, happened: Callable[[], object], seconds: float = 120):
 
 @dataclass(frozen=True)
 class Job:
-    """What SLURM's accounting tells of one attempt at a job; memory in MiB, time in minutes."""
+    """One attempt at a job in SLURM's accounting; memory in MiB, time in minutes."""
 
     id: str
     rule: str
@@ -101,7 +101,7 @@ class Job:
 
 
 class Queued(NamedTuple):
-    """What SLURM's queue tells of a job; no node while it waits."""
+    """A job in SLURM's queue; no node while it waits."""
 
     state: str
     node: str
@@ -116,57 +116,59 @@ class Run:
     folder: Path
     process: subprocess.Popen
 
-    def said(self) -> str:
+    def output(self) -> str:
         return (self.folder / "run.txt").read_text()
 
     @property
     def name(self) -> str:
         """The name of all its jobs."""
         found = wait_for(
-            "the run's name", lambda: re.search(r"SLURM run ID: (\S+)", self.said()) or self.process.poll()
+            "the run's name", lambda: re.search(r"SLURM run ID: (\S+)", self.output()) or self.process.poll()
         )
-        assert isinstance(found, re.Match), self.said()
+        assert isinstance(found, re.Match), self.output()
         return found[1]
 
     def queue(self) -> dict[str, Queued]:
         """Its jobs in SLURM's queue, by their ids."""
-        asked = ["squeue", "--noheader", "--name", self.name, "--format=%i|%T|%N|%k"]
-        told = subprocess.run(asked, text=True, capture_output=True, check=True).stdout
-        jobs = [line.split("|", 3) for line in told.splitlines()]
+        command = ["squeue", "--noheader", "--name", self.name, "--format=%i|%T|%N|%k"]
+        output = subprocess.run(command, text=True, capture_output=True, check=True).stdout
+        jobs = [line.split("|", 3) for line in output.splitlines()]
         return {job: Queued(state, node, *_parts(about)) for job, state, node, about in jobs}
 
     def running(self, rule: str, keys: str = "") -> str:
-        """Wait until a job of a rule runs, whose wildcards end so, and return its id."""
+        """Wait until a job of a rule with these last wildcards runs, and return its id."""
 
         def found() -> list[str]:
             queue = self.queue().items()
             return [
-                job for job, told in queue if (told.state, told.rule) == ("RUNNING", rule) and told.keys.endswith(keys)
+                job
+                for job, entry in queue
+                if (entry.state, entry.rule) == ("RUNNING", rule) and entry.keys.endswith(keys)
             ]
 
         return wait_for(f"a running job of {rule}", found)[0]
 
     def log(self, job: str) -> str:
-        """What SLURM kept of a job that failed."""
+        """SLURM's record of a failed job."""
         return next((self.folder / ".snakemake/slurm_logs").rglob(f"{job}.log")).read_text()
 
     def end(self, seconds: float = 900) -> str:
-        """Wait until it has done all that was asked, and return what it said."""
-        assert self.process.wait(seconds) == 0, self.said()
-        return self.said()
+        """Wait for the end of the run, and return its output."""
+        assert self.process.wait(seconds) == 0, self.output()
+        return self.output()
 
     def jobs(self) -> list[Job]:
         """All attempts at its jobs, once the accounting has them with their ends."""
 
         def found() -> list[Job]:
-            told = [_job(line) for line in _sacct(FIELDS, "--name", self.name)]
-            return told if told and all(job.state not in ("PENDING", "RUNNING") for job in told) else []
+            jobs = [_job(line) for line in _sacct(FIELDS, "--name", self.name)]
+            return jobs if jobs and all(job.state not in ("PENDING", "RUNNING") for job in jobs) else []
 
         return wait_for("the accounting", found)
 
 
 def submit(folder: Path, *targets: str, jobs: int = 4) -> Run:
-    """Start a study through the profile for SLURM; only jobs are asked after more often than there."""
+    """Start a study with the profile for SLURM, but with more frequent status checks."""
     command = [sys.executable, "-m", "snakemake", *targets, "--workflow-profile", "profiles/slurm", "--jobs", str(jobs)]
     command += ["--slurm-init-seconds-before-status-checks", "4"]
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PLUMBLINE_DATA")}
@@ -179,30 +181,30 @@ def submit(folder: Path, *targets: str, jobs: int = 4) -> Run:
 
 
 def _sacct(fields: str, *which: str) -> list[str]:
-    asked = ["sacct", "--allocations", "--duplicates", "--starttime=now-1days", "--noheader", "--parsable2"]
-    done = subprocess.run([*asked, f"--format={fields}", *which], text=True, capture_output=True, check=True)
+    command = ["sacct", "--allocations", "--duplicates", "--starttime=now-1days", "--noheader", "--parsable2"]
+    done = subprocess.run([*command, f"--format={fields}", *which], text=True, capture_output=True, check=True)
     return done.stdout.splitlines()
 
 
 def accounted() -> str:
-    """What the accounting has of all jobs: how many there were of each partition, GPU asked for, node and end."""
-    told = Counter()
+    """The number of jobs in the accounting by partition, requested GPUs, node and final state."""
+    counts = Counter()
     for line in _sacct("Partition,ReqTRES,NodeList,State"):
-        partition, asked, node, state = line.split("|")
-        gpu = re.search(r"gres/gpu=\d+", asked)
-        told[f"{partition:4} {gpu[0] if gpu else 'no GPU':10} {node:3} {state.split()[0]}"] += 1
-    return "\n".join(["What sacct has of all jobs:", *(f"{count:4}  {what}" for what, count in sorted(told.items()))])
+        partition, requested, node, state = line.split("|")
+        gpu = re.search(r"gres/gpu=\d+", requested)
+        counts[f"{partition:4} {gpu[0] if gpu else 'no GPU':10} {node:3} {state.split()[0]}"] += 1
+    return "\n".join(["All jobs in sacct:", *(f"{count:4}  {what}" for what, count in sorted(counts.items()))])
 
 
 def _parts(comment: str) -> tuple[str, str]:
-    """Rule and wildcards, by the label that the plug-in for SLURM gives a job."""
+    """Rule and wildcards, from the comment that Snakemake's SLURM plug-in gives a job."""
     rule, _, keys = comment.removeprefix("rule_").partition("_wildcards_")
     return rule, keys
 
 
 def _job(line: str) -> Job:
-    job, comment, state, partition, node, memory, minutes, asked = line.split("|")
-    gpus = re.search(r"gres/gpu=(\d+)", asked)
+    job, comment, state, partition, node, memory, minutes, requested = line.split("|")
+    gpus = re.search(r"gres/gpu=(\d+)", requested)
     return Job(
         job, *_parts(comment), state.split()[0], partition, node, int(memory.rstrip("M")), int(minutes),
         int(gpus[1]) if gpus else 0,

@@ -9,7 +9,7 @@ from . import cluster
 
 @pytest.fixture
 def link(monkeypatch, tmp_path):
-    """Where SLURM's commands look for their cluster, on a machine that could have one for tests."""
+    """The link through which SLURM's commands find their cluster, on a machine that could have one for tests."""
     link = tmp_path / "etc" / "slurm.conf"
     link.parent.mkdir()
     monkeypatch.setattr(cluster, "LINK", link)
@@ -38,12 +38,12 @@ def test_a_cluster_for_tests_that_is_up_is_named(link, tmp_path):
         cluster.stop(link.parent)
 
 
-def test_a_link_to_a_cluster_that_is_gone_is_no_hindrance(link, tmp_path):
+def test_a_dangling_link_is_replaced(link, tmp_path):
     link.symlink_to(tmp_path / "gone" / "slurm.conf")
     assert cluster.why_not() is None
 
 
-def test_it_says_what_it_needs(link, monkeypatch):
+def test_missing_requirements_are_named(link, monkeypatch):
     monkeypatch.setattr(cluster.os, "geteuid", lambda: 1000)
     assert cluster.why_not() == "it needs root"
     monkeypatch.setattr(cluster.shutil, "which", lambda name: None)

@@ -1,4 +1,4 @@
-"""What a cluster does to a study, and that its importances and tables are in the end those of an undisturbed run."""
+"""Faults of a cluster during a study, whose importances and tables must equal those of an undisturbed run."""
 
 import subprocess
 import time
@@ -16,7 +16,7 @@ def scontrol(*words: str) -> None:
     subprocess.run(["scontrol", *words], check=True)
 
 
-def test_jobs_that_are_killed_and_cancelled(cluster, undisturbed, tmp_path):
+def test_killed_and_cancelled_jobs(cluster, undisturbed, tmp_path):
     run = submit(half_done(undisturbed, tmp_path / "study", "held", "held-too"), TARGET)
     killed, cancelled = run.running("attribute", "_held"), run.running("attribute", "_held-too")
     wait_for("both measures", lambda: all((run.folder / mark).exists() for mark in ("held", "held-too")))
@@ -25,8 +25,8 @@ def test_jobs_that_are_killed_and_cancelled(cluster, undisturbed, tmp_path):
     for process in found:
         process.kill()
     subprocess.run(["scancel", cancelled], check=True)
-    said = run.end()
-    assert "SLURM status is: 'FAILED'" in said and "SLURM status is: 'CANCELLED'" in said
+    output = run.end()
+    assert "SLURM status is: 'FAILED'" in output and "SLURM status is: 'CANCELLED'" in output
     jobs = run.jobs()
     assert [job.state for job in jobs if job.id == killed] == ["FAILED"]
     assert [job.state for job in jobs if job.id == cancelled] == ["CANCELLED"]
@@ -43,10 +43,10 @@ def test_jobs_over_their_time_and_memory_get_more(cluster, undisturbed, tmp_path
         measure: [job for job in run.jobs() if job.keys.endswith(f"_{measure}")]
         for measure in ("held", "held-too", "hungry")
     }
-    told = {name: [(job.state, job.minutes, job.memory) for job in jobs] for name, jobs in attempts.items()}
-    assert told["held"] == [("TIMEOUT", 1, 1000), ("COMPLETED", 2, 2000)]
-    assert told["hungry"] == [("FAILED", 1, 1000), ("COMPLETED", 2, 2000)]
-    assert told["held-too"] == [("COMPLETED", 1, 1000)]
+    attempted = {name: [(job.state, job.minutes, job.memory) for job in jobs] for name, jobs in attempts.items()}
+    assert attempted["held"] == [("TIMEOUT", 1, 1000), ("COMPLETED", 2, 2000)]
+    assert attempted["hungry"] == [("FAILED", 1, 1000), ("COMPLETED", 2, 2000)]
+    assert attempted["held-too"] == [("COMPLETED", 1, 1000)]
     log = run.log(attempts["hungry"][0].id)
     assert "exceeded memory limit" in log
     # Another attempt is another job of SLURM's, which has more; in the same one it would fail again.
@@ -64,19 +64,19 @@ def test_a_node_set_down(cluster, undisturbed, tmp_path):
     try:
         # SLURM lets the node's jobs wait for two minutes, which a test need not.
         wait_for("the job in the queue again", lambda: run.queue()[lost].state == "PENDING")
-        for job in [job for job, told in run.queue().items() if told.state == "PENDING"]:
+        for job in [job for job, entry in run.queue().items() if entry.state == "PENDING"]:
             scontrol("update", f"JobId={job}", "StartTime=now")
-        said = run.end()
+        output = run.end()
     finally:
         scontrol("update", f"NodeName={node}", "State=RESUME")
     # SLURM itself starts the job again, with the same id: no attempt is lost.
     attempts = [job for job in run.jobs() if job.id == lost]
     assert [job.state for job in attempts] == ["NODE_FAIL", "COMPLETED"] and attempts[1].node != node
-    assert "] failed" not in said
+    assert "] failed" not in output
     assert tables(run.folder) == tables(undisturbed)
 
 
-def test_accounting_away_for_a_minute(cluster, undisturbed, tmp_path):
+def test_accounting_down_for_a_minute(cluster, undisturbed, tmp_path):
     run = submit(half_done(undisturbed, tmp_path / "study"), TARGET)
     run.running("attribute", "_cheap")
     stop_daemon(cluster, "slurmdbd")
@@ -84,7 +84,7 @@ def test_accounting_away_for_a_minute(cluster, undisturbed, tmp_path):
         time.sleep(60)
     finally:
         start_daemon(cluster, "slurmdbd")
-    said = run.end()
-    assert "] failed" not in said
+    output = run.end()
+    assert "] failed" not in output
     assert len(run.jobs()) == 6 and {job.state for job in run.jobs()} == {"COMPLETED"}
     assert tables(run.folder) == tables(undisturbed)

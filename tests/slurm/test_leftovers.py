@@ -1,4 +1,4 @@
-"""The main process is killed while its jobs go on, and the study is run again at once."""
+"""The main process is killed while its jobs run, and the study is restarted at once."""
 
 import subprocess
 
@@ -18,16 +18,16 @@ def test_the_jobs_of_a_killed_main_process_are_stopped_before_they_are_submitted
     wait_for("the measure", (folder / "held").exists)
     killed.process.kill()
     killed.process.wait()
-    asked = ["squeue", "--noheader", "--name", name, "--format=%i"]
-    assert left in subprocess.run(asked, text=True, capture_output=True, check=True).stdout.split()
+    command = ["squeue", "--noheader", "--name", name, "--format=%i"]
+    assert left in subprocess.run(command, text=True, capture_output=True, check=True).stdout.split()
     assert run_snakemake(folder, "--unlock").returncode == 0
     again = submit(folder, TARGET)
-    said = again.end()
-    stopped = next(line for line in said.splitlines() if line.startswith("plumbline: stopped SLURM job "))
+    output = again.end()
+    stopped = next(line for line in output.splitlines() if line.startswith("plumbline: stopped SLURM job "))
     assert f"SLURM job {left}" in stopped and "left behind by a run that was killed" in stopped
-    asked = ["sacct", "--jobs", left, "--allocations", "--noheader", "--format=State%20"]
+    command = ["sacct", "--jobs", left, "--allocations", "--noheader", "--format=State%20"]
     state = wait_for(
-        "the accounting", lambda: subprocess.run(asked, text=True, capture_output=True, check=True).stdout.strip()
+        "the accounting", lambda: subprocess.run(command, text=True, capture_output=True, check=True).stdout.strip()
     )
     assert state.startswith("CANCELLED")
     assert [job.state for job in again.jobs() if job.keys.endswith("_held")] == ["COMPLETED"]

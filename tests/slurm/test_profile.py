@@ -1,4 +1,4 @@
-"""The profile for SLURM knows all rules that ask for a GPU. It needs no cluster."""
+"""The profile for SLURM lists all rules that request a GPU. Needs no cluster."""
 
 from itertools import product
 
@@ -18,7 +18,7 @@ CHANGES = [{}, {"compute": {"keep_retrained": False}}]
 
 @pytest.fixture
 def rules(monkeypatch, tmp_path) -> dict[str, bool]:
-    """All rules of the default study and the published ones, and whether they ask for a GPU."""
+    """All rules of the default study and the published ones, and whether they request a GPU."""
     monkeypatch.chdir(tmp_path)
     # Which rules there are does not depend on data.
     monkeypatch.setattr(raw, "check_raw", lambda resolved, folder: None)
@@ -37,7 +37,7 @@ def rules(monkeypatch, tmp_path) -> dict[str, bool]:
     return found
 
 
-def test_rules_that_ask_for_a_gpu_go_to_its_partition(rules):
+def test_rules_that_request_a_gpu_go_to_its_partition(rules):
     asking = {rule for rule, asks in rules.items() if asks}
     assert {"train", "retrain", "extract_attention", "attribute", "score_models", "trace"} < asking
     profile = yaml.safe_load((PROJECT / "profiles/slurm/config.yaml").read_text())

@@ -1,4 +1,4 @@
-"""A whole study through SLURM, by the profile that users have."""
+"""A whole study through SLURM, with the shipped profile."""
 
 import re
 from collections import Counter
@@ -28,23 +28,23 @@ def test_tables_are_those_of_a_run_without_slurm(run, undisturbed):
 
 
 def test_every_job_went_through_the_scheduler(run):
-    planned = {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", run.said(), re.M)}
+    planned = {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", run.output(), re.M)}
     jobs = run.jobs()
     assert Counter(job.rule for job in jobs) == {rule: planned[rule] for rule in planned.keys() - {"all", "total"}}
     assert len(jobs) == planned["total"] - 1
     assert {job.state for job in jobs} == {"COMPLETED"}
 
 
-def test_jobs_run_where_and_with_what_their_rules_ask_for(run):
+def test_jobs_have_the_partition_and_resources_of_their_rules(run):
     jobs = run.jobs()
     assert {job.rule for job in jobs if job.gpus} == GPU_RULES
     for job in jobs:
         wanted = "gpu" if job.rule in GPU_RULES else "cpu"
         assert (job.partition, job.gpus) == (wanted, int(wanted == "gpu")), job
         assert NODES[job.node] == wanted, job
-    asked = {job.rule: (job.memory, job.minutes) for job in jobs}
-    assert asked["train"] == (4000, 240) and asked["score_models"] == (4000, 120)
-    assert asked["prepare"] == (4000, 60) and asked["report"] == (4000, 60)
+    requested = {job.rule: (job.memory, job.minutes) for job in jobs}
+    assert requested["train"] == (4000, 240) and requested["score_models"] == (4000, 120)
+    assert requested["prepare"] == (4000, 60) and requested["report"] == (4000, 60)
 
 
 def test_a_second_run_has_nothing_to_do(run):

@@ -23,14 +23,14 @@ from plumbline.store import write_json, write_table, write_tensors
 GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 ENCODER = ["leave-one-out", "gradient", "input x gradient", "four gradient measures"]
 OBJECTS = [*Registry().all("measure"), *Registry().all("protocol")]
-# What the rows of each group begin with.
+# The beginnings of the rows of each group.
 ROWS = {
     "kendall": ["Kendall's tau and p"] * 3,
     "flow": ["attention flow"] * 2,
     "measures": ["leave-one-out", *ENCODER, *ENCODER, *ENCODER],
     "attribution": ["lime"] * 3 + ["integrated-gradient-pad", "grad-x-diff", "deep-lift"],
     "counterfactual": ["4 permutations", "adversarial attention"],
-    "every": [one.name for one in OBJECTS if not one.facts.get("required")],
+    "every": [declared.name for declared in OBJECTS if not declared.facts.get("required")],
     "training": ["training"] * 2,
     "adversary": ["adversaries"] * 2,
     "memory": [],
@@ -38,7 +38,7 @@ ROWS = {
 # On a GPU training has a row for each precision.
 ROWS_ON_GPU = {name: ROWS[name] for name in ROWS if name not in ("kendall", "flow")} | {"training": ["training"] * 3}
 SENTENCES = {
-    "every": [f"left out: {one.name}, " for one in OBJECTS if one.facts.get("required")],
+    "every": [f"left out: {declared.name}, " for declared in OBJECTS if declared.facts.get("required")],
     "memory": ["leave-one-out, bilstm-tanh, 1 texts of 70 words, "],
 }
 
@@ -48,14 +48,14 @@ def prepared(tmp_path_factory):
     """The folder of a small dataset as the rules `prepare` and `embed` write it."""
     folder = tmp_path_factory.mktemp("prepared")
     examples = [
-        Example(split, place % 2, [f"w{7 * place + word}" for word in range(4 + place % 3)])
+        Example(split, index % 2, [f"w{7 * index + word}" for word in range(4 + index % 3)])
         for split, count in {"train": 40, "dev": 8, "test": 8}.items()
-        for place in range(count)
+        for index in range(count)
     ]
-    made = prepare(Corpus(examples, ["negative", "positive"]), Preparation(), "small")
-    write_table(folder / "plain" / "instances.parquet", INSTANCES, made.instances)
-    write_tensors(folder / "embedding.safetensors", {"embedding": torch.randn(len(made.words), 8)})
-    write_json(folder / "dataset.json", {"dataset": "small", **made.summary})
+    dataset = prepare(Corpus(examples, ["negative", "positive"]), Preparation(), "small")
+    write_table(folder / "plain" / "instances.parquet", INSTANCES, dataset.instances)
+    write_tensors(folder / "embedding.safetensors", {"embedding": torch.randn(len(dataset.words), 8)})
+    write_json(folder / "dataset.json", {"dataset": "small", **dataset.summary})
     return folder
 
 
@@ -65,14 +65,14 @@ def prepared(tmp_path_factory):
 )
 def test_group(device, group):
     expected = (ROWS if device == "cpu" else ROWS_ON_GPU)[group]
-    found = list(run.measured([group], [device], TINY, [], epochs=2))
-    rows, sentences = ([one for one in found if isinstance(one, kind)] for kind in (Row, str))
+    results = list(run.run_groups([group], [device], TINY, [], epochs=2))
+    rows, sentences = ([result for result in results if isinstance(result, kind)] for kind in (Row, str))
     assert sorted(row.what.split(",")[0] for row in rows) == sorted(expected)
     for row in rows:
         assert np.isfinite([row.plain, row.ours]).all() and min(row.plain, row.ours) > 0
         assert row.what.endswith(device) or group in ("kendall", "flow", "attribution", "every")
         if group in ("attribution", "every"):
-            assert re.search(r"scores (differ|correlate) by", row.note), "both ways are compared"
+            assert re.search(r"scores (differ|correlate) by", row.note), "both versions are compared"
     assert len(sentences) == len(SENTENCES.get(group, []))
     for sentence, start in zip(sentences, SENTENCES.get(group, []), strict=True):
         assert sentence.startswith(start + device)
@@ -94,7 +94,7 @@ def test_plain_training_has_the_losses_of_the_engine(device):
 
 
 def test_prepared_dataset(prepared):
-    rows = list(run.measured(["counterfactual"], ["cpu"], TINY, [prepared], epochs=2))
+    rows = list(run.run_groups(["counterfactual"], ["cpu"], TINY, [prepared], epochs=2))
     assert ["small (8 test texts)" in row.what for row in rows] == [True, True]
 
 
@@ -108,11 +108,11 @@ def test_precision(device, prepared):
 
 
 @pytest.mark.parametrize("other", [[1.0, 2.1], [1.0, np.nan]])
-def test_ways_that_differ_are_refused(other):
+def test_versions_that_differ_are_refused(other):
     scores = [np.array([1.0, 2.0])]
-    assert "0e+00" in every.same(scores, scores)
+    assert "0e+00" in every.check_equal(scores, scores)
     with pytest.raises(every.Refused, match="differ"):
-        every.same(scores, [np.array(other)])
+        every.check_equal(scores, [np.array(other)])
 
 
 def test_command_prints_a_table(capsys):

@@ -13,7 +13,7 @@ from plumbline.config.runs import list_runs
 from plumbline.errors import PlumblineError
 from plumbline.registry import KINDS, Kind, Registry
 from plumbline.runtime.corruption import set_aside
-from plumbline.runtime.verify import damaged
+from plumbline.runtime.verify import damaged_files
 
 
 def show_runs(config: Path) -> None:
@@ -52,13 +52,13 @@ def show_plans(given: argparse.Namespace) -> None:
     """Print what studies will take, one after the other, and their sum if there are several."""
     # Only here: no other command needs them.
     from plumbline.planning.plan import Machine, plan_study
-    from plumbline.planning.show import as_json, text, together
-    from plumbline.runtime.gpus import installed, visible
+    from plumbline.planning.show import as_json, as_text, total_sentence
+    from plumbline.runtime.gpus import installed_gpus, visible_gpus
     from plumbline.store import write_json
 
     if given.json and given.json.is_dir():
         raise PlumblineError(f"'{given.json}' is a folder; name a file for the plans.")
-    gpus = len(visible(os.environ, installed())) if given.gpus is None else given.gpus
+    gpus = len(visible_gpus(os.environ, installed_gpus())) if given.gpus is None else given.gpus
     machine = Machine(gpus, given.cores)
     configs = [*given.config, *given.configfile]
     for config in configs:
@@ -66,9 +66,9 @@ def show_plans(given: argparse.Namespace) -> None:
     plans = []
     for config in configs or [None]:
         plans.append(plan_study(config, machine, given.directory, given.timings, given.all, given.workflow_profile))
-        print(text(plans[-1]), end="\n\n" if len(plans) < len(configs) else "\n")
+        print(as_text(plans[-1]), end="\n\n" if len(plans) < len(configs) else "\n")
     if len(plans) > 1:
-        print(f"\n{together(plans)}")
+        print(f"\n{total_sentence(plans)}")
     if given.json:
         write_json(given.json, [as_json(plan) for plan in plans])
 
@@ -123,7 +123,7 @@ def verify(results: Path, only_list: bool) -> int:
     """Name the damaged files of a study and set them aside."""
     if not results.is_dir():
         raise PlumblineError(f"There is no folder '{results}': name the results of a study.")
-    found = list(damaged(results))
+    found = list(damaged_files(results))
     for path in found:
         print(f"'{path}' is damaged{'' if only_list else f': set aside as {set_aside(path).name!r}'}.")
     if not found:

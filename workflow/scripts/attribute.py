@@ -14,10 +14,10 @@ from plumbline.store import read_record, read_table
 
 
 def texts(seed: int) -> Instances:
-    """What a seed's model is asked about: texts masked as they were in its training, or a sample of its own."""
+    """The texts that a seed's model explains: masked as in its training, or a sample per seed."""
     if masks is None:
-        # What a measure counts in a split, it counts in all of it.
-        whole = {split for asked in snakemake.params.measures.values() for split in asked["splits"]}
+        # Splits that a measure needs in full, to count in them.
+        whole = {split for measure in snakemake.params.measures.values() for split in measure["splits"]}
         return instances.sampled(snakemake.params.sample, seed, whole)
     return with_masks(instances, of_seed(masks, "masked", seed, instances), special_ids(snakemake.input.subwords)[0])
 

@@ -1,4 +1,4 @@
-"""Give every word of a dataset's vocabulary a vector."""
+"""Assign a vector to every word of a dataset's vocabulary."""
 
 from pathlib import Path
 

@@ -20,7 +20,7 @@ with job(snakemake):
     subwords: dict[tuple[str, str], dict[str, str]] = {}
     for (dataset, variant, model), path in zip(params.subwords, paths.subwords, strict=True):
         subwords.setdefault((dataset, variant), {})[model] = path
-    # Only texts as they are get masked.
+    # Only plain texts are masked.
     masks: dict[tuple[str, str], dict[str, list]] = {}
     for point, path in zip(params.masked, paths.masks, strict=True):
         masks.setdefault((point["dataset"], "plain"), {}).setdefault(point["model"], []).append((point, path))

@@ -1,4 +1,4 @@
-"""Where trained models look, of all that another job reads of them."""
+"""Store attention weights of trained models for downstream jobs."""
 
 from plumbline.data.instances import Instances
 from plumbline.data.schemas import INSTANCES

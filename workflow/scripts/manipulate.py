@@ -1,4 +1,4 @@
-"""Make a variant of a dataset whose truth is known: draw labels anew, and change texts or pictures as they say."""
+"""Make a dataset variant with known ground truth: reassign labels, and change texts or images accordingly."""
 
 from plumbline.data.manipulation import manipulate
 from plumbline.data.schemas import INSTANCES, VOCABULARY

@@ -16,7 +16,7 @@ with job(snakemake) as running:
     recipe = Preparation(**snakemake.params.preparation)
     corpus = load(snakemake.params.object)(Path(snakemake.params.raw), recipe.seed, **snakemake.params.options)
     if snakemake.params.words and isinstance(corpus, Corpus):
-        # What manipulations put into texts must have word vectors, however rare it is.
+        # Words that manipulations insert need word vectors, however rare they are.
         corpus = replace(corpus, vocabulary=[*(corpus.vocabulary or ()), *snakemake.params.words])
     prepared = (prepare_images if isinstance(corpus, ImageCorpus) else prepare)(
         corpus, recipe, snakemake.wildcards.dataset, snakemake.params.counts, snakemake.params.task
@@ -24,4 +24,4 @@ with job(snakemake) as running:
     write_table(snakemake.output.instances, INSTANCES, prepared.instances)
     write_table(snakemake.output.vocabulary, VOCABULARY, prepared.vocabulary)
     write_json(snakemake.output.summary, {"dataset": snakemake.wildcards.dataset, **prepared.summary})
-    running.manifest(rows=sum(told["texts"] for told in prepared.summary["splits"].values()))
+    running.manifest(rows=sum(split["texts"] for split in prepared.summary["splits"].values()))

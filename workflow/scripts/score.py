@@ -11,7 +11,7 @@ from plumbline.store import read_record, write_table
 
 
 def models() -> Iterable[Any]:
-    """The block's models, for protocols that ask them; the others need no torch."""
+    """The block's models, for protocols that query them; other protocols need no torch."""
     from plumbline.models.block import trained_models
     from plumbline.models.budget import Budget
 

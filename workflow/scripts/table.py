@@ -1,4 +1,4 @@
-"""Make one table of the study: a protocol's, from its scores of all cells, or a declared one."""
+"""Make one table of the study: a protocol's summary of the scores of all cells, or a declared table."""
 
 from types import SimpleNamespace
 
@@ -10,8 +10,8 @@ from plumbline.tables.sources import Sources
 
 with job(snakemake):
     params = SimpleNamespace(**snakemake.params.table)
-    sources, made = Sources.of_job(snakemake.input, params), load(params.object)
+    sources, maker = Sources.of_job(snakemake.input, params), load(params.object)
     kind, frame = (
-        protocol_table(made(**params.options), sources) if "scores" in sources else declared_table(made, sources)
+        protocol_table(maker(**params.options), sources) if "scores" in sources else declared_table(maker, sources)
     )
     write_formats(snakemake.output, kind, frame, load(params.latex)(frame) if params.latex else latex(kind, frame))

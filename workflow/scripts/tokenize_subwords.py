@@ -1,4 +1,4 @@
-"""Cut a dataset's texts into the subwords of a pretrained model."""
+"""Tokenize a dataset's texts with the subword tokenizer of a pretrained model."""
 
 from plumbline.data.schemas import INSTANCES
 from plumbline.data.subwords import tokenize_subwords

@@ -1,4 +1,4 @@
-"""Explain a block's models at the epochs that their training kept, and score that against the known truth."""
+"""Explain a block's models at the stored epochs of their training, and score this against the known truth."""
 
 import numpy as np
 
@@ -33,12 +33,12 @@ with job(snakemake) as running:
     ):
         texts = instances.sampled(snakemake.params.sample, evaluator.seed)
         assert texts.groups
-        groups = [own[free] for own, free in zip(texts.groups, texts.maskable, strict=True)]
+        groups = [numbers[free] for numbers, free in zip(texts.groups, texts.maskable, strict=True)]
         accuracy = float((evaluator.probabilities(instances).argmax(1) == instances.label).mean())
         of_epoch = (history["seed"] == evaluator.seed) & (history["epoch"] == epoch) & (history["split"] == "dev")
         on_dev = history[of_epoch & (history["metric"] == "accuracy")]["value"]
         columns, _ = attribute([evaluator], texts, measures)
-        told = {name: [np.asarray(scores) for scores in found["scores"]] for name, found in columns.items()}
-        rows += trace_rows(evaluator.seed, epoch, accuracy, told, groups, names, *on_dev)
+        scores = {name: [np.asarray(row) for row in table["scores"]] for name, table in columns.items()}
+        rows += trace_rows(evaluator.seed, epoch, accuracy, scores, groups, names, *on_dev)
     write_table(snakemake.output.trace, TRACE_SCORES, {key: [row[key] for row in rows] for key in rows[0]})
     running.manifest(rows=len(rows) * len(instances), device=device)

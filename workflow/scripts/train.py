@@ -1,4 +1,4 @@
-"""Train a block of seeds of one model on one variant of a dataset; if its words are masked, mask them first."""
+"""Train a block of seeds of one model on one variant of a dataset, masking words first if the variant is masked."""
 
 from plumbline.attribution.files import read_importances
 from plumbline.config.recipes import Training
@@ -18,15 +18,15 @@ from plumbline.training.trainer import BlockSpec, train_block
 with job(snakemake) as running:
     instances = Instances.from_table(read_table(snakemake.input.instances, INSTANCES), SPLITS)
     splits, seeds = instances.by_split(), snakemake.params.seeds
-    against, columns = snakemake.params.against, None
-    if against:
-        says, looks = snakemake.input.predictions, snakemake.input.attention
-        read = read_table(looks, ATTENTION), read_table(says, PREDICTIONS)
-        columns = base_columns(*read, against["base_seed"], splits)
+    base, columns = snakemake.params.base, None
+    if base:
+        attention = read_table(snakemake.input.attention, ATTENTION)
+        base_predictions = read_table(snakemake.input.predictions, PREDICTIONS)
+        columns = base_columns(attention, base_predictions, base["base_seed"], splits)
     masking, masks, variants = snakemake.params.masking, None, None
     if snakemake.input.masks:
-        told = read_table(snakemake.input.masks, MASKS)
-        masks = {seed: of_seed(told, "masked", seed, instances) for seed in seeds}
+        table = read_table(snakemake.input.masks, MASKS)
+        masks = {seed: of_seed(table, "masked", seed, instances) for seed in seeds}
     if snakemake.output.get("masks"):
         scores = read_importances(snakemake.input.importances, masking["measure"])
         level, unit = masking["level"], masking["unit"]
@@ -50,7 +50,7 @@ with job(snakemake) as running:
         classes=len(read_record(snakemake.input.summary)["classes"]),
         training=Training(**snakemake.params.training),
         trainable=snakemake.params.trainable,
-        objective=objective_of(against["objective"], against["strength"]) if against.get("objective") else None,
+        objective=objective_of(base["objective"], base["strength"]) if base.get("objective") else None,
         columns=columns,
         variants=variants,
         # Of retrained models only the test scores are used.

@@ -380,7 +380,7 @@ def test_rows_are_found_whatever_their_order(tmp_path: Path, tables: Tables) -> 
 def test_streamed_tables_are_checked_as_others_are(tmp_path: Path, tables: Tables) -> None:
     path = tables.write("masks", masks(50))
     (whole,) = stream_table(path, MASKS, ["seed", "masked"])
-    parts = list(stream_table(path, MASKS, ["seed", "masked"], part=100))
+    parts = list(stream_table(path, MASKS, ["seed", "masked"], chunk_bytes=100))
     assert len(whole) == sum(map(len, parts)) == 24 and max(map(len, parts)) < 24
     assert pa.concat_tables(parts).to_pylist() == whole.to_pylist() and whole.column_names == ["seed", "masked"]
     with pytest.raises(DamagedError, match="holds 'masks' version 1, not 'attention'"):

@@ -1,4 +1,4 @@
-"""AtteFa's score, its published tables against each other, and beside ours."""
+"""AtteFa's score, the consistency of its published tables, and ours."""
 
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ from plumbline.protocols.adversary.table import attefa_score, attention_divergen
 from plumbline.store import read_table
 from plumbline.tables.export import write_formats
 
-# How far a printed number may be from what it was rounded from.
+# The largest rounding error of a printed number.
 THREE_DECIMALS, FOUR_DECIMALS = 0.0005, 0.00005
 CELL = {"dataset": "mine", "variant": "plain", "model": "net"}
 AS_PUBLISHED = {"train": 8000, "dev": 1000, "test": 1000, "shortest": 50, "longest": 100, "words": "opinion-lexicon"}
@@ -25,7 +25,7 @@ AS_PUBLISHED |= {"position": "any", "strength": "any", "vocabulary": "training"}
 
 
 def by_seed() -> pd.DataFrame:
-    """Tables 4 and 5: a line per dataset, model and seed, and a column per score."""
+    """Tables 4 and 5: a row per dataset, model and seed, and a column per score."""
     rows = published_rows().dropna(subset="seed")
     return rows.pivot(index=["dataset", "model", "seed"], columns="metric", values="value")
 
@@ -74,10 +74,10 @@ def test_published_means_and_spreads_are_those_of_the_nine_seeds():
     assert ((means["std"] - seeds.std(ddof=0)).abs().reindex(means.index) <= bound).all()
 
 
-def test_every_published_line_is_about_something_registered():
+def test_every_published_row_has_registered_names():
     rows = published_rows()
     assert rows["dataset"].nunique() == 14 and set(rows["model"].dropna()) == {"bilstm-tanh", "average-tanh"}
-    # The counts of the mock sets stand once for all eight of them.
+    # The counts of the mock sets are printed once for all eight.
     assert len(rows) == 1480 + 7 * 6 and rows[rows["table"] == "T1"].groupby("dataset").size().eq(6).all()
 
 
@@ -103,16 +103,16 @@ def table(kind: str = "mock-1", adversary: list[dict] | None = None, options: di
         {"mine": kind}, {"net": "bilstm-tanh"}, {}, {"mine": AS_PUBLISHED | MOCK.get(kind, {}) | (options or {})}
     )
     columns = ADVERSARY.schema.names
-    found = None if adversary is None else pd.DataFrame(adversary, columns=columns)
-    return reproduction(StudyResults(names, [summary], {"mine": {"net": "dev"}}, performance, adversary=found))
+    frame = None if adversary is None else pd.DataFrame(adversary, columns=columns)
+    return reproduction(StudyResults(names, [summary], {"mine": {"net": "dev"}}, performance, adversary=frame))
 
 
 def only(rows: pd.DataFrame, table: str, metric: str) -> pd.Series:
-    (found,) = rows[(rows["table"] == table) & (rows["metric"] == metric)].index
-    return rows.loc[found]
+    (index,) = rows[(rows["table"] == table) & (rows["metric"] == metric)].index
+    return rows.loc[index]
 
 
-def test_means_over_seeds_beside_the_published_ones():
+def test_means_over_seeds_are_compared_with_the_published_ones():
     """Published for the BiLSTM on Mock-1: AtteFa .0304 ± .0176, TVD .015 ± .009."""
     rows = table(adversary=attacks("test", {10: 0.03, 50: 0.12}) + attacks("dev", {10: 0.2, 50: 0.4, 257: 0.6}))
     means = rows[rows["table"] == "T3"].set_index(["metric", "selected_on"])
@@ -126,7 +126,11 @@ def test_means_over_seeds_beside_the_published_ones():
     assert tvd[["ours", "tolerance", "within"]].tolist() == pytest.approx([0.0375, 0.027, True])
     assert means.loc[("JSD", "test"), ["tolerance", "within"]].tolist() == [0.015, True]
     dev = means.loc[("AtteFa", "dev")]
-    assert dev["ours"] == pytest.approx(0.4) and dev["n_seeds"] == 3 and "a clean choice" in dev["note"]
+    assert (
+        dev["ours"] == pytest.approx(0.4)
+        and dev["n_seeds"] == 3
+        and "selected on dev, without test data" in dev["note"]
+    )
     assert dev[["tolerance", "within"]].isna().all() and means.loc["epoch", "within"].isna().all()
 
 
@@ -144,7 +148,7 @@ def test_single_seeds_are_those_that_both_have_and_are_not_judged():
     assert score.loc[10, ["published", "ours"]].tolist() == [0.05, 0.03]
 
 
-def test_seeds_that_failed_are_left_out_and_said():
+def test_failed_seeds_are_left_out_and_noted():
     failed = attacks("test", {50: np.nan}, status="undefined", reason="training diverged")
     score = only(table(adversary=attacks("test", {10: 0.03}) + failed), "T3", "AtteFa")
     assert score["ours"] == pytest.approx(0.03) and score["n_seeds"] == 1 and score["within"]
@@ -153,7 +157,7 @@ def test_seeds_that_failed_are_left_out_and_said():
     assert np.isnan(none["ours"]) and pd.isna(none["within"]) and none["n_seeds"] == 0
 
 
-def test_other_objectives_are_not_compared_and_two_adversaries_are_told_apart():
+def test_other_objectives_are_not_compared_and_two_adversaries_are_distinguished():
     other = attacks("test", {10: 0.9}, objective="wiegreffe-pinter", adversary="other")
     rows = table(adversary=attacks("test", {10: 0.03}) + other)
     assert rows[rows["table"] == "T3"]["ours"].max() < 8 and "adversary '" not in " ".join(rows["note"])
@@ -162,7 +166,7 @@ def test_other_objectives_are_not_compared_and_two_adversaries_are_told_apart():
     assert rows["ours"].tolist() == pytest.approx([0.03, 0.04]) and "adversary 'thief'" in rows["note"].iloc[1]
 
 
-def test_the_base_score_is_that_of_the_seed_that_is_attacked():
+def test_the_base_score_is_that_of_the_attacked_seed():
     base = only(table(adversary=attacks("test", {10: 0.03})), "T2", "base_F1")
     assert base[["published", "ours", "n_seeds", "tolerance"]].tolist() == [0.974, 0.96, 1, 0.03]
     assert base["within"] and "ours on dev" in base["note"]
@@ -187,17 +191,17 @@ def test_counts_are_of_texts_before_the_filter():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "note"),
     [
-        ({"train": 3000, "words": "vader"}, "generated otherwise than published: train 3000, words vader"),
-        ({"informative": 3}, "generated otherwise than published: informative 3"),
-        ({"position": "end"}, "generated otherwise than published: position end"),
+        ({"train": 3000, "words": "vader"}, "generated with other options than published: train 3000, words vader"),
+        ({"informative": 3}, "generated with other options than published: informative 3"),
+        ({"position": "end"}, "generated with other options than published: position end"),
     ],
 )
-def test_a_mock_made_otherwise_is_not_judged(options, told):
+def test_a_mock_with_other_options_is_not_judged(options, note):
     rows = table(adversary=attacks("test", {10: 0.03}), options=options)
     assert len(rows) == len(table(adversary=attacks("test", {10: 0.03})))
-    assert rows[["tolerance", "within"]].isna().all(axis=None) and rows["note"].str.contains(told).all()
+    assert rows[["tolerance", "within"]].isna().all(axis=None) and rows["note"].str.contains(note).all()
     assert not rows["note"].str.contains("tolerance").any()
 
 

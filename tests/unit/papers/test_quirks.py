@@ -1,10 +1,10 @@
-"""Published numbers that rest on quirks, on tables made by hand."""
+"""Published numbers that rest on quirks, on hand-made tables."""
 
 import pandas as pd
 import pytest
 
 from plumbline.papers.paper import Names
-from plumbline.papers.quirks import LISTED, quirk_rows
+from plumbline.papers.quirks import QUIRK_LIST, quirk_rows
 from plumbline.papers.schemas import REPRODUCTION
 from plumbline.protocols.roar.sparsity import TOPS, top_shares
 
@@ -25,21 +25,21 @@ def reproduction(*rows: dict) -> pd.DataFrame:
     return pd.DataFrame([usual | row for row in rows], columns=REPRODUCTION.schema.names)
 
 
-def told(*rows: dict, performance: pd.DataFrame = NOTHING, **tables: pd.DataFrame) -> pd.DataFrame:
-    found = quirk_rows(reproduction(*rows), NAMES, performance, **tables)
-    return found[found["status"] == "ok"].set_index("quirk")
+def quirk_frame(*rows: dict, performance: pd.DataFrame = NOTHING, **tables: pd.DataFrame) -> pd.DataFrame:
+    frame = quirk_rows(reproduction(*rows), NAMES, performance, **tables)
+    return frame[frame["status"] == "ok"].set_index("quirk")
 
 
 def pair(a: str, b: str, ours: float, **more: object) -> dict:
     return {**SONG, "measure_a": a, "measure_b": b, "ours": ours, **more}
 
 
-def test_a_measure_stands_as_published_and_corrected_beside_the_published_number():
-    rows = told(
+def test_a_measure_is_listed_as_published_and_corrected():
+    rows = quirk_frame(
         pair("lime", "grad-x-diff", 0.4),
         pair("lime", "deep-lift", 0.3),
         pair("lime", "integrated-gradient-pad", 0.9),
-        # Of another published number, and without its corrected form.
+        # Another published number, without its corrected form.
         pair("rollout", "grad-x-diff", 0.2, published=0.6),
     )
     assert set(rows.index) == {"DeepLIFT without rules"}
@@ -50,12 +50,12 @@ def test_a_measure_stands_as_published_and_corrected_beside_the_published_number
 
 
 def test_two_faulty_measures_make_one_row():
-    rows = told(pair("grad-x-diff", "deep-shap-published", 0.4), pair("deep-lift", "deep-shap", 0.1))
+    rows = quirk_frame(pair("grad-x-diff", "deep-shap-published", 0.4), pair("deep-lift", "deep-shap", 0.1))
     assert rows[["as_published", "corrected"]].to_numpy().tolist() == [[0.4, 0.1]]
 
 
-def test_a_faulty_model_stands_beside_a_correct_one_of_its_kind():
-    rows = told(
+def test_a_faulty_model_is_compared_with_a_correct_one_of_its_kind():
+    rows = quirk_frame(
         {**SONG, "model": "bert", "metric": "test_accuracy", "ours": 0.9},
         {**SONG, "model": "faulty", "metric": "test_accuracy", "ours": 0.7},
     )
@@ -65,12 +65,12 @@ def test_a_faulty_model_stands_beside_a_correct_one_of_its_kind():
 
 def test_adversaries_are_chosen_on_test_as_published():
     usual = {"study": "AtteFa", "table": "T3", "dataset": "sst", "model": "tanh", "metric": "AtteFa"}
-    rows = told({**usual, "selected_on": "test", "ours": 0.8}, {**usual, "selected_on": "dev", "ours": 0.7})
+    rows = quirk_frame({**usual, "selected_on": "test", "ours": 0.8}, {**usual, "selected_on": "dev", "ours": 0.7})
     row = rows.loc["adversaries chosen on test"]
     assert (row["as_published"], row["corrected"]) == (0.8, 0.7)
 
 
-def test_swapped_labels_are_those_of_the_other_pair():
+def test_swapped_labels_belong_to_the_other_pair():
     usual = {
         "model": "tanh",
         "statistic": "kendall",
@@ -87,7 +87,7 @@ def test_swapped_labels_are_those_of_the_other_pair():
             for (a, b), mean in taus.items()
         ]
     )
-    rows = told(agreement=agreement).set_index("metric")
+    rows = quirk_frame(agreement=agreement).set_index("metric")
     third = rows.loc["fig3_mean_diff_LOOvsGrad_minus_AttnvsLOO"]
     assert (third["published"], third["as_published"], third["corrected"]) == pytest.approx((0.2, 0.5, 0.4))
     fourth = rows.loc["fig4_mean_diff_LOOvsGrad_minus_AttnvsGrad"]
@@ -103,7 +103,7 @@ def test_a_swapped_column_belongs_to_the_other_dataset():
             {**usual, "dataset": "snli", "metric": "accuracy", "value": 0.77},
         ]
     )
-    rows = told(performance=performance).set_index("dataset")
+    rows = quirk_frame(performance=performance).set_index("dataset")
     assert rows.loc["imdb", ["published", "as_published", "corrected"]].tolist() == [0.78, 0.9, 0.77]
     assert rows.loc["snli", ["published", "as_published", "corrected"]].tolist() == [0.88, 0.77, 0.9]
 
@@ -118,17 +118,17 @@ def test_one_word_more_has_more_importance():
         for (unit, top), share in importances.items()
         for seed in (0, 1)
     ]
-    found = told(sparsity=pd.DataFrame(rows)).set_index("metric").loc["importance of the top 50 %"]
-    assert (found["as_published"], found["corrected"]) == pytest.approx((0.9, 0.7))
-    assert pd.isna(found["published"]) and found["corrected_seeds"] == 2 and found["corrected_spread"] == 0
+    row = quirk_frame(sparsity=pd.DataFrame(rows)).set_index("metric").loc["importance of the top 50 %"]
+    assert (row["as_published"], row["corrected"]) == pytest.approx((0.9, 0.7))
+    assert pd.isna(row["published"]) and row["corrected_seeds"] == 2 and row["corrected_spread"] == 0
     (single,) = (
-        told(sparsity=pd.DataFrame(rows[::2])).query("metric == 'importance of the top 50 %'").to_dict("records")
+        quirk_frame(sparsity=pd.DataFrame(rows[::2])).query("metric == 'importance of the top 50 %'").to_dict("records")
     )
     assert pd.isna(single["corrected_spread"]) and single["corrected_seeds"] == 1
 
 
-def test_every_quirk_is_listed_with_a_reason_where_there_is_nothing_of_it():
+def test_every_quirk_is_listed_with_a_reason_if_it_is_missing():
     rows = quirk_rows(reproduction(), NAMES, NOTHING)
-    assert rows["quirk"].tolist() == [quirk.name for quirk in LISTED]
-    assert set(rows["status"]) == {"missing"} and rows["reason"].str.startswith("The study that ran has neither").all()
+    assert rows["quirk"].tolist() == [quirk.name for quirk in QUIRK_LIST]
+    assert set(rows["status"]) == {"missing"} and rows["reason"].str.startswith("The study has neither").all()
     assert rows["what"].str.endswith(".").all() and rows["study"].notna().all()

@@ -1,4 +1,4 @@
-"""Recursive ROAR's published tables in our words, and beside ours."""
+"""Recursive ROAR's published tables and ours."""
 
 from typing import Any
 
@@ -36,8 +36,8 @@ def cell(table: str, dataset: str, model: str | None, metric: str, measure: str 
     here = (rows["table"] == table) & (rows["dataset"] == dataset) & (rows["metric"] == metric)
     for column, value in (("model", model), ("measure_a", measure)):
         here &= rows[column].isna() if value is None else rows[column] == value
-    (found,) = rows[here].index
-    return rows.loc[found]
+    (index,) = rows[here].index
+    return rows.loc[index]
 
 
 def faithful(values: list[float], **more: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def faithful(values: list[float], **more: Any) -> dict[str, Any]:
 
 
 def table(*given: Any, **more: Any) -> pd.DataFrame:
-    """What this study published beside the study that ran, as `everything` makes it."""
+    """The rows of this paper in the reproduction that `everything` makes."""
     rows = everything(*given, **more)
     return rows[rows["study"] == "Recursive ROAR"]
 
@@ -90,10 +90,10 @@ def everything(
         **more,
     )
     columns = FAITHFULNESS.schema.names
-    found = None if rows is None else pd.DataFrame(rows, columns=columns)
+    frame = None if rows is None else pd.DataFrame(rows, columns=columns)
     return reproduction(
         StudyResults(
-            names, [summary | {"splits": splits}], {"mine": {"net": select_on}}, performance, faithfulness=found
+            names, [summary | {"splits": splits}], {"mine": {"net": select_on}}, performance, faithfulness=frame
         )
     )
 
@@ -101,11 +101,11 @@ def everything(
 def only(rows: pd.DataFrame, metric: str, measure: str | None = None) -> pd.Series:
     here = rows["metric"] == metric
     here &= rows["measure_a"].isna() if measure is None else rows["measure_a"] == measure
-    (found,) = rows[here].index
-    return rows.loc[found]
+    (index,) = rows[here].index
+    return rows.loc[index]
 
 
-# What was published.
+# Published numbers.
 
 
 def test_percent_become_shares_and_lengths_and_sizes_stay():
@@ -139,7 +139,7 @@ def test_the_scores_of_the_third_table_and_what_it_cites_are_left_out():
     assert rows["note"].isna().all()
 
 
-def test_one_published_line_of_integrated_gradients_is_that_of_both_of_ours():
+def test_both_forms_of_integrated_gradients_have_the_published_numbers():
     rows = published_rows()
     rows = rows[rows["table"] == "T2"].set_index(["dataset", "model", "measure_a"])
     assert rows.index.is_unique and len(rows) == 8 * (5 + 4)
@@ -151,10 +151,10 @@ def test_one_published_line_of_integrated_gradients_is_that_of_both_of_ours():
     assert all(len(part) == (8 if measure == "attention" else 16) for measure, part in by_measure.items())
 
 
-# Beside ours. Published for the BiLSTM on SST: integrated gradients 37.8, from 32.5 to 42.4; macro-F1 82, from 81.0.
+# Ours. Published for the BiLSTM on SST: integrated gradients 37.8, from 32.5 to 42.4; macro-F1 82, from 81.0.
 
 
-def test_a_mean_above_is_within_as_long_as_the_intervals_meet():
+def test_a_mean_above_is_within_if_the_intervals_overlap():
     values = [0.44, 0.46, 0.48]
     row = only(table([faithful(values)]), "faithfulness", OURS)
     assert row[["published", "published_low", "published_high"]].tolist() == pytest.approx([0.378, 0.325, 0.424])
@@ -168,7 +168,7 @@ def test_a_mean_above_is_within_as_long_as_the_intervals_meet():
     assert "the published 95% interval, widened by ours" in meeting["note"]
 
 
-def test_a_mean_below_is_within_as_long_as_the_intervals_meet():
+def test_a_mean_below_is_within_if_the_intervals_overlap():
     values = [0.26, 0.29, 0.32]
     _, high = mean_interval(values)
     row = only(table([faithful(values)]), "faithfulness", OURS)
@@ -261,8 +261,8 @@ def test_other_options_of_a_model_are_not_judged_but_its_data_are():
     rows = table([faithful([0.4, 0.5])], [0.8, 0.83], changed={"hidden": 8, "encoder": "gru"})
     of_model = rows["model"].notna()
     assert rows[of_model][["tolerance", "within"]].isna().all(axis=None) and of_model.sum() == 2
-    told = "a model other than published, and so not judged: encoder gru, hidden 8"
-    assert (rows[of_model]["note"] == told).all() and rows[~of_model]["within"].notna().all()
+    note = "a model other than published, and so not judged: encoder gru, hidden 8"
+    assert (rows[of_model]["note"] == note).all() and rows[~of_model]["within"].notna().all()
 
 
 def test_corrected_measures_of_other_data_have_both_notes():
@@ -283,10 +283,10 @@ def test_jain_and_wallace_counted_sst_before_leaves_were_counted():
 
 
 @pytest.mark.parametrize("select_on", ["dev", "test"])
-def test_nothing_is_said_about_a_choice_on_test_data(select_on):
+def test_selection_on_test_data_is_noted_only_where_published(select_on):
     rows = table([faithful([0.4, 0.5])], [0.8, 0.83], select_on=select_on)
-    assert not rows["note"].str.contains("chose their epoch on test").any()
-    # Jain & Wallace did so, and it is said of their models.
+    assert not rows["note"].str.contains("selected on test data").any()
+    # Jain & Wallace selected on test data, which is noted for their models.
     theirs = everything(scores=[0.8], model="bilstm-tanh", select_on=select_on, options={"leaves_over": 0})
     theirs = theirs[(theirs["study"] == "Jain & Wallace 2019") & theirs["model"].notna()]
     assert len(theirs) and theirs["note"].str.contains("on test data, ours on dev").eq(select_on == "dev").all()
@@ -295,7 +295,7 @@ def test_nothing_is_said_about_a_choice_on_test_data(select_on):
 @pytest.mark.parametrize(
     ("row", "more", "note"),
     [
-        ({"n_levels": 5}, {}, "5 levels in the place of 11, and so not judged"),
+        ({"n_levels": 5}, {}, "5 levels instead of 11, and so not judged"),
         ({}, {"masking_target": "predicted"}, "explains the predicted class, and so not judged"),
         (
             {},
@@ -310,7 +310,7 @@ def test_curves_other_than_published_are_not_judged(row, more, note):
     assert only(table([faithful([0.15, 0.16], measure="attention")]), "faithfulness", "attention")["within"]
 
 
-def test_seeds_that_were_left_out_are_told():
+def test_seeds_that_were_left_out_are_noted():
     left_out = "1 of 3 seeds left out: training diverged"
     found = only(table([faithful([0.15, 0.16], measure="attention", reason=left_out)]), "faithfulness", "attention")
     assert left_out in found["note"] and found["within"]

@@ -1,4 +1,4 @@
-"""The published tables of A Song of (Dis)agreement in our words, and beside ours; agreement of all seeds together."""
+"""The published tables of A Song of (Dis)agreement and ours; agreement pooled over seeds."""
 
 from itertools import combinations
 from typing import Any
@@ -18,7 +18,7 @@ from plumbline.registry import Registry
 from plumbline.tables.export import latex
 
 DATASETS = {"sst-2", "imdb-240", "mnli", "snli-cased", "quora"}
-# The study's own measures, as the BiLSTM for pairs has them, and the correct ones beside them.
+# The study's own measures, as the BiLSTM for pairs has them, and the correct ones.
 PUBLISHED_FORMS = ["attention", "lime-published", "integrated-gradient-pad", "grad-x-diff", "grad-shap"]
 PUBLISHED_FORMS += ["deep-shap-published"]
 MEASURES = [*PUBLISHED_FORMS, "lime", "deep-lift", "deep-shap", "rollout", "attention-flow"]
@@ -33,10 +33,10 @@ def agreed(
     rows = [
         {"dataset": "mine", "variant": "plain", "model": "net", "seed": seed, "measure_a": a, "measure_b": b}
         | {"statistic": "kendall", "tokens": tokens, "predicted_class": "all", "n": 500, "dropped": 0}
-        | {"mean": value + step * (place - 1), "std": 0.15, "status": "ok"}
+        | {"mean": value + step * (index - 1), "std": 0.15, "status": "ok"}
         | more
         for (a, b), value in values.items()
-        for place, seed in enumerate(SEEDS)
+        for index, seed in enumerate(SEEDS)
     ]
     return pd.DataFrame(rows, columns=AGREEMENT.schema.names)
 
@@ -53,7 +53,7 @@ def table(
     options: dict[str, Any] | None = None,
     **more: Any,
 ) -> pd.DataFrame:
-    """What this study published beside a study with one dataset and model; `more` are fields of its names."""
+    """The reproduction of this paper by a study with one dataset and model; `more` are fields of its names."""
     counts = texts or {"train": 100, "dev": 10, "test": 20}
     splits = {
         split: {"texts": n, "instances": n, "mean_length": 9.0, "texts_per_class": {}, "instances_per_class": {}}
@@ -74,7 +74,7 @@ def table(
         {"mine": OPTIONS.get(kind, {}) | (options or {})},
         **more,
     )
-    found = reproduction(
+    rows = reproduction(
         StudyResults(
             names,
             [summary],
@@ -84,7 +84,7 @@ def table(
             training=training,
         )
     )
-    return found[found["study"] == "A Song of (Dis)agreement"]
+    return rows[rows["study"] == "A Song of (Dis)agreement"]
 
 
 def only(rows: pd.DataFrame, metric: str, *pair: str) -> pd.Series:
@@ -92,11 +92,11 @@ def only(rows: pd.DataFrame, metric: str, *pair: str) -> pd.Series:
     here = rows["metric"] == metric
     if pair:
         here &= rows["measure_a"].isin(pair) & rows["measure_b"].isin(pair)
-    (found,) = rows[here].index
-    return rows.loc[found]
+    (index,) = rows[here].index
+    return rows.loc[index]
 
 
-# What was published.
+# Published numbers.
 
 
 def test_the_first_two_tables_are_the_fifth_and_sixth_without_spread():
@@ -111,7 +111,7 @@ def test_the_first_two_tables_are_the_fifth_and_sixth_without_spread():
     assert rows[rows["table"].isin(["T1", "T2"])]["std"].notna().all()
 
 
-def test_every_name_is_one_that_there_is():
+def test_every_name_is_registered():
     rows, registry = published_rows(), Registry()
     assert set(rows["dataset"]) == DATASETS <= set(registry.names("dataset"))
     assert set(rows["model"].dropna()) <= set(registry.names("model"))
@@ -142,7 +142,7 @@ def test_cells_by_hand():
         ("T4", "imdb-240", "distilbert", 0),
     ],
 )
-def test_every_pair_stands_once_as_published_and_once_corrected(table, dataset, model, expected):
+def test_every_pair_has_one_published_and_one_corrected_row(table, dataset, model, expected):
     rows = published_rows()
     here = rows[(rows["table"] == table) & (rows["dataset"] == dataset) & (rows["model"] == model)]
     assert len(here) == expected and not here.duplicated(["measure_a", "measure_b"]).any()
@@ -162,7 +162,7 @@ def test_accuracies_of_softmax_and_uniform_attention():
     assert validation.loc[("imdb-240", "bilstm-song"), "std"] == pytest.approx(0.01375)
 
 
-# Beside ours. Published for the BiLSTM on SNLI: attention and integrated gradients 0.2566 ± 0.1748.
+# Ours. Published for the BiLSTM on SNLI: attention and integrated gradients 0.2566 ± 0.1748.
 
 PAIR = ("attention", "integrated-gradient-pad")
 
@@ -187,9 +187,7 @@ def test_seeds_that_agree_are_judged_by_the_spread_over_texts():
 
 def test_one_seed_is_shown_but_not_judged():
     row = only(table(agreed({PAIR: 0.26})[:1]), "kendall_tau", *PAIR)
-    assert (
-        row["ours"] == pytest.approx(0.24) and row["within"] is None and "spread over seeds is not known" in row["note"]
-    )
+    assert row["ours"] == pytest.approx(0.24) and row["within"] is None and "no spread over seeds" in row["note"]
 
 
 def test_the_order_of_a_pair_and_the_names_of_entries_do_not_matter():
@@ -198,7 +196,7 @@ def test_the_order_of_a_pair_and_the_names_of_entries_do_not_matter():
     assert only(rows, "kendall_tau", *PAIR)["ours"] == pytest.approx(0.3)
 
 
-def test_corrected_measures_stand_beside_and_are_not_judged():
+def test_corrected_measures_are_compared_and_not_judged():
     everything = {pair: 0.2 for pair in combinations(MEASURES[:-2], 2)}
     rows = table(agreed(everything)).query("metric == 'kendall_tau'")
     assert len(rows) == 15 + 12
@@ -279,7 +277,9 @@ def test_accuracies_are_judged_by_three_standard_deviations_or_three_points():
     assert (validation["published"], validation["ours"]) == pytest.approx((0.80696, 0.80))
     uniform = only(table(None, "sst-2", "bilstm-song-uniform", scores), "test_accuracy")
     assert uniform["published"] == 0.823 and uniform["tolerance"] == 0.03
-    assert "output too many" in only(table(None, "quora", "bilstm-shared", scores), "test_accuracy")["note"]
+    assert (
+        "three outputs for two classes" in only(table(None, "quora", "bilstm-shared", scores), "test_accuracy")["note"]
+    )
 
 
 def test_minutes_are_shared_among_the_seeds_and_not_judged():
@@ -366,13 +366,13 @@ def test_of_two_entries_of_a_measure_the_one_that_explains_the_model_counts():
     assert row["ours"] == pytest.approx(0.9) and "mixed not texts" in row["note"]
 
 
-# All seeds together.
+# Pooled over seeds.
 
 
-def test_texts_of_all_seeds_together_have_the_mean_and_spread_of_one_list():
+def test_pooled_texts_of_all_seeds_have_the_mean_and_spread_of_one_list():
     rng = np.random.default_rng(0)
-    lists = [rng.normal(place, 1 + place, size) for place, size in enumerate((40, 60, 50))]
-    rows = [{"key": "a", "n": len(one), "mean": one.mean(), "std": one.std()} for one in lists]
+    lists = [rng.normal(index, 1 + index, size) for index, size in enumerate((40, 60, 50))]
+    rows = [{"key": "a", "n": len(taus), "mean": taus.mean(), "std": taus.std()} for taus in lists]
     rows.append({"key": "a", "n": 0, "mean": np.nan, "std": np.nan})
     found = pool_seeds(pd.DataFrame(rows), ["key"]).loc["a"]
     together = np.concatenate(lists)
@@ -380,13 +380,13 @@ def test_texts_of_all_seeds_together_have_the_mean_and_spread_of_one_list():
     assert (found["mean"], found["std"]) == pytest.approx((together.mean(), together.std(ddof=1)))
 
 
-def test_a_single_text_has_no_spread_and_equal_ones_have_none_to_tell():
+def test_a_single_text_has_no_spread_and_equal_ones_have_zero_spread():
     rows = pd.DataFrame({"key": ["a", "b", "b"], "n": [1, 2, 2], "mean": [0.3, 0.1, 0.1], "std": [0.0, 0.0, 0.0]})
     std = pool_seeds(rows, ["key"])["std"]
     assert np.isnan(std["a"]) and std["b"] == pytest.approx(0, abs=1e-8)
 
 
-def test_triangles_hold_each_pair_once_whichever_stands_first():
+def test_triangles_hold_each_pair_once_in_either_order():
     frame = agreed({("b", "a"): 0.1, ("a", "c"): -0.3})
     mean, std = triangles(overall_taus(frame), ["a", "b", "c"])
     assert mean.index.tolist() == ["b", "c"] and mean.columns.tolist() == ["a", "b"]

@@ -1,4 +1,4 @@
-"""The published numbers of Zhou et al. in our words, and beside ours."""
+"""Published numbers of Zhou et al., and ours."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.papers.paper import Names, StudyResults
+from plumbline.papers.paper import SINGLE_SEED, Names, StudyResults
 from plumbline.papers.reproduction import reproduction
-from plumbline.papers.zhou import ALONE, ON_A_LINE, at_region, published_rows
+from plumbline.papers.zhou import FROM_REGRESSION, published_rows, regression_at
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.registry import Registry
@@ -24,10 +24,10 @@ def truth_rows(
     row |= {"manipulation": variant, "kind": kind, "r": 0.5, "draw": 0, "n": 100, "undefined": 0, "accuracy": 0.98}
     return [
         row
-        | {"group": group, "truth": place == 0, "attributed_fraction": attributed, "region_fraction": region}
+        | {"group": group, "truth": index == 0, "attributed_fraction": attributed, "region_fraction": region}
         | {"status": "ok"}
         | more
-        for place, (group, (attributed, region)) in enumerate(shares.items())
+        for index, (group, (attributed, region)) in enumerate(shares.items())
     ]
 
 
@@ -35,7 +35,7 @@ def table(
     rows: list[dict], kind: str = "beer", model: str = "bilstm-zhou", scores: dict[str, list[float]] | None = None,
     side: int = 224, per_class: int = 1000, options: dict[str, Any] | None = None,
 ) -> pd.DataFrame:  # fmt: skip
-    """What this study published beside one with a dataset and a model, whose accuracies are given by variant."""
+    """The reproduction of this paper by a study with one dataset and model, with accuracies by variant."""
     counts = {"texts": 4, "instances": 10_000, "mean_length": float(side**2)}
     counts |= {"instances_per_class": {"a": per_class, "b": per_class + 2}}
     summary = {
@@ -50,14 +50,14 @@ def table(
         for variant, values in (scores or {}).items()
         for seed, value in enumerate(values)
     ]
-    ran = StudyResults(
+    results = StudyResults(
         Names({"mine": kind}, {"net": model}, MEASURES, {"mine": options or {}}),
         [summary],
         {"mine": {"net": "dev"}},
         pd.DataFrame(performance, columns=PERFORMANCE.schema.names),
         ground_truth=pd.DataFrame(rows, columns=GROUND_TRUTH.schema.names),
     )
-    found = reproduction(ran)
+    found = reproduction(results)
     return found[found["study"] == "Zhou et al. 2022"]
 
 
@@ -70,7 +70,7 @@ def only(rows: pd.DataFrame, metric: str, **where: Any) -> pd.Series:
     return rows.loc[found]
 
 
-# What was published.
+# Published numbers.
 
 
 def test_table_1_by_hand():
@@ -100,7 +100,7 @@ def test_settings_of_the_study_are_no_results():
 # Beside ours.
 
 
-def test_attention_by_group_of_words_beside_table_1():
+def test_attention_by_group_of_words_as_in_table_1():
     rows = []
     for seed, moved in enumerate((-0.01, 0, 0.01)):
         shares = {"first": (0.1 + moved, 0.077), "other": (0.9 - moved, 0.923)}
@@ -119,7 +119,7 @@ def test_attention_by_group_of_words_beside_table_1():
     assert set(found["variant"].dropna()) == {"articles", "cn"}
     assert only(found, "attributed_correlating", table="sec 6.1")["ours"] == pytest.approx(0.09)
     accuracy = only(found, "least_accuracy", variant="articles")
-    assert accuracy["ours"] == pytest.approx(0.9767, abs=1e-4) and "the least of ours is 0.960" in accuracy["note"]
+    assert accuracy["ours"] == pytest.approx(0.9767, abs=1e-4) and "our minimum is 0.960" in accuracy["note"]
 
 
 def test_other_reviews_are_not_judged():
@@ -130,73 +130,73 @@ def test_other_reviews_are_not_judged():
     assert only(found, "train_size")["ours"] == 10_000
 
 
-def test_the_spread_of_one_seed_is_not_known():
+def test_a_single_seed_has_no_spread():
     rows = truth_rows("articles", "articles", "attention", {"first": (0.1, 0.079), "other": (0.9, 0.921)})
     found = table(rows, scores={"articles": [0.96]})
     attended = only(found, "attributed_correlating", table="T1")
-    assert pd.isna(attended["within"]) and ALONE in attended["note"]
+    assert pd.isna(attended["within"]) and SINGLE_SEED in attended["note"]
     assert only(found, "frequency_correlating")["within"] and not only(found, "least_accuracy")["within"]
 
 
-def pictures(count: int, accurate: int, **more: Any) -> list[dict]:
-    """So many models of growing regions, of which the last are accurate; on average their classes attribute what a line
-    from 0.4 to 1 says."""
+def image_models(count: int, accurate: int, **more: Any) -> list[dict]:
+    """Rows of `count` models with growing regions, the last `accurate` of which are accurate; the mean over classes of
+    the attributed fraction rises linearly from 0.4 to 1."""
     rows = []
-    for place, region in enumerate(np.linspace(0.05, 0.95, count)):
-        accuracy = 0.99 if place >= count - accurate else 0.9
+    for index, region in enumerate(np.linspace(0.05, 0.95, count)):
+        accuracy = 0.99 if index >= count - accurate else 0.9
         for label, moved in (("0", -0.05), ("1", 0.05), ("all", 0)):
-            same = {"class": label, "accuracy": accuracy, "draw": place, "manipulation": "blur", **more}
+            same = {"class": label, "accuracy": accuracy, "draw": index, "manipulation": "blur", **more}
             shares = {"region": (0.4 + 0.6 * region + moved, region)}
-            rows += truth_rows(f"blur-{place}", "blur", "shap", shares, **same)
+            rows += truth_rows(f"blur-{index}", "blur", "shap", shares, **same)
     return rows
 
 
-def test_pictures_beside_the_study():
-    found = table(pictures(40, 30), "birds", "resnet34")
+def test_image_models_are_compared():
+    found = table(image_models(40, 30), "birds", "resnet34")
     share = only(found, "models_over_95")
     assert share["ours"] == 0.75 and share["within"] and "of 40 models" in share["note"]
     assert share["tolerance"] == pytest.approx(3 * np.sqrt(0.7 * 0.3 / 100 + 0.75 * 0.25 / 40))
     shap = only(found, "attributed_at_40")
-    assert shap["ours"] == pytest.approx(0.64) and pd.isna(shap["within"]) and ON_A_LINE in shap["note"]
+    assert shap["ours"] == pytest.approx(0.64) and pd.isna(shap["within"]) and FROM_REGRESSION in shap["note"]
     assert only(found, "train_images_per_class")["ours"] == 1001 and only(found, "train_images_per_class")["within"]
     assert "least_accuracy" not in set(found["metric"])
 
 
-def test_few_accurate_models_are_outside_and_other_pictures_are_not_judged():
-    share = only(table(pictures(40, 10), "birds", "resnet34"), "models_over_95")
+def test_few_accurate_models_are_outside_and_smaller_images_are_not_judged():
+    share = only(table(image_models(40, 10), "birds", "resnet34"), "models_over_95")
     assert share["ours"] == 0.25 and not share["within"]
-    small = table(pictures(40, 30), "birds", "resnet34", side=128, per_class=600)
+    small = table(image_models(40, 30), "birds", "resnet34", side=128, per_class=600)
     assert pd.isna(only(small, "models_over_95")["within"]) and "128 x 128" in only(small, "models_over_95")["note"]
     assert not only(small, "train_images_per_class")["within"]
-    scaled = table(pictures(40, 30), "birds", "resnet34", options={"size": 64})
+    scaled = table(image_models(40, 30), "birds", "resnet34", options={"size": 64})
     assert pd.isna(only(scaled, "models_over_95")["within"])
 
 
 @pytest.mark.parametrize(("accuracy", "within"), [(0.96, True), (0.95, True), (0.949, False)])
-def test_models_of_several_reassignments_are_at_least_so_accurate(accuracy: float, within: bool):
-    rows = pictures(3, 3) + [
+def test_models_of_several_reassignments_have_a_least_accuracy(accuracy: float, within: bool):
+    rows = image_models(3, 3) + [
         row
-        for place, r in enumerate((0.5, 0.8, 1.0))
+        for index, r in enumerate((0.5, 0.8, 1.0))
         for row in truth_rows(f"hue-{r}", "hue", "shap", {"region": (0.5, 0.2)}, r=r, manipulation="hue",
-                              accuracy=accuracy + 0.01 * place)
+                              accuracy=accuracy + 0.01 * index)
     ]  # fmt: skip
     found = table(rows, "birds", "resnet34")
     least = only(found, "least_accuracy")
     assert least["ours"] == pytest.approx(accuracy) and least["within"] == within
-    # They have no part in what is read off models of regions at random.
+    # They do not count among the models of random regions.
     assert "of 3 models" in only(found, "models_over_95")["note"]
 
 
-def test_levels_of_visibility_have_no_part_in_regions_at_random():
-    found = table(pictures(9, 9, level=1), "birds", "resnet34")
+def test_levels_of_visibility_are_not_random_regions():
+    found = table(image_models(9, 9, level=1), "birds", "resnet34")
     assert not {"models_over_95", "attributed_at_40"} & set(found["metric"])
 
 
-def test_a_line_is_read_only_between_its_ends():
+def test_the_regression_is_not_extrapolated():
     points = pd.DataFrame({"region_fraction": [0.1, 0.3], "attributed_fraction": [0.2, 0.4]})
-    assert np.isnan(at_region(points, 0.4)) and at_region(points, 0.2) == pytest.approx(0.3)
+    assert np.isnan(regression_at(0.4, points)) and regression_at(0.2, points) == pytest.approx(0.3)
 
 
-def test_a_study_without_the_table_has_the_sizes_alone():
+def test_a_study_without_the_table_has_only_sizes():
     found = table([], "birds", "resnet34")
     assert set(found["metric"]) == {f"{split}_images_per_class" for split in ("train", "val", "test")}

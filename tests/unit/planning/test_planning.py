@@ -1,4 +1,4 @@
-"""Planning: the scheduler by hand, estimates against what was measured, and plans of whole studies."""
+"""Planning: hand-checked schedules, estimates from measurements, and plans of whole studies."""
 
 import json
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from plumbline.cli import main
 from plumbline.config.resolve import resolve
 from plumbline.errors import PlumblineError
 from plumbline.planning.absent import absent_files
-from plumbline.planning.cost import AROUND, Costs
+from plumbline.planning.cost import SNAKEMAKE_OVERHEAD, Costs
 from plumbline.planning.graph import as_dot
-from plumbline.planning.jobs import PlannedJob, connected
-from plumbline.planning.measured import Measured, of_results, of_table, rates, read_timings
+from plumbline.planning.jobs import PlannedJob, connect_jobs
+from plumbline.planning.measured import Measurement, from_results, from_table, rates, read_timings
 from plumbline.planning.plan import Machine, plan_jobs
 from plumbline.planning.schedule import Task, finish_times, longest_chain
-from plumbline.planning.show import as_json, duration, plan_sentence, text
-from plumbline.planning.sizes import Size, expected, in_folder, shipped
+from plumbline.planning.show import as_json, as_text, duration, plan_sentence
+from plumbline.planning.sizes import Size, expected_size, packaged_sizes, stored_size
 from plumbline.planning.work import Work, Works
 from plumbline.protocols.timings.schemas import TIMINGS
 from plumbline.store import write_table
@@ -35,7 +35,7 @@ STUDY = {
 }
 NET = Work("train", 1000, 20.0, ("sst", "net", ""), ("sst", "bilstm-tanh", ""), "bilstm")
 LOO = ("sst", "bilstm-tanh", "leave-one-out")
-TRAINED = Measured(NET, "cuda", 10.0, 4.0)
+TRAINED = Measurement(NET, "cuda", 10.0, 4.0)
 
 
 def wall(tasks: list[Task], cores: int, gpus: int | None) -> float:
@@ -59,7 +59,7 @@ def test_independent_jobs_fill_the_cores():
     assert finish_times([Task(1)] * 5, 2, None) == [1, 1, 2, 2, 3]
 
 
-def test_a_job_that_asks_for_more_than_there_is_gets_all_of_it():
+def test_a_job_that_requests_more_than_the_machine_has_gets_all_of_it():
     assert finish_times([Task(1, cores=4), Task(1)], 2, None) == [1, 2]
 
 
@@ -68,7 +68,7 @@ def test_jobs_without_a_gpu_pass_those_that_wait_for_one():
 
 
 def test_recursive_levels_wait_for_each_other_however_many_gpus_there_are():
-    """Three measures, ten levels of one second to explain and two to train anew."""
+    """Three measures, ten levels of one second to explain and two to retrain."""
     tasks: list[Task] = []
     for _ in range(3):
         for level in range(10):
@@ -79,7 +79,7 @@ def test_recursive_levels_wait_for_each_other_however_many_gpus_there_are():
     assert len(longest_chain(tasks)) == 20
 
 
-def told(rule: str, inputs: list[str], outputs: list[str]) -> dict:
+def record(rule: str, inputs: list[str], outputs: list[str]) -> dict:
     return {
         "rule": rule,
         "wildcards": {},
@@ -92,17 +92,22 @@ def told(rule: str, inputs: list[str], outputs: list[str]) -> dict:
 
 
 def test_jobs_wait_for_those_that_make_their_inputs_and_targets_are_none():
-    jobs = connected(
-        [told("c", ["b", "a"], ["c"]), told("a", ["raw"], ["a"]), told("b", ["a"], ["b"]), told("all", ["c"], [])]
+    jobs = connect_jobs(
+        [
+            record("c", ["b", "a"], ["c"]),
+            record("a", ["raw"], ["a"]),
+            record("b", ["a"], ["b"]),
+            record("all", ["c"], []),
+        ]
     )
-    # Whatever order Snakemake tells them in, a plan is the same.
+    # The plan does not depend on the order of the records.
     assert [job.rule for job in jobs] == ["a", "b", "c"]
     assert [job.after for job in jobs] == [[], [0], [0, 1]]
     assert [job.inputs for job in jobs] == [1, 1, 2]
 
 
-def measured(seconds: float = 10.0, **changes) -> Measured:
-    return Measured(replace(NET, **changes), "cuda", seconds, 4.0)
+def measured(seconds: float = 10.0, **changes) -> Measurement:
+    return Measurement(replace(NET, **changes), "cuda", seconds, 4.0)
 
 
 def test_the_same_work_costs_what_it_did():
@@ -139,30 +144,30 @@ def test_a_name_of_the_study_counts_before_the_kind_behind_it():
 
 
 def test_another_model_is_a_guess_by_the_nearest_kind():
-    """The same encoder before other models of words, and these before models of pictures."""
+    """The same encoder before other models of words, and these before models of images."""
     pixels, average = measured(1.0, kinds=("", "resnet", ""), family="pixels"), {"kinds": ("", "average-tanh", "")}
     words, same = measured(2.0, family="average", **average), measured(3.0, kinds=("", "bilstm-dot", ""))
-    asked = replace(NET, kinds=("sst", "mine", ""), names=("sst", "mine", ""))
+    other = replace(NET, kinds=("sst", "mine", ""), names=("sst", "mine", ""))
     for found, seconds in (([pixels, words, same], 3.0), ([pixels, words], 2.0), ([pixels], 1.0)):
-        assert Costs([], found).work(asked, "cuda") == (seconds, "guessed")
+        assert Costs([], found).work(other, "cuda") == (seconds, "guessed")
 
 
-def test_a_job_pays_its_start_once_and_rests_on_its_weakest_piece():
+def test_a_job_counts_its_startup_once_and_has_its_weakest_basis():
     cost = Costs([TRAINED], []).job([NET, replace(NET, rows=2000)], "cuda")
-    assert (cost.startup, cost.seconds, cost.basis) == (4.0 + AROUND, 30.0, "scaled")
+    assert (cost.startup, cost.seconds, cost.basis) == (4.0 + SNAKEMAKE_OVERHEAD, 30.0, "scaled")
 
 
 def test_light_jobs_cost_what_they_did():
-    assert Costs([], [Measured(Work("report"), "cpu", 6.0, 2.0)]).work(Work("report"), "cpu") == (6.0, "measured")
+    assert Costs([], [Measurement(Work("report"), "cpu", 6.0, 2.0)]).work(Work("report"), "cpu") == (6.0, "measured")
 
 
 def test_sizes_are_those_of_the_options_and_within_the_limit():
     resolved = resolve(STUDY | {"datasets": STUDY["datasets"] | {"snli": {"preparation": {"limit": 100}}}})
-    drawn = expected(resolved, "mock-2", "plain")
+    drawn = expected_size(resolved, "mock-2", "plain")
     assert drawn.counts == {"train": 96, "dev": 32, "test": 24}
     assert drawn.length == pytest.approx(75 * (4 + 8) / (50 + 100))
-    assert expected(resolved, "snli", "plain").counts == {"train": 100, "dev": 100, "test": 100}
-    assert expected(resolved, "sst", "plain") == shipped()["sst", False]
+    assert expected_size(resolved, "snli", "plain").counts == {"train": 100, "dev": 100, "test": 100}
+    assert expected_size(resolved, "sst", "plain") == packaged_sizes()["sst", False]
 
 
 def write_summary(results: Path, dataset: str, train: int, test: int, length: float) -> None:
@@ -172,11 +177,11 @@ def write_summary(results: Path, dataset: str, train: int, test: int, length: fl
     (folder / "dataset.json").write_text(json.dumps({"splits": splits}))
 
 
-def test_what_lies_in_the_working_folder_counts_before_what_is_expected(tmp_path):
+def test_stored_sizes_count_before_expected_ones(tmp_path):
     write_summary(tmp_path, "sst", 50, 10, 7.0)
-    assert in_folder(tmp_path, "sst", "plain") == Size({"train": 50, "test": 10}, 7.0)
+    assert stored_size(tmp_path, "sst", "plain") == Size({"train": 50, "test": 10}, 7.0)
     assert Works(resolve(STUDY), tmp_path).size("sst", "roar/relative/gradient/10").counts["train"] == 50
-    assert in_folder(tmp_path, "imdb", "plain") is None
+    assert stored_size(tmp_path, "imdb", "plain") is None
 
 
 def job(
@@ -189,16 +194,18 @@ def test_the_work_of_jobs(tmp_path):
     write_summary(tmp_path, "sst", 50, 10, 7.0)
     works = Works(resolve(STUDY), tmp_path)
     cell = {"dataset": "sst", "model": "small", "seeds": "0-1"}
-    (train,) = works.of(job("train", ["weights.safetensors"], **cell | {"model": "bilstm-tanh"}))
+    (train,) = works.of_job(job("train", ["weights.safetensors"], **cell | {"model": "bilstm-tanh"}))
     assert (train.work, train.rows, train.length) == ("train", 50 * 2 * 4, 7.0)
-    explained = works.of(job("attribute", ["a/cheap.parquet", "a/cheap.json"], measures="cheap", **cell))
-    assert [(one.names[2], one.rows) for one in explained] == [("attention", 20), ("gradient", 20)]
-    assert {(one.kinds[1], one.family) for one in explained} == {("average-tanh", "average")}
-    (masked,) = works.of(job("attribute", ["gradient.parquet"], measures="gradient", **cell | {"variant": "unmasked"}))
+    explained = works.of_job(job("attribute", ["a/cheap.parquet", "a/cheap.json"], measures="cheap", **cell))
+    assert [(unit.names[2], unit.rows) for unit in explained] == [("attention", 20), ("gradient", 20)]
+    assert {(unit.kinds[1], unit.family) for unit in explained} == {("average-tanh", "average")}
+    (masked,) = works.of_job(
+        job("attribute", ["gradient.parquet"], measures="gradient", **cell | {"variant": "unmasked"})
+    )
     assert masked.rows == 60 * 2
-    (score,) = works.of(job("score", ["s.parquet"], inputs=4 + 3, protocol="agreement", **cell))
+    (score,) = works.of_job(job("score", ["s.parquet"], inputs=4 + 3, protocol="agreement", **cell))
     assert (score.work, score.rows, score.kinds[2]) == ("score", 10 * 2 * 3, "agreement")
-    assert works.of(job("report", ["index.html"], inputs=5)) == [Work("report")]
+    assert works.of_job(job("report", ["index.html"], inputs=5)) == [Work("report")]
 
 
 def manifest(path: Path, rule: str, keys: dict, config: dict, each: Sequence[dict] = ({},), **costs: object) -> None:
@@ -210,8 +217,8 @@ def manifest(path: Path, rule: str, keys: dict, config: dict, each: Sequence[dic
 CELL = {"dataset": "sst", "variant": "plain", "model": "mine", "seeds": "0-1"}
 
 
-def test_manifests_of_a_run_tell_its_costs(tmp_path):
-    """Training counts all epochs that were asked for, and two measures divide the start of their job."""
+def test_manifests_of_a_run_hold_its_costs(tmp_path):
+    """Training counts all configured epochs, and two measures divide the start-up of their job."""
     write_summary(tmp_path, "sst", 50, 10, 7.0)
     works = Works(resolve(STUDY), tmp_path)
     keys = CELL | {"model": "small"}
@@ -222,9 +229,9 @@ def test_manifests_of_a_run_tell_its_costs(tmp_path):
     manifest(tmp_path / "attributions/a/cheap.json", "attribute", keys, config, each, seconds=2.0, rows=20)
     manifest(tmp_path / "scores/s/other.json", "score", CELL | {"protocol": "gone"}, {}, seconds=2.0, rows=20)
     (tmp_path / "models/m/other.json").write_text("{}")
-    trained, _, explained = of_results(tmp_path, works)
+    trained, _, explained = from_results(tmp_path, works)
     names, kinds = ("sst", "small", ""), ("sst", "average-tanh", "")
-    assert trained == Measured(Work("train", 400, 7.0, names, kinds, "average"), "cpu", 8.0, 1.5)
+    assert trained == Measurement(Work("train", 400, 7.0, names, kinds, "average"), "cpu", 8.0, 1.5)
     assert (explained.work.kinds[2], explained.seconds, explained.work.rows) == ("gradient", 2.0, 20)
     assert explained.startup_seconds == 3.0
 
@@ -236,7 +243,7 @@ def timings(path: Path, rows: list[dict]) -> Path:
     return path
 
 
-def test_a_table_of_timings_tells_what_manifests_do_but_for_protocols(tmp_path):
+def test_a_table_of_timings_holds_the_same_costs_but_for_protocols(tmp_path):
     shared = {
         "rule": "attribute",
         "dataset": "sst",
@@ -249,11 +256,11 @@ def test_a_table_of_timings_tells_what_manifests_do_but_for_protocols(tmp_path):
     rows.append(shared | costs | {"rule": "score", "seconds": 2.0})
     rows.append(shared | {"measure": "gradient", "device": "cuda", "event": "the token budget was halved"})
     works = Works(resolve(STUDY), tmp_path)
-    found = of_table(timings(tmp_path / "tables/timings.parquet", rows), works)
-    assert [(one.work.names, one.work.family, one.device) for one in found] == [
+    found = from_table(timings(tmp_path / "tables/timings.parquet", rows), works)
+    assert [(unit.work.names, unit.work.family, unit.device) for unit in found] == [
         (("sst", "bilstm-tanh", name), "bilstm", "cuda") for name in ("attention", "gradient")
     ]
-    assert [one.startup_seconds for one in found] == [3.0, 3.0]
+    assert [unit.startup_seconds for unit in found] == [3.0, 3.0]
     assert Costs(found, []).work(found[1].work, "cuda") == (2.0, "measured")
 
 
@@ -264,12 +271,12 @@ def test_no_timings_are_refused_in_one_sentence(tmp_path, monkeypatch):
             read_timings(path, works)
     (tmp_path / "notes.txt").write_text("seconds")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(PlumblineError, match=r"'notes\.txt' is no table of timings; name a run's"):
+    with pytest.raises(PlumblineError, match=r"'notes\.txt' is not a table of timings; name a run's"):
         read_timings(Path("notes.txt"), works)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (["nowhere.yaml"], "There is no config file 'nowhere.yaml'."),
         (["."], "'.' is a folder; name a config file."),
@@ -278,20 +285,20 @@ def test_no_timings_are_refused_in_one_sentence(tmp_path, monkeypatch):
         ([], "There is no Snakefile in this folder; run `plumbline plan` in the project's folder."),
     ],
 )
-def test_what_cannot_be_planned_is_told_before_anything_is_asked(tmp_path, monkeypatch, capsys, given, said):
+def test_unplannable_arguments_are_refused_before_the_dry_run(tmp_path, monkeypatch, capsys, given, message):
     monkeypatch.chdir(tmp_path)
     Path("bad.yaml").write_text("a: [1, 2\nb: 3\n")
     assert main(["plan", *given]) == 1
-    assert capsys.readouterr().err == f"plumbline: {said}\n"
+    assert capsys.readouterr().err == f"plumbline: {message}\n"
 
 
 def test_the_packages_rates_are_one_for_each_work_and_cover_what_a_study_does():
     found = rates()
-    keys = [(one.work, one.device) for one in found]
+    keys = [(unit.work, unit.device) for unit in found]
     assert len(set(keys)) == len(keys)
-    assert all(one.seconds >= 0 and one.startup_seconds >= 0 for one in found)
+    assert all(unit.seconds >= 0 and unit.startup_seconds >= 0 for unit in found)
     heavy = {"train", "attribute", "score", "trace"}
-    assert {(one.work.work, one.device) for one in found} >= {
+    assert {(unit.work.work, unit.device) for unit in found} >= {
         (name, kind) for name in heavy for kind in ("cpu", "cuda")
     }
 
@@ -306,9 +313,9 @@ def small_plan(gpus: int = 1):
     prepared = Work("prepare", 60, 7.0, ("sst", "", ""), ("sst", "", ""))
     trained = Work("train", 400, 7.0, ("sst", "bilstm-tanh", ""), ("sst", "bilstm-tanh", ""), "bilstm")
     found = [
-        Measured(prepared, "cpu", 3.0, 1.0),
-        Measured(trained, "cuda", 10.0, 4.0),
-        Measured(trained, "cpu", 90.0, 2.0),
+        Measurement(prepared, "cpu", 3.0, 1.0),
+        Measurement(trained, "cuda", 10.0, 4.0),
+        Measurement(trained, "cpu", 90.0, 2.0),
     ]
     return jobs, Costs(found, []), Machine(gpus, 2)
 
@@ -319,18 +326,18 @@ def test_a_plan_by_hand(tmp_path, gpus, seconds):
     jobs, costs, machine = small_plan(gpus)
     plan = plan_jobs("small", jobs, Works(resolve(STUDY), tmp_path), costs, machine, 1.0)
     assert plan.jobs == 3
-    assert plan.wall_seconds == plan.chain_seconds == pytest.approx(4.0 + seconds + 2 * AROUND)
+    assert plan.wall_seconds == plan.chain_seconds == pytest.approx(4.0 + seconds + 2 * SNAKEMAKE_OVERHEAD)
     assert plan.chain == ["prepare", "train"]
-    assert plan.gpu_seconds == pytest.approx(seconds + AROUND if gpus else 0.0)
-    assert plan.startup_seconds == pytest.approx(1.0 + (4.0 if gpus else 2.0) + 2 * AROUND)
-    assert plan.shares()["measured"] == pytest.approx(1.0)
+    assert plan.gpu_seconds == pytest.approx(seconds + SNAKEMAKE_OVERHEAD if gpus else 0.0)
+    assert plan.startup_seconds == pytest.approx(1.0 + (4.0 if gpus else 2.0) + 2 * SNAKEMAKE_OVERHEAD)
+    assert plan.fraction_by_basis()["measured"] == pytest.approx(1.0)
     assert plan.untimed == ["download"]
-    shown = text(plan)
+    shown = as_text(plan)
     assert "Not counted: download." in shown and "train" in shown
     assert as_json(plan)["wall_seconds"] == plan.wall_seconds
-    # On a core training takes longer than the minute that it asks for, and nothing else does.
-    assert {kind.rule: kind.over for kind in plan.kinds} == {"train": int(not gpus), "prepare": 0, "download": 0}
-    assert ("Of 1 jobs `train`, 1 may outlast" in shown) == (not gpus)
+    # On a core only training takes longer than the minute that it requests.
+    assert {rule.rule: rule.over for rule in plan.rules} == {"train": int(not gpus), "prepare": 0, "download": 0}
+    assert ("Of 1 jobs `train`, 1 may exceed" in shown) == (not gpus)
     assert ("the longest with 1.54 minutes" in shown) == (not gpus)
 
 
@@ -342,13 +349,13 @@ def test_an_empty_plan_says_that_nothing_is_left(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(5, "5 seconds"), (150, "2.5 minutes"), (9000, "2.5 hours"), (7_200_000, "2,000 hours")]
+    ("seconds", "shown"), [(5, "5 seconds"), (150, "2.5 minutes"), (9000, "2.5 hours"), (7_200_000, "2,000 hours")]
 )
-def test_durations_in_the_unit_people_say(seconds, said):
-    assert duration(seconds) == said
+def test_durations_have_a_readable_unit(seconds, shown):
+    assert duration(seconds) == shown
 
 
-def test_only_files_that_no_rule_brings_are_absent(tmp_path, monkeypatch):
+def test_only_files_that_no_rule_makes_are_absent(tmp_path, monkeypatch):
     resolved = resolve({"datasets": ["sst", "movie"], "models": ["average-tanh"], "measures": ["attention"]})
     monkeypatch.delenv("PLUMBLINE_OFFLINE", raising=False)
     assert not [path for path in absent_files(resolved, tmp_path) if "sst/" in path or "vader/" in path]
@@ -376,11 +383,14 @@ def test_a_machine_without_cores_is_refused(capsys):
     assert "'0' is not a whole number of 1 or more" in capsys.readouterr().err
 
 
-def test_the_graph_of_rules_has_each_rule_and_need_once():
-    told = [{"rule": "train", "outputs": ["a"], "inputs": []}, {"rule": "train", "outputs": ["b"], "inputs": []}]
-    told += [{"rule": "report", "outputs": ["c"], "inputs": ["a", "b"]}, {"rule": "all", "outputs": [], "inputs": []}]
+def test_the_rule_graph_has_each_rule_and_edge_once():
+    records = [{"rule": "train", "outputs": ["a"], "inputs": []}, {"rule": "train", "outputs": ["b"], "inputs": []}]
+    records += [
+        {"rule": "report", "outputs": ["c"], "inputs": ["a", "b"]},
+        {"rule": "all", "outputs": [], "inputs": []},
+    ]
     rest = {"wildcards": {}, "threads": 1, "gpus": 0, "minutes": None}
-    graph = as_dot(connected([job | rest for job in told]))
+    graph = as_dot(connect_jobs([job | rest for job in records]))
     assert graph.splitlines()[2:-1] == ['"report";', '"train";', '"train" -> "report";']
 
 

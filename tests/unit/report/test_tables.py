@@ -90,7 +90,7 @@ def test_reproduction_keeps_two_studies_apart_and_leaves_single_seeds_out() -> N
     shown = published.reproduction_overview(two_studies(), {"sst": CLASSES})
     assert shown.columns[min(shown.numbers)] == "published" and shown.columns[max(shown.numbers)] == "tolerance"
     assert texts([row[0] for row in shown.rows]) == ["J&W"] * 3 + ["AtteFa"] * 4
-    assert texts([row[4] for row in shown.rows[3:5]]) == ["AtteFa, chosen on test", "AtteFa, chosen on dev"]
+    assert texts([row[4] for row in shown.rows[3:5]]) == ["AtteFa, selected on test", "AtteFa, selected on dev"]
     assert shown.rows[3][6].text == "0.076 ± 0.010" and "2 numbers of single seeds" in shown.caption
 
 

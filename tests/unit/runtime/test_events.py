@@ -1,4 +1,4 @@
-"""What Snakemake's events come to: a record of the jobs, their lines, and which of them failed."""
+"""Snakemake's log events: records of the jobs, their lines, and failures."""
 
 import json
 import logging
@@ -11,7 +11,7 @@ from snakemake.exceptions import RuleException, print_exception
 from snakemake.logging import ColorizingTextHandler, DefaultFormatter
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from plumbline.runtime.events import PLAN, USUAL, LogHandler
+from plumbline.runtime.events import PLAN, SNAKEMAKE_HANDLER, LogHandler
 
 
 class Run:
@@ -21,9 +21,9 @@ class Run:
         self.lines: list[str] = []
         self.clock = time.mktime((2026, 11, 16, 9, 0, 0, 0, 0, -1))
         self.logger = logging.Logger("run", logging.INFO)
-        usual = ColorizingTextHandler(formatter=DefaultFormatter())
-        usual.name = USUAL
-        self.logger.addHandler(usual)
+        default = ColorizingTextHandler(formatter=DefaultFormatter())
+        default.name = SNAKEMAKE_HANDLER
+        self.logger.addHandler(default)
         self.events = LogHandler(None, None)
         self.events.now = lambda: self.clock
         self.events.attach(self.logger, jobs, lambda line, failure: self.lines.append(line))
@@ -55,7 +55,7 @@ def written(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_job_is_a_line_at_its_start_and_one_at_its_end_with_the_time_left(run):
+def test_a_job_has_a_line_at_its_start_and_one_at_its_end_with_the_time_left(run):
     run.logger.info("Select jobs to execute...")
     run.start(3, "train", dataset="sst", variant="plain", model="bilstm-tanh", seeds="0-1")
     run.clock += 10
@@ -74,7 +74,7 @@ def test_a_job_is_a_line_at_its_start_and_one_at_its_end_with_the_time_left(run)
     assert run.events.running() == {}
 
 
-def test_the_time_left_is_told_once_a_tenth_of_the_jobs_is_done():
+def test_the_time_left_is_shown_once_a_tenth_of_the_jobs_is_done():
     run = Run(jobs=20)
     for job in range(2):
         run.start(job, "prepare")
@@ -86,7 +86,7 @@ def test_the_time_left_is_told_once_a_tenth_of_the_jobs_is_done():
     ]
 
 
-def test_a_failure_has_its_sentence(run, tmp_path):
+def test_a_failure_has_its_message(run, tmp_path):
     log = written(tmp_path / "train.log", "plumbline: The disk is full.\n")
     run.start(1, "train", log, dataset="sst")
     run.fail(1)
@@ -94,7 +94,7 @@ def test_a_failure_has_its_sentence(run, tmp_path):
     assert run.lines[1:] == [f"[09:00:00] failed   train sst: The disk is full. ({log})"]
 
 
-def test_an_exception_is_told_with_its_notes_and_without_its_traceback(run, tmp_path):
+def test_an_exception_is_shown_with_its_notes_and_without_its_traceback(run, tmp_path):
     traceback = 'Traceback (most recent call last):\n  File "a.py", line 1, in b\n    c\nValueError: no.\nFrom d.\n'
     run.start(1, "train", written(tmp_path / "train.log", traceback))
     run.fail(1)
@@ -102,7 +102,7 @@ def test_an_exception_is_told_with_its_notes_and_without_its_traceback(run, tmp_
 
 
 def broken_by(run: Run, code: int) -> None:
-    """Print an exception as Snakemake does when the command of a job has ended so."""
+    """Log an exception as Snakemake does when the command of a job ends with this code."""
     try:
         try:
             raise subprocess.CalledProcessError(code, "python")
@@ -120,10 +120,10 @@ def broken_by(run: Run, code: int) -> None:
         (-15, None, "killed by signal 15"),
         (130, None, "interrupted"),
         (1, "SLURM status is: 'CANCELLED'.", "SLURM status is: 'CANCELLED'."),
-        (1, None, "it ended without a word"),
+        (1, None, "it ended without a message"),
     ],
 )
-def test_a_job_that_says_nothing_fails_with_what_snakemake_saw(run, code, message, reason):
+def test_a_job_without_a_message_fails_with_snakemakes_reason(run, code, message, reason):
     run.start(1, "train", dataset="sst")
     broken_by(run, code)
     run.fail(1, message)
@@ -141,17 +141,17 @@ def test_exceptions_reach_the_handler_as_snakemake_prints_them(run, monkeypatch)
     assert run.failures() == [("train", "Job has no output")]
 
 
-def test_a_job_that_failed_twice_counts_once_and_one_that_was_finished_later_not_at_all(run):
+def test_a_job_that_failed_twice_counts_once_and_one_that_finished_later_does_not(run):
     for attempt in range(2):
         for job in (7, 8):
             run.start(job, f"rule{job}")
             run.clock += 5
             run.finish(job) if attempt and job == 8 else run.fail(job)
-    assert run.failures() == [("rule7", "it ended without a word")]
+    assert run.failures() == [("rule7", "it ended without a message")]
     assert run.events.jobs[8].ended - run.events.jobs[8].started == 5
 
 
-def test_of_a_failed_group_the_job_is_told_that_says_why(run, tmp_path):
+def test_of_a_failed_group_jobs_with_a_reason_are_shown(run, tmp_path):
     run.start(1, "score")
     run.fail(1)
     run.start(6, "embed", dataset="sst")
@@ -162,7 +162,7 @@ def test_of_a_failed_group_the_job_is_told_that_says_why(run, tmp_path):
     assert len([line for line in run.lines if "failed" in line]) == 2
 
 
-def test_of_a_failed_group_in_which_none_says_why_all_are_told(run):
+def test_of_a_failed_group_without_a_reason_all_jobs_are_shown(run):
     for job, rule in ((6, "embed"), (7, "train")):
         run.start(job, rule)
         run.fail(job, grouped=True)

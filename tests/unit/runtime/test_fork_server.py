@@ -1,4 +1,4 @@
-"""Scripts as forks of the fork server must behave as processes of their own."""
+"""Scripts that run as forks of the fork server must behave like processes of their own."""
 
 import os
 import subprocess
@@ -29,13 +29,13 @@ SLEEPER = "import os, time\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[tuple[subprocess.Popen, str]]:
-    """A server's process and address, the same for all tests that leave it as it is."""
+    """The process and address of a server that tests share."""
     yield from started(tmp_path_factory.mktemp("server"))
 
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[tuple[subprocess.Popen, str]]:
-    """One for a test that ends it."""
+    """A server for a test that ends it."""
     yield from started(tmp_path)
 
 
@@ -91,7 +91,7 @@ def test_a_client_ends_as_its_script_does(server, tmp_path, how):
     assert (running.returncode, streams[0]) == (status, out) and streams[1].endswith(error)
 
 
-def test_a_traceback_names_the_script_alone(server, tmp_path):
+def test_a_traceback_names_only_the_script(server, tmp_path):
     script = written(tmp_path / "job", "def fail():\n    raise ValueError('broken')\nfail()\n")
     _, error = client(server[1], script).communicate(timeout=60)
     assert f'Traceback (most recent call last):\n  File "{script}", line 3, in <module>' in error
@@ -106,14 +106,14 @@ def test_a_script_has_the_clients_folder_environment_and_module_path(server, tmp
     assert output == f"{tmp_path / 'job'} mine ['{script}'] __main__ beside\n"
 
 
-def test_scripts_run_at_the_same_time_and_packages_are_there(server, tmp_path):
+def test_scripts_run_at_the_same_time_and_packages_are_imported(server, tmp_path):
     script = written(tmp_path / "job", "import sys\nprint('numpy' in sys.modules)\n")
     running = [client(server[1], script) for _ in range(5)]
     assert [one.communicate(timeout=60)[0] for one in running] == ["True\n"] * 5
 
 
-def test_packages_that_a_script_used_are_there_for_the_next_and_start_no_threads_nor_cuda(server, tmp_path):
-    """A script that has them by name has used them; importing them there too would take as long again."""
+def test_packages_of_a_script_are_imported_for_the_next_without_threads_or_cuda(server, tmp_path):
+    """A script uses them by name only; importing them there too would take as long again."""
     text = f"import sys\nprint(all(name in sys.modules for name in {[*AT_START, *WHEN_IDLE, *AFTER_USE]}))\n"
     text += "cuda = getattr(sys.modules.get('torch'), 'cuda', None)\n"
     text += "print(cuda and (cuda.is_initialized() or cuda._is_in_bad_fork()))\n"
@@ -163,7 +163,7 @@ def test_otherwise_a_script_runs_in_a_process_of_its_own(request, tmp_path, othe
 
 
 def test_a_server_that_is_importing_is_not_waited_for():
-    """The end of a run of a few short jobs would else be as late as an import of torch that nobody needs."""
+    """Otherwise the end of a short run would wait for an unneeded import of torch."""
     run = ForkServer()
     run._process = subprocess.Popen(
         [sys.executable, "-c", "import time; time.sleep(60)"], stdin=subprocess.PIPE, start_new_session=True

@@ -1,4 +1,4 @@
-"""GPUs handed out to several processes at once; no GPU is needed for that."""
+"""Assignment of GPUs to several processes; needs no GPU."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.runtime import gpus
-from plumbline.runtime.gpus import Gpu, claim, take, visible
+from plumbline.runtime.gpus import Gpu, claim, lock_slot, visible_gpus
 
 LIBRARY = Path(__file__).parents[3] / "workflow"
 PRESENT = [Gpu("GPU-aaa", "GPU-aaa"), Gpu("GPU-bbb", "GPU-bbb")]
@@ -20,7 +20,7 @@ WORKER = """
     import json, os, sys, time
     from pathlib import Path
     from plumbline.runtime import gpus
-    gpus.installed = lambda: [gpus.Gpu(f"GPU-{i}", f"GPU-{i}") for i in range(int(sys.argv[2]))]
+    gpus.installed_gpus = lambda: [gpus.Gpu(f"GPU-{i}", f"GPU-{i}") for i in range(int(sys.argv[2]))]
     name = gpus.claim(int(sys.argv[3]), Path(sys.argv[1]))
     start = time.time()
     time.sleep(0.5)
@@ -41,30 +41,30 @@ def start(folder: Path, present: int, slots: int, end: str = "exit", **variables
 @pytest.mark.parametrize(("present", "slots"), [(1, 1), (2, 1), (1, 2)])
 def test_no_gpu_has_more_jobs_at_once_than_slots(tmp_path, present, slots):
     workers = [start(tmp_path, present, slots) for _ in range(6)]
-    told = [worker.communicate() for worker in workers]
-    spans = [json.loads(out) for out, _ in told]
+    outputs = [worker.communicate() for worker in workers]
+    spans = [json.loads(out) for out, _ in outputs]
     for _, begun, _ in spans:
         at_once = Counter(name for name, first, last in spans if first <= begun < last)
         assert max(at_once.values()) <= slots
     assert {name for name, _, _ in spans} == {f"GPU-{i}" for i in range(present)}
     if present * slots == 1:
-        assert any("waiting for one of 1 GPU slots" in err for _, err in told)
+        assert any("waiting for one of 1 GPU slots" in err for _, err in outputs)
 
 
-def test_a_killed_job_gives_its_gpu_back(tmp_path):
+def test_a_killed_job_releases_its_gpu(tmp_path):
     assert start(tmp_path, 1, 1, "die").wait() == -9
     worker = start(tmp_path, 1, 1)
     out, err = worker.communicate(timeout=20)
     assert json.loads(out)[0] == "GPU-0" and "waiting" not in err
 
 
-def test_the_emptiest_gpu_comes_first(tmp_path):
-    held = [take(PRESENT, 2, tmp_path) for _ in range(5)]
-    assert [one[0].name if one else None for one in held] == ["GPU-aaa", "GPU-bbb", "GPU-aaa", "GPU-bbb", None]
+def test_the_gpu_with_the_fewest_jobs_comes_first(tmp_path):
+    held = [lock_slot(PRESENT, 2, tmp_path) for _ in range(5)]
+    assert [lock[0].name if lock else None for lock in held] == ["GPU-aaa", "GPU-bbb", "GPU-aaa", "GPU-bbb", None]
 
 
 def test_a_gpu_that_the_scheduler_chose_is_used_without_a_lock(tmp_path):
-    locked = take([Gpu("GPU-0", "GPU-0")], 1, tmp_path)
+    locked = lock_slot([Gpu("GPU-0", "GPU-0")], 1, tmp_path)
     assert locked
     worker = start(tmp_path, 1, 1, SLURM_JOB_ID="7", CUDA_VISIBLE_DEVICES="0")
     out, err = worker.communicate(timeout=20)
@@ -72,17 +72,17 @@ def test_a_gpu_that_the_scheduler_chose_is_used_without_a_lock(tmp_path):
 
 
 def test_only_visible_gpus_are_taken():
-    assert visible({}, PRESENT) == PRESENT
-    assert visible({"CUDA_VISIBLE_DEVICES": "1"}, PRESENT) == [Gpu("1", "GPU-bbb")]
-    assert visible({"CUDA_VISIBLE_DEVICES": "GPU-b, 0"}, PRESENT) == [Gpu("GPU-b", "GPU-bbb"), Gpu("0", "GPU-aaa")]
-    assert visible({"CUDA_VISIBLE_DEVICES": "MIG-x"}, PRESENT) == [Gpu("MIG-x", "MIG-x")]
+    assert visible_gpus({}, PRESENT) == PRESENT
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "1"}, PRESENT) == [Gpu("1", "GPU-bbb")]
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "GPU-b, 0"}, PRESENT) == [Gpu("GPU-b", "GPU-bbb"), Gpu("0", "GPU-aaa")]
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "MIG-x"}, PRESENT) == [Gpu("MIG-x", "MIG-x")]
     for none in ("", "-1", "NoDevFiles"):
-        assert visible({"CUDA_VISIBLE_DEVICES": none}, PRESENT) == []
-    assert visible({"CUDA_VISIBLE_DEVICES": "0,-1,1"}, PRESENT) == [Gpu("0", "GPU-aaa")]
+        assert visible_gpus({"CUDA_VISIBLE_DEVICES": none}, PRESENT) == []
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "0,-1,1"}, PRESENT) == [Gpu("0", "GPU-aaa")]
 
 
 def test_a_machine_without_gpus_claims_none(monkeypatch, tmp_path):
-    monkeypatch.setattr(gpus, "installed", list)
+    monkeypatch.setattr(gpus, "installed_gpus", list)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     started = time.perf_counter()
     assert claim(1, tmp_path) is None and time.perf_counter() - started < 1

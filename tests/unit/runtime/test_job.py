@@ -1,4 +1,4 @@
-"""What a job says when it ends badly, and which files it sets aside; which files of a study are whole."""
+"""Messages of failed jobs, damaged files, and which files of a study are whole."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ import plumbline
 from plumbline.cli import main
 from plumbline.runtime.corruption import note, set_aside_noted
 from plumbline.runtime.job import job
-from plumbline.runtime.verify import damaged
+from plumbline.runtime.verify import damaged_files
 from plumbline.store import read_json, read_table, read_tensors, write_json, write_table, write_tensors
 from plumbline.training.schemas import HISTORY
 
@@ -46,15 +46,15 @@ def in_its_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def asked(log, inputs=()):
-    """What Snakemake gives to a script."""
+def snakemake_object(log, inputs=()):
+    """The object that Snakemake passes to a script."""
     return SimpleNamespace(rule="train", wildcards={"dataset": "sst"}, input=inputs, output=["out"], log=[str(log)])
 
 
 def run(tmp_path, inputs, body):
-    """Run a job's body; its exit, and what its log says."""
+    """Run a job's body; its exit code and its log."""
     log = tmp_path / "job.log"
-    with pytest.raises(SystemExit) as ended, job(asked(log, inputs)):
+    with pytest.raises(SystemExit) as ended, job(snakemake_object(log, inputs)):
         body()
     return ended.value.code, log.read_text()
 
@@ -66,7 +66,7 @@ def test_a_damaged_input_is_named_and_set_aside_by_the_next_run(files, tmp_path,
         code, log = run(tmp_path, ["other", name], lambda: READERS[name](name))
         assert code == 1
         assert log.startswith(f"plumbline: '{name}' is damaged and cannot be read as ")
-        assert log.endswith(". Run again, and it is set aside and made anew.\n")
+        assert log.endswith(". Run again, and it is set aside and regenerated.\n")
         assert log in capsys.readouterr().err
     assert files[name].exists(), "another attempt must find it"
     assert set_aside_noted() == [Path(name)]
@@ -74,7 +74,7 @@ def test_a_damaged_input_is_named_and_set_aside_by_the_next_run(files, tmp_path,
     assert set_aside_noted() == []
 
 
-def test_what_was_noted_and_is_gone_is_nobodys_concern(tmp_path):
+def test_a_noted_file_that_no_longer_exists_is_ignored(tmp_path):
     note(Path("gone.json"))
     assert set_aside_noted() == []
     assert not (tmp_path / "results/.damaged").exists()
@@ -95,44 +95,44 @@ def test_a_damaged_file_that_is_no_input_of_the_job_stays(files, tmp_path):
         OSError(122, "Disk quota exceeded"),
     ],
 )
-def test_a_full_disk_is_one_sentence(tmp_path, error):
+def test_a_full_disk_has_its_message(tmp_path, error):
     def body():
         raise error
 
     assert run(tmp_path, [], body)[1].startswith("plumbline: The disk is full")
 
 
-def test_other_faults_keep_their_traceback_and_old_logs_go(tmp_path):
+def test_other_errors_keep_their_traceback_and_old_logs_are_removed(tmp_path):
     log = tmp_path / "job.log"
     log.write_text("plumbline: what was wrong before\n")
-    with job(asked(log)):
+    with job(snakemake_object(log)):
         assert not log.exists()
-    with pytest.raises(ZeroDivisionError), job(asked(log)):
+    with pytest.raises(ZeroDivisionError), job(snakemake_object(log)):
         1 / 0  # noqa: B018
     assert "Traceback" in log.read_text()
 
 
-def test_what_is_cut_off_is_found_and_set_aside(files, tmp_path, capsys):
+def test_truncated_files_are_found_and_set_aside(files, tmp_path, capsys):
     assert main(["verify", str(tmp_path)]) == 0
     assert capsys.readouterr().out.endswith("are whole.\n")
     assert main(["verify", str(tmp_path / "nowhere")]) == 1
-    assert not list(damaged(tmp_path))
+    assert not list(damaged_files(tmp_path))
     for path in files.values():
         cut(path)
     assert main(["verify", str(tmp_path), "--list"]) == 1
-    assert len(list(damaged(tmp_path))) == 3, "only named"
+    assert len(list(damaged_files(tmp_path))) == 3, "only named"
     assert main(["verify", str(tmp_path)]) == 1
-    assert not list(damaged(tmp_path))
-    told = capsys.readouterr().out
-    assert all(told.count(f"{name}' is damaged") == 2 for name in files)
+    assert not list(damaged_files(tmp_path))
+    output = capsys.readouterr().out
+    assert all(output.count(f"{name}' is damaged") == 2 for name in files)
 
 
 def test_tensors_that_lack_a_byte_are_damaged(files, tmp_path):
     path = files["b.safetensors"]
     path.write_bytes(path.read_bytes()[:-1])
-    assert list(damaged(tmp_path)) == [path]
+    assert list(damaged_files(tmp_path)) == [path]
     path.write_bytes(b"\x00\x01")
-    assert list(damaged(tmp_path)) == [path]
+    assert list(damaged_files(tmp_path)) == [path]
 
 
 def test_the_start_up_is_exact_to_a_tenth_of_a_second():

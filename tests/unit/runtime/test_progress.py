@@ -1,4 +1,4 @@
-"""What a job says of its progress, and how a terminal shows it."""
+"""Progress of jobs, and its display on a terminal."""
 
 import json
 import os
@@ -17,16 +17,16 @@ from plumbline.conformance import example_instances, example_model
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import PACKAGE, Registry
 from plumbline.runtime import provenance
-from plumbline.runtime.display import block, cut_to_width, line, speed, watch
+from plumbline.runtime.display import cut_to_width, job_lines, speed, state_line, watch
 from plumbline.runtime.job import job
 from plumbline.runtime.progress import (
     FOLDER,
     Progress,
     State,
     clock,
-    forget,
     job_key,
     job_name,
+    remove_states,
     reporting,
     shown,
     stage,
@@ -42,7 +42,7 @@ WORK = replace(
 
 
 class Clock:
-    """A clock that goes on when it is told to."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -59,27 +59,28 @@ def ticking(tmp_path):
         yield ticks
 
 
-def told(folder: Path) -> State:
+def reported(folder: Path) -> State:
+    """The state of the only running job."""
     (state,) = states(folder).values()
     return state
 
 
 def test_rate_and_time_left_are_those_of_the_clock(ticking, tmp_path):
     progress = Progress(1000, "seed 0", "row")
-    assert told(tmp_path).rate is None and told(tmp_path).seconds_left(ticking.now) is None
+    assert reported(tmp_path).rate is None and reported(tmp_path).seconds_left(ticking.now) is None
     for _ in range(5):
         ticking.now += 2
         progress.update(40)
-    state = told(tmp_path)
+    state = reported(tmp_path)
     assert (state.done, state.total, state.batch) == (200, 1000, 5)
     assert state.rate == pytest.approx(20)
     assert state.seconds_left(ticking.now) == pytest.approx(40)
-    assert state.seconds_left(ticking.now + 15) == pytest.approx(25), "it falls while nothing is said"
+    assert state.seconds_left(ticking.now + 15) == pytest.approx(25), "it falls without a report"
     assert state.seconds_left(ticking.now + 100) == 0
     progress.shorten(400)
     ticking.now += 2
     progress.update(40)
-    assert told(tmp_path).seconds_left(ticking.now) == pytest.approx((600 - 240) / 20)
+    assert reported(tmp_path).seconds_left(ticking.now) == pytest.approx((600 - 240) / 20)
 
 
 def test_the_rate_is_that_of_the_last_half_minute(ticking, tmp_path):
@@ -88,15 +89,15 @@ def test_the_rate_is_that_of_the_last_half_minute(ticking, tmp_path):
         for _ in range(40):
             ticking.now += 1
             progress.update(rate)
-    assert told(tmp_path).rate == pytest.approx(100)
-    assert told(tmp_path).seconds_left(ticking.now) is None
+    assert reported(tmp_path).rate == pytest.approx(100)
+    assert reported(tmp_path).seconds_left(ticking.now) is None
 
 
-def test_what_was_there_before_does_not_count_as_fast(ticking, tmp_path):
+def test_earlier_progress_does_not_count_for_the_rate(ticking, tmp_path):
     progress = Progress(1000, "a.zip", "byte", done=900)
     ticking.now += 10
     progress.update(50)
-    assert told(tmp_path).rate == pytest.approx(5)
+    assert reported(tmp_path).rate == pytest.approx(5)
 
 
 def test_a_job_writes_at_most_twice_a_second(ticking, tmp_path, monkeypatch):
@@ -109,20 +110,20 @@ def test_a_job_writes_at_most_twice_a_second(ticking, tmp_path, monkeypatch):
     assert 15 <= len(written) <= 20
 
 
-def test_a_cluster_is_spared(tmp_path, monkeypatch):
+def test_jobs_on_a_cluster_report_less_often(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     ticks = Clock()
     with reporting(tmp_path, "train", ["a"], ticks):
         progress = Progress(100, "", "row")
         ticks.now += 2
         progress.update(50)
-        assert told(tmp_path).done == 0
+        assert reported(tmp_path).done == 0
         ticks.now += 4
         progress.update(1)
-        assert told(tmp_path).done == 51
+        assert reported(tmp_path).done == 51
 
 
-def test_work_within_work_and_outside_a_job_is_not_told(tmp_path):
+def test_nested_progress_and_progress_outside_a_job_are_not_reported(tmp_path):
     with Progress(2, "", "row") as progress:
         progress.update()
     ticks = Clock()
@@ -131,18 +132,18 @@ def test_work_within_work_and_outside_a_job_is_not_told(tmp_path):
             with Progress(9, f"inner {outer}", "row") as progress:
                 ticks.now += 1
                 progress.update(9)
-                assert told(tmp_path).doing == "outer"
-        assert told(tmp_path).doing == ""
+                assert reported(tmp_path).doing == "outer"
+        assert reported(tmp_path).doing == ""
         with stage("gradient"):
             ticks.now += 1
             Progress(3, "seed 0", "text").update()
-            assert told(tmp_path).doing == "gradient, seed 0"
+            assert reported(tmp_path).doing == "gradient, seed 0"
     with reporting(tmp_path, "attribute sst gradient", ["a"], ticks), stage("gradient"):
         Progress(3, "seed 0", "text")
-        assert told(tmp_path).doing == "seed 0"
+        assert reported(tmp_path).doing == "seed 0"
 
 
-def test_what_an_error_broke_off_is_over(tmp_path):
+def test_an_error_ends_the_progress(tmp_path):
     ticks = Clock()
 
     def breaks():
@@ -154,60 +155,60 @@ def test_what_an_error_broke_off_is_over(tmp_path):
             breaks()
         ticks.now += 1
         second = Progress(5, "second", "row")
-        assert told(tmp_path).doing == "second"
+        assert reported(tmp_path).doing == "second"
         second.close()
 
 
-def test_nothing_is_left_of_a_job_that_ended_well_or_badly(tmp_path):
+def test_a_job_leaves_no_file_however_it_ends(tmp_path):
     with reporting(tmp_path, "train", ["a"]):
-        assert told(tmp_path).job == "train"
+        assert reported(tmp_path).job == "train"
     assert not (tmp_path / FOLDER).exists()
     with pytest.raises(ValueError), reporting(tmp_path, "train", ["a"]):
         raise ValueError
     assert not (tmp_path / FOLDER).exists()
 
 
-def test_a_disk_that_takes_nothing_fails_no_job(tmp_path):
+def test_a_full_disk_fails_no_job(tmp_path):
     (tmp_path / FOLDER).write_text("in the way")
     with reporting(tmp_path, "train", ["a"]), Progress(5, "", "row") as progress:
         progress.update(5)
     assert states(tmp_path) == {}
 
 
-def test_what_a_killed_job_left_is_not_shown(tmp_path):
+def test_files_of_killed_jobs_are_not_shown(tmp_path):
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
     with reporting(tmp_path, "train", ["a"]):
         (file,) = (tmp_path / FOLDER).iterdir()
-        told = json.loads(file.read_text())
+        state = json.loads(file.read_text())
     (tmp_path / FOLDER).mkdir()
     for name, change in {"dead": {"pid": int(ended.stdout)}, "elsewhere": {"host": "other", "pid": 1}}.items():
-        (tmp_path / FOLDER / name).write_text(json.dumps(told | change))
+        (tmp_path / FOLDER / name).write_text(json.dumps(state | change))
     (tmp_path / FOLDER / "half").write_text('{"job": "tr')
     (tmp_path / FOLDER / ".fresh.1").write_text("")
     assert list(states(tmp_path)) == ["elsewhere"]
-    forget(tmp_path)
+    remove_states(tmp_path)
     assert not (tmp_path / FOLDER).exists()
-    forget(tmp_path)
+    remove_states(tmp_path)
 
 
 def test_scripts_report_by_their_rule_and_keys(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     keys = {"dataset": "sst", "variant": "plain", "model": "lstm", "seeds": "0-1", "measure": "lime"}
-    asked = SimpleNamespace(rule="attribute", wildcards=keys, input=[], output=["x", "y"], log=[])
-    with job(asked):
+    snakemake = SimpleNamespace(rule="attribute", wildcards=keys, input=[], output=["x", "y"], log=[])
+    with job(snakemake):
         ((key, state),) = states(Path("results")).items()
     assert key == job_key(["x", "y"]) != job_key(["x"])
     assert state.job == job_name("attribute", keys) == "attribute sst lstm seeds 0-1 lime"
 
 
-def test_the_evaluator_tells_of_its_batches(tmp_path):
+def test_the_evaluator_reports_its_batches(tmp_path):
     ticks, seen = Clock(), []
     instances = example_instances()
     model = example_model(Registry().get("model", "average-tanh"))
 
     def work(index: np.ndarray, batch: object) -> None:
         ticks.now += 1
-        seen.append(told(tmp_path))
+        seen.append(reported(tmp_path))
 
     with reporting(tmp_path, "score", ["a"], ticks):
         Evaluator(model, 3, 40).each(instances, work)
@@ -217,7 +218,7 @@ def test_the_evaluator_tells_of_its_batches(tmp_path):
 
 
 @pytest.mark.parametrize(("file", "same"), [("runtime/progress.py", True), ("training/trainer.py", False)])
-def test_no_result_depends_on_what_is_shown(monkeypatch, file, same):
+def test_no_result_depends_on_progress(monkeypatch, file, same):
     script, edited = PACKAGE.parent / "scripts" / "train.py", PACKAGE / file
     assert edited in reachable(script)
     before, read = code_hash(script), provenance._read
@@ -225,23 +226,23 @@ def test_no_result_depends_on_what_is_shown(monkeypatch, file, same):
     assert (code_hash.__wrapped__(script) == before) == same
 
 
-def test_a_line_says_what_how_far_how_fast_and_how_long():
-    assert line(WORK, 160.0, 200) == (
+def test_a_line_shows_work_progress_speed_and_time_left():
+    assert state_line(WORK, 160.0, 200) == (
         "train sst lstm seeds 0-1: seed 0, epoch 2/3, batch 5/12, loss 0.5  33%  50 rows/s  0:20 left"
     )
-    assert line(STATE, 165.0, 200) == "train sst lstm seeds 0-1  1:05 so far"
-    assert line(replace(WORK, total=None, rate=None, batch=0, note=""), 160.0, 200) == (
+    assert state_line(STATE, 165.0, 200) == "train sst lstm seeds 0-1  1:05 so far"
+    assert state_line(replace(WORK, total=None, rate=None, batch=0, note=""), 160.0, 200) == (
         "train sst lstm seeds 0-1: seed 0, epoch 2/3  500 rows  1:00 so far"
     )
-    assert line(WORK, 160.0 + 3700, 200).endswith("33%  50 rows/s  0:00 left  silent for 1:01:40")
+    assert state_line(WORK, 160.0 + 3700, 200).endswith("33%  50 rows/s  0:00 left  silent for 1:01:40")
 
 
 @pytest.mark.parametrize(
     "job", ["train sst lstm", "train 映画レビュー 长短期记忆", "train cafe\u0301 \u200bx", "a\x1b[2Jb\r"]
 )
-def test_a_line_never_is_wider_than_the_terminal(job):
+def test_a_line_is_never_wider_than_the_terminal(job):
     for width in range(1, 100):
-        cut = line(replace(WORK, job=job), 160.0, width)
+        cut = state_line(replace(WORK, job=job), 160.0, width)
         assert cell_len(cut) <= width
         assert "\x1b" not in cut and "\r" not in cut
         assert "0:20 left" in cut or width < 30
@@ -271,15 +272,15 @@ def test_numbers_are_short():
 
 def test_many_jobs_leave_half_of_the_screen_to_others():
     jobs = [replace(WORK, job=f"train {number:03}", started=float(-number)) for number in range(200)]
-    lines = block(jobs, ["embed sst  starting"], 160.0, 60, 24)
+    lines = job_lines(jobs, ["embed sst  starting"], 160.0, 60, 24)
     assert len(lines) == 12
     assert lines[0].startswith("train 199") and lines[-1] == "… and 190 more jobs"
-    assert block(jobs[:2], ["embed sst  starting"], 160.0, 60, 24)[2] == "embed sst  starting"
-    assert block([], [], 160.0, 60, 24) == []
-    assert len(block(jobs, [], 160.0, 60, 1)) == 1
+    assert job_lines(jobs[:2], ["embed sst  starting"], 160.0, 60, 24)[2] == "embed sst  starting"
+    assert job_lines([], [], 160.0, 60, 24) == []
+    assert len(job_lines(jobs, [], 160.0, 60, 1)) == 1
 
 
-def test_signs_that_move_the_cursor_are_left_out():
+def test_control_characters_are_left_out():
     assert cut_to_width("a\x1b[2Jb\r", 80) == "a[2Jb"
 
 
@@ -310,7 +311,7 @@ with reporting(Path("results"), "train a", ["a"]):
     time.sleep(1.2)
 {end}
 """
-SAID = ["from the run " + "x" * 47, "x" * 13, "from the main process"]
+OUTPUT = ["from the run " + "x" * 47, "x" * 13, "from the main process"]
 
 
 def start(folder: Path, end: str, out: int, **environment: str) -> subprocess.Popen:
@@ -322,28 +323,28 @@ def start(folder: Path, end: str, out: int, **environment: str) -> subprocess.Po
 
 
 @pytest.mark.parametrize(
-    ("end", "said"),
+    ("end", "last_line"),
     [
         ("display.stop(); print('after')", "after"),
         ("import atexit; atexit.register(display.stop); print('half a line', end=''); sys.exit(3)", "half a line"),
     ],
 )
-def test_what_is_said_stands_above_the_live_lines_and_nothing_is_left_of_them(tmp_path, terminal, end, said):
+def test_output_is_above_the_live_lines_and_these_are_removed(tmp_path, terminal, end, last_line):
     running = start(tmp_path, end, terminal.slave)
     shots = []
     while running.poll() is None:
         shots.append(list(terminal.read()))
     last = terminal.read()
-    assert any("rows/s" in one and "left" in one for shot in shots for one in shot)
+    assert any("rows/s" in line and "left" in line for shot in shots for line in shot)
     assert ["train b  starting"] in [shot[-1:] for shot in shots]
-    assert [*SAID, "bar 100%", "False"] == last[:5]
-    assert last[-1] == said
-    assert not any(word in one for one in last for word in ("rows/s", "starting", "ending"))
+    assert [*OUTPUT, "bar 100%", "False"] == last[:5]
+    assert last[-1] == last_line
+    assert not any(word in line for line in last for word in ("rows/s", "starting", "ending"))
 
 
 def test_without_a_terminal_nothing_is_shown(tmp_path):
-    said, _ = start(tmp_path, "display.stop()", subprocess.PIPE).communicate()
-    assert said == b"from the run " + b"x" * 60 + b"\nfrom the main process\nbar 10%\rbar 100%\nFalse\n"
+    output, _ = start(tmp_path, "display.stop()", subprocess.PIPE).communicate()
+    assert output == b"from the run " + b"x" * 60 + b"\nfrom the main process\nbar 10%\rbar 100%\nFalse\n"
 
 
 @pytest.mark.parametrize("quiet", [{"CI": "true"}, {"TERM": "dumb"}])

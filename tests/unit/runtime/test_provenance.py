@@ -60,7 +60,7 @@ class Recipe(BaseModel):
 def mine(evaluator, instances):
     return None
 """
-USUAL = {"hidden": "a import b", "size": 1, "described": "How large.", "equation": "x", "cheap": True}
+DEFAULTS = {"hidden": "a import b", "size": 1, "described": "How large.", "equation": "x", "cheap": True}
 
 
 @pytest.mark.parametrize(
@@ -73,15 +73,16 @@ USUAL = {"hidden": "a import b", "size": 1, "described": "How large.", "equation
         ({"cheap": False}, False),
     ],
 )
-def test_words_for_people_and_type_checkers_do_not_count(tmp_path: Path, change: dict[str, object], same: bool):
-    one, other = tmp_path / "one.py", tmp_path / "other.py"
-    one.write_text(CODE.format(**USUAL))
-    other.write_text(CODE.format(**USUAL | change))
-    assert (code_hash(one) == code_hash(other)) == same
-    assert {path.name for path in reachable(other)} == {path.name for path in reachable(one)} ^ {"one.py", "other.py"}
+def test_descriptions_and_code_for_type_checkers_do_not_count(tmp_path: Path, change: dict[str, object], same: bool):
+    before, after = tmp_path / "before.py", tmp_path / "after.py"
+    before.write_text(CODE.format(**DEFAULTS))
+    after.write_text(CODE.format(**DEFAULTS | change))
+    assert (code_hash(before) == code_hash(after)) == same
+    names = {path.name for path in reachable(before)}
+    assert {path.name for path in reachable(after)} == names ^ {"before.py", "after.py"}
 
 
-def test_what_a_plugin_imports_from_beside_it_counts(tmp_path: Path):
+def test_files_that_a_plugin_imports_from_its_folder_count(tmp_path: Path):
     (tmp_path / "helper_of_mine.py").write_text("FACTOR = 2\n")
     plugin = tmp_path / "my_plugin.py"
     plugin.write_text(

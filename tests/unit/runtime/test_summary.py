@@ -1,19 +1,19 @@
-"""The last lines of a run."""
+"""The summary of a run."""
 
 import pandas as pd
 import pytest
 
-from plumbline.papers.comparison import reproduced
+from plumbline.papers.comparison import stored_verdict
 from plumbline.papers.schemas import REPRODUCTION
 from plumbline.runtime.events import JobRecord, LogHandler
-from plumbline.runtime.summary import exclusions, ran, summary
+from plumbline.runtime.summary import exclusion_summary, job_summary, summary
 from plumbline.store import write_table
 
 BEGAN = 1000.0
 
 
 def run_of(*jobs: tuple[str, float, float, str]) -> LogHandler:
-    """A run whose jobs have a rule, a start, an end and a reason to have failed."""
+    """A run whose jobs have a rule, a start, an end and a reason of failure."""
     events = LogHandler(None, None)
     for number, (rule, started, ended, reason) in enumerate(jobs):
         events.jobs[number] = JobRecord(rule, {"dataset": "sst"}, 1, 0, None, [], [rule], ["a.log"], BEGAN + started)
@@ -26,47 +26,47 @@ def run_of(*jobs: tuple[str, float, float, str]) -> LogHandler:
 RUN = run_of(("prepare", 0, 30, ""), ("attribute", 10, 75, ""), ("all", 75, 76, ""))
 
 
-def test_what_ran():
-    assert ran(RUN, 1) == [
+def test_finished_jobs():
+    assert job_summary(RUN, 1) == [
         "plumbline: 2 jobs done in 1:16; 1 was up to date.",
         "  Jobs: prepare 1, attribute 1.",
         "  Longest: attribute, 1:05 of 1:35 of all jobs together.",
     ]
-    assert ran(run_of(), 0) == ["plumbline: 0 jobs done in 1:16."]
+    assert job_summary(run_of(), 0) == ["plumbline: 0 jobs done in 1:16."]
 
 
 def test_many_rules_are_not_all_named():
     events = run_of(*((f"rule-{number % 12}", 0, 1, "") for number in range(25)))
-    told = ran(events, 0)[1]
-    assert told.startswith("  Jobs: rule-0 3, rule-") and told.endswith("others 8.")
+    line = job_summary(events, 0)[1]
+    assert line.startswith("  Jobs: rule-0 3, rule-") and line.endswith("others 8.")
 
 
-def test_a_broken_run_says_which_jobs_failed_and_why(tmp_path):
+def test_a_failed_run_names_the_failed_jobs_and_reasons(tmp_path):
     events = run_of(("train", 0, 5, "The texts are empty."), ("report", 0, 5, "No."), ("embed", 0, 5, ""))
     assert summary(events, 0, ["left out"], ["found"], tmp_path, True)[-4:] == [
-        "plumbline: 2 jobs failed; what does not need them is done.",
+        "plumbline: 2 jobs failed; all jobs that do not need them are done.",
         "  train sst: The texts are empty. (a.log)",
         "  report sst: No. (a.log)",
-        "  The same command goes on from here.",
+        "  The same command continues from here.",
     ]
     assert not any("failed" in line for line in summary(run_of(), 0, [], [], tmp_path, True))
 
 
-def test_reasons_that_differ_in_names_alone_are_told_once():
+def test_reasons_that_differ_only_in_names_are_shown_once():
     lacking = [f"measure 'm{n}' needs heads, which model 'a' does not provide" for n in range(4)]
-    told = exclusions(
-        [*lacking, lacking[0], "model 'b' reads pictures", "model 'c' is of 'd'", "model 'e' cannot", "no"]
+    lines = exclusion_summary(
+        [*lacking, lacking[0], "model 'b' reads images", "model 'c' is of 'd'", "model 'e' cannot", "no"]
     )
-    assert told[0] == f"  Left out: {lacking[0]} (3 more of the kind)."
-    assert told[1:3] == ["  Left out: model 'b' reads pictures.", "  Left out: model 'c' is of 'd'."]
-    assert told[3] == "  Left out for other reasons: 2 pairs; `plumbline runs` lists them all."
-    assert all(len(line) <= 120 for line in exclusions(["model 'x' does " + "this and " * 40]))
-    assert exclusions([]) == []
+    assert lines[0] == f"  Left out: {lacking[0]} (3 more of the kind)."
+    assert lines[1:3] == ["  Left out: model 'b' reads images.", "  Left out: model 'c' is of 'd'."]
+    assert lines[3] == "  Left out for other reasons: 2 pairs; `plumbline runs` lists them all."
+    assert all(len(line) <= 120 for line in exclusion_summary(["model 'x' does " + "this and " * 40]))
+    assert exclusion_summary([]) == []
 
 
 @pytest.fixture
 def compared(tmp_path):
-    """A table of published numbers of which two are judged and one is met."""
+    """A table of three published numbers, of which two are judged and one is within tolerance."""
     row = {field.name: None for field in REPRODUCTION.schema}
     row |= {"study": "s", "table": "t", "dataset": "d", "metric": "f1", "published": 0.5, "note": ""}
     frame = pd.DataFrame([{**row, "within": within} for within in (True, False, None)])
@@ -76,18 +76,18 @@ def compared(tmp_path):
 
 
 def test_published_numbers_are_counted(compared):
-    (told,) = reproduced(compared)
-    assert "1 of 2" in told and "within tolerance" in told
+    (sentence,) = stored_verdict(compared)
+    assert "1 of 2" in sentence and "within tolerance" in sentence
     (compared / "tables/reproduction.parquet").write_bytes(b"cut off")
-    assert reproduced(compared) == []
-    assert reproduced(compared / "nowhere") == []
+    assert stored_verdict(compared) == []
+    assert stored_verdict(compared / "nowhere") == []
 
 
-def test_the_whole_is_short_and_names_what_there_is(compared):
+def test_the_summary_is_short_and_names_existing_results(compared):
     (compared / "report").mkdir()
     (compared / "report/index.html").write_text("")
     reasons = [f"model '{n}' has reason {'x' * n}" for n in range(30)]
-    told = summary(RUN, 3, reasons, ["1 of 2 is met."], compared, False)
-    assert told[-1] == f"  See {compared}/report/index.html, {compared}/tables."
-    assert len(told) <= 15 and "  1 of 2 is met." in told
-    assert summary(RUN, 3, [], [], compared / "nowhere", False) == ran(RUN, 3)
+    lines = summary(RUN, 3, reasons, ["1 of 2 is met."], compared, False)
+    assert lines[-1] == f"  See {compared}/report/index.html, {compared}/tables."
+    assert len(lines) <= 15 and "  1 of 2 is met." in lines
+    assert summary(RUN, 3, [], [], compared / "nowhere", False) == job_summary(RUN, 3)

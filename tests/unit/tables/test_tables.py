@@ -10,7 +10,7 @@ import pytest
 from plumbline.conformance.protocols import OWN_TABLES
 from plumbline.papers.jain_wallace import published_rows
 from plumbline.papers.paper import Names, StudyResults
-from plumbline.papers.quirks import TOPS, _sparsity
+from plumbline.papers.quirks import TOPS, sparsity_rows
 from plumbline.papers.reproduction import reproduction
 from plumbline.protocols.agreement.score import Agreement
 from plumbline.protocols.attention.adversarial import AdversarialAttention
@@ -174,7 +174,7 @@ def std_of_quirks(values):
         for seed, value in enumerate(values)
         for unit in ("relative", "relative-published")
     ]
-    return _sparsity(pd.DataFrame(rows))[["as_published_spread", "corrected_spread"]].stack()
+    return sparsity_rows(pd.DataFrame(rows))[["as_published_spread", "corrected_spread"]].stack()
 
 
 def std_of_latex(values):

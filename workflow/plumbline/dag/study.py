@@ -18,7 +18,7 @@ from plumbline.dag.parts import FORMATS, Parts, Plot
 from plumbline.dag.paths import Paths
 from plumbline.dag.sources import SourceFile, SourceFiles
 from plumbline.registry import Declaration
-from plumbline.runtime.provenance import WORDS
+from plumbline.runtime.provenance import DESCRIPTIVE
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -148,7 +148,7 @@ class StudyDag:
             "excluded": [vars(excluded) for excluded in self.runs.excluded],
             # What is said of figures and pages, which is no part of the code's hash.
             "words": {
-                f"{one.kind} {one.name}": {key: one.facts[key] for key in sorted(WORDS[one.kind])}
+                f"{one.kind} {one.name}": {key: one.facts[key] for key in sorted(DESCRIPTIVE[one.kind])}
                 for one in [*self.parts.figures, *self.parts.pages]
             }
             | {

@@ -1,4 +1,4 @@
-"""Published numbers beside ours: all of them, how many are within tolerance by study, and those that rest on quirks."""
+"""Overviews of published numbers and ours: all of them, and per study the number within tolerance."""
 
 from pathlib import Path
 from typing import Any
@@ -11,19 +11,19 @@ from plumbline.protocols.agreement.page import class_name
 from plumbline.report.tables import DASH, Table, TableCell, named, number, numeric, without_categories
 from plumbline.store import read_table
 
-WORDS = {
+METRIC_LABELS = {
     "train_size": "training texts",
     "validation_size": "validation texts",
     "test_size": "test texts",
-    "vocab_size": "words in the vocabulary",
+    "vocab_size": "vocabulary size",
     "avg_length": "mean length in words",
     "test_F1": "F1 on test",
     "test_accuracy": "accuracy on test",
     "test_micro_F1": "micro F1 on test",
     "validation_accuracy": "accuracy on dev",
-    "train_minutes": "minutes of training",
+    "train_minutes": "training minutes",
     "kendall_tau": "mean τ",
-    "sig_frac_p05": "share with p ≤ .05",
+    "sig_frac_p05": "fraction with p ≤ .05",
     "train_avg_length": "mean length of training texts",
     "test_avg_length": "mean length of test texts",
     "base_F1": "F1 of the base model on test",
@@ -35,7 +35,7 @@ WORDS = {
 DECIMALS = dict.fromkeys(("train_size", "validation_size", "test_size", "vocab_size", "epoch"), 0)
 DECIMALS |= dict.fromkeys(("avg_length", "train_avg_length", "test_avg_length", "train_minutes"), 1)
 DECIMALS |= dict.fromkeys(("base_F1", "adv_F1", "TVD", "JSD", "AtteFa"), 3)
-# Numbers about the data alone, which say nothing about results and are counted apart.
+# Numbers about the data alone, which are counted separately from results.
 SIZES = (
     "train_size",
     "validation_size",
@@ -45,32 +45,32 @@ SIZES = (
     "train_avg_length",
     "test_avg_length",
 )
-# How many tolerances the small axis spans to either side.
+# Tolerances that the inline axis spans on either side.
 SPAN = 3
 NUMBERS = ("published", "later run", "ours", "difference", "tolerance")
 
 
 def reproduction_overview(reproduction: pd.DataFrame, classes: dict[str, list[str]]) -> Table:
-    """Every published number that the study has a counterpart for, but those of single seeds."""
-    lines = without_categories(_shown(reproduction)).to_dict("records")
-    notes = list(dict.fromkeys(note for line in lines for note in _notes(line)))
-    rows = [_row(line, classes.get(line["dataset"], []), notes) for line in lines]
-    again = any(row["later run"].sort is not None for row in rows)
-    columns = [title for title in (rows[0] if rows else []) if again or title != "later run"]
+    """Every published number with a counterpart in the study, except those of single seeds."""
+    shown = without_categories(_shown(reproduction)).to_dict("records")
+    notes = list(dict.fromkeys(note for row in shown for note in _notes(row)))
+    rows = [_cells(row, classes.get(row["dataset"], []), notes) for row in shown]
+    has_later = any(row["later run"].sort is not None for row in rows)
+    columns = [title for title in (rows[0] if rows else []) if has_later or title != "later run"]
     caption = (
         "Published numbers and ours, with spreads over seeds or, in brackets, intervals. The mark shows the difference "
-        "in tolerances; the band is one to either side."
+        "in units of the tolerance; the band spans one tolerance on either side."
     )
-    if again:
-        caption += " The later run is one that the authors themselves published with their code after the paper."
-    if left_out := len(reproduction) - len(lines):
-        caption += f" {number(left_out, 0)} numbers of single seeds are in the files of the table, not here."
+    if has_later:
+        caption += " The later run is one that the authors published with their code after the paper."
+    if left_out := len(reproduction) - len(shown):
+        caption += f" The {number(left_out, 0)} numbers of single seeds are only in the table's files."
     numbers = frozenset(i for i, title in enumerate(columns) if title in NUMBERS)
     return Table(caption, columns, [[row[title] for title in columns] for row in rows], numbers, notes)
 
 
 def paper_overview(reproduction: pd.DataFrame) -> Table:
-    """A line for each study: how many of its numbers the run has, and how many of ours are within tolerance."""
+    """A row per paper: how many of its numbers the study has, and how many of ours are within tolerance."""
     rows = []
     for study, group in without_categories(_shown(reproduction)).groupby("study", sort=False):
         sizes = group["metric"].isin(SIZES)
@@ -90,40 +90,39 @@ def paper_overview(reproduction: pd.DataFrame) -> Table:
             ]
         )
     caption = (
-        "Published numbers that this run has one for, by study. Sizes of datasets are counted apart, as they say "
-        "nothing about results. What could not be judged has a note that says why."
+        "Published numbers with a counterpart in this study, by paper. Sizes of datasets are counted separately, "
+        "as they are not results. A note explains why a number is not judged."
     )
     columns = ["study", "results judged", "within tolerance", "share", "not judged", "sizes of data within"]
     return Table(caption, columns, rows, frozenset(range(1, 6)))
 
 
 def _shown(reproduction: pd.DataFrame) -> pd.DataFrame:
-    """The rows that are told of; the many of single seeds, which are not judged, are in the table's files."""
+    """The rows that the report shows: all except those of single seeds, which are not judged."""
     return reproduction[reproduction["seed"].isna()]
 
 
-def _notes(line: dict[Any, Any]) -> list[str]:
-    """The single notes of a line, which the table `reproduction` joins by semicolons."""
-    return line["note"].split("; ") if isinstance(line["note"], str) and line["note"] else []
+def _notes(row: dict[Any, Any]) -> list[str]:
+    """The notes of a row, which the table `reproduction` joins by semicolons."""
+    return row["note"].split("; ") if isinstance(row["note"], str) and row["note"] else []
 
 
-def known_of(line: dict[Any, Any]) -> dict[str, Any]:
-    """A line of a table with None for all that is missing."""
-    return {key: None if not isinstance(value, str) and pd.isna(value) else value for key, value in line.items()}
+def nan_to_none(row: dict[Any, Any]) -> dict[str, Any]:
+    """A row with None for every missing value."""
+    return {key: None if not isinstance(value, str) and pd.isna(value) else value for key, value in row.items()}
 
 
-def quantity(known: dict[str, Any]) -> str:
-    """What a published number is about, in words."""
-    words = [WORDS.get(known["metric"], known["metric"].replace("_", " "))]
-    measures = [known[key] for key in ("measure_a", "measure_b") if known[key]]
-    words += [" and ".join(measures)] if measures else []
-    words += [f"chosen on {known['selected_on']}"] if known.get("selected_on") else []
-    return ", ".join(words)
+def quantity(row: dict[str, Any]) -> str:
+    """The label of a published number: its metric, measures, and the split that selected the epoch."""
+    parts = [METRIC_LABELS.get(row["metric"], row["metric"].replace("_", " "))]
+    parts.append(" and ".join(row[key] for key in ("measure_a", "measure_b") if row[key]))
+    parts.append(f"selected on {row['selected_on']}" if row.get("selected_on") else "")
+    return ", ".join(filter(None, parts))
 
 
-def _row(line: dict[Any, Any], classes: list[str], notes: list[str]) -> dict[str, TableCell]:
-    """The cells of a line by the titles of their columns."""
-    known = known_of(line)
+def _cells(row: dict[Any, Any], classes: list[str], notes: list[str]) -> dict[str, TableCell]:
+    """The cells of a row by column title."""
+    known = nan_to_none(row)
     decimals = DECIMALS.get(known["metric"], 2)
     difference = None if known["ours"] is None else known["ours"] - known["published"]
     at = None
@@ -140,20 +139,20 @@ def _row(line: dict[Any, Any], classes: list[str], notes: list[str]) -> dict[str
         "class": TableCell(DASH if class_ is None else class_name(classes, class_)),
         "published": with_spread(known["published"], known["published_spread"], decimals, ends),
         "later run": numeric(known["published_later"], decimals),
-        # Of one seed there is no spread.
+        # A single seed has no spread.
         "ours": with_spread(known["ours"], known["ours_spread"] if known["n_seeds"] != 1 else None, decimals),
-        # One digit more than the numbers have, so that it can be told from a tolerance that it misses by little.
+        # One digit more than the numbers, to show by how little a difference exceeds its tolerance.
         "difference": TableCell(number(difference, decimals + 1 if decimals else 0), difference, at=at),
         "tolerance": numeric(known["tolerance"], decimals),
         "verdict": _verdict(known["within"]),
-        "notes": TableCell(", ".join(str(notes.index(note) + 1) for note in _notes(line)), mark="faint"),
+        "notes": TableCell(", ".join(str(notes.index(note) + 1) for note in _notes(row)), mark="faint"),
     }
 
 
 def with_spread(
     value: float | None, spread: float | None, decimals: int, ends: tuple[float | None, ...] = (None,)
 ) -> TableCell:
-    """A number with its spread or else its interval, if it has one of them."""
+    """A number with its spread or, without one, its interval if it has one."""
     text = number(value, decimals)
     if spread is not None:
         text = f"{text} ± {number(spread, decimals)}"
@@ -169,12 +168,10 @@ def _verdict(within: bool | None) -> TableCell:
 
 
 def verdict(reproduction: pd.DataFrame) -> str:
-    """The comparison in a sentence or two; numbers about the data are no results."""
+    """The comparison in one or two sentences: results, and sizes of datasets."""
     shown = _shown(reproduction)
     if shown.empty:
-        return (
-            "No published number that plumbline holds is about this study's datasets, so there is nothing to compare."
-        )
+        return "plumbline has no published number about this study's datasets, so there is nothing to compare."
     sizes = shown["metric"].isin(SIZES)
     parts = {"results": shown[~sizes]["within"], "sizes of datasets": shown[sizes]["within"]}
     return " ".join(f"Published {what}: {_counted(within)}." for what, within in parts.items() if len(within))
@@ -183,14 +180,14 @@ def verdict(reproduction: pd.DataFrame) -> str:
 def _counted(within: pd.Series) -> str:
     """How many of some published numbers are within tolerance."""
     judged, others = within.dropna().astype(bool), within.isna().sum()
-    told = [f"{number(judged.sum(), 0)} of {number(len(judged), 0)} within tolerance"] if len(judged) else []
-    return ", ".join([*told, *([f"{number(others, 0)} not judged"] if others else [])])
+    parts = [f"{number(judged.sum(), 0)} of {number(len(judged), 0)} within tolerance"] if len(judged) else []
+    return ", ".join([*parts, *([f"{number(others, 0)} not judged"] if others else [])])
 
 
-def reproduced(results: Path) -> list[str]:
-    """How many of the published numbers that the study has were met, if that table is there and whole."""
+def stored_verdict(results: Path) -> list[str]:
+    """The verdict on the stored table `reproduction`; empty if the table is missing, unreadable or empty."""
     try:
-        told = read_table(results / "tables/reproduction.parquet", REPRODUCTION)
+        reproduction = read_table(results / "tables/reproduction.parquet", REPRODUCTION)
     except (OSError, PlumblineError):
         return []
-    return [verdict(told.to_pandas())] if len(told) else []
+    return [verdict(reproduction.to_pandas())] if len(reproduction) else []

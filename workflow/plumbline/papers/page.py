@@ -11,15 +11,14 @@ from plumbline.report.tables import without_categories
 @page(
     "reproduction",
     title="Published numbers",
-    about="Every published number that the study has one for, and ours beside it.",
+    about="Every published number with a counterpart in this study, and our value for it.",
     group="",
     tables=["reproduction", "quirks"],
     order=90,
 )
 def reproduction_page(content: Content) -> Page:
-    """Published numbers, and those that rest on quirks."""
-    frames = content.tables
-    reproduction = frames["reproduction"]
+    """All published numbers, and those that rest on quirks."""
+    frames, reproduction = content.tables, content.tables["reproduction"]
     sections = [
         Section("by-study", "By study", tables={"studies": paper_overview(reproduction)}),
         Section(
@@ -31,8 +30,8 @@ def reproduction_page(content: Content) -> Page:
         Section(
             "on-quirks",
             "Published numbers that rest on quirks",
-            "Some published numbers come from a quirk of the code that made them, or of the print. The correct way is "
-            "the default here, and the quirk a named option; a study that has both shows what the quirk does.",
+            "Some published numbers rest on an error in the published code or in print. Here the correct behaviour is "
+            "the default and the quirk a named option; a study with both shows the effect of the quirk.",
             {
                 "quirks": table_of(frames, "quirks", quirks_overview),
                 "quirky": table_of(frames, "quirks", quirk_numbers_overview),

@@ -1,7 +1,7 @@
-"""What published numbers are compared with: the study that ran, and our values of one number."""
+"""A published paper, the results of the study that ran, and our values for one published number."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,34 +9,41 @@ import pandas as pd
 
 PUBLISHED = Path(__file__).parent / "published"
 
-# The studies give no spread for their test scores; this is our own margin.
+# The papers report no spread for their test scores; this is our own margin.
 SCORE_TOLERANCE = 0.03
 OUR_MARGIN = "the tolerance is ours"
 # Mean lengths are printed as whole numbers.
 LENGTH_TOLERANCE = 1.0
-WHOLE_NUMBER = "printed as a whole number, rounded or cut"
+WHOLE_NUMBER = "printed as a whole number, rounded or truncated"
+# The split that a published size counts.
+SIZES = {"train_size": "train", "validation_size": "dev", "test_size": "test"}
+NOT_JUDGED = "and so not judged"
+SINGLE_SEED = f"a single seed has no spread over seeds, {NOT_JUDGED}"
 
 
 @dataclass(frozen=True)
 class Names:
-    """The registered name behind each name of the study that ran, and the options of its datasets."""
+    """The registered name of each dataset, model and measure of the study, and the options that its config sets."""
 
     datasets: Mapping[str, str]
     models: Mapping[str, str]
     measures: Mapping[str, str]
     dataset_options: Mapping[str, Mapping[str, Any]]
-    # The options of each model that the config changed.
+    # Only options that the config changed.
     model_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    # Those of each measure, likewise.
     measure_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # The class that masking explains.
     masking_target: str = "gold"
 
+    def entries(self, measure: str) -> list[str]:
+        """The study's names for a registered measure."""
+        return [name for name, registered in self.measures.items() if registered == measure]
+
 
 @dataclass(frozen=True)
 class StudyResults:
-    """The study that ran: what it calls things, the summaries of its datasets, how its models chose their epoch
-    (`select_on`, by dataset and model), and its tables; of `timings` the rows about training."""
+    """Results of the study that ran: its names, dataset summaries, the split that selects epochs (`select_on`, by
+    dataset and model), and its tables; `training` holds the rows of `timings` about training."""
 
     names: Names
     datasets: list[dict[str, Any]]
@@ -61,7 +68,7 @@ class StudyResults:
         split: str = "test",
         variant: str = "plain",
     ) -> list[float]:
-        """Scores of a model by one metric, one per seed; of all seeds, or of some."""
+        """A model's scores by one metric, one per seed, of all seeds or of `seeds`."""
         table = self.performance
         here = (table["dataset"] == dataset) & (table["variant"] == variant) & (table["model"] == model)
         here &= (table["split"] == split) & (table["metric"] == metric)
@@ -72,9 +79,11 @@ class StudyResults:
 
 @dataclass(frozen=True)
 class OurValues:
-    """Our values of a published number, one per seed. They are judged if there is a tolerance; `basis` says what that
-    rests on. `selected_on` is the split that chose the epoch of an adversary; `measures` are the study's names of the
-    measures compared, if they are not the first of their kind; `variant` is the dataset's, if it was manipulated."""
+    """Our values for a published number, one per seed. With a tolerance they are judged; `basis` explains it.
+
+    `selected_on` is the split that selected an adversary's epoch; `measures` are the study's names of the compared
+    measures, if they are not the first entries; `variant` is that of a manipulated dataset.
+    """
 
     values: list[float]
     tolerance: float | None = None
@@ -84,29 +93,41 @@ class OurValues:
     measures: tuple[str, ...] = ()
     variant: str | None = None
 
+    def not_judged(self, *reasons: str) -> "OurValues":
+        """The values without a tolerance and with the reasons in the note; unchanged if no reason applies."""
+        if not any(reasons):
+            return self
+        return replace(self, tolerance=None, note="; ".join(filter(None, [self.note, *reasons])))
+
 
 @dataclass(frozen=True)
 class Paper:
-    """A published study. `published` gives its numbers in our words: registered names of datasets and models, and no
-    model for a number about the data alone. `ours` gives our values of such a line for a dataset and model of the study
-    that ran; none if it has no counterpart, more than one if it has several. `chose_on` is the split that chose the
-    epochs of the published models."""
+    """A published paper. `published` returns its numbers under registered names of datasets and models, with no model
+    for a number about the data alone. `our_values` yields our values for such a row, given a dataset and model of the
+    study that ran: none, one, or one per counterpart. `select_on` is the split that selected the published epochs."""
 
     name: str
     published: Callable[[], pd.DataFrame]
-    ours: Callable[[pd.Series, str, str | None, StudyResults], Iterator[OurValues]]
-    chose_on: str = "test"
-    # The options with which a dataset's texts are the published ones, where that says more than the dataset itself.
+    our_values: Callable[[pd.Series, str, str | None, StudyResults], Iterator[OurValues]]
+    select_on: str = "test"
+    # Dataset options of the published data, where the dataset's name does not determine them.
     data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    # The options with which a measure explains a model as published, by model and measure, where they are not its own.
+    # Published options of a measure, by model and measure, where they differ from its defaults.
     measures: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
-    # The options with which a model is the published one, by its kind, where they are not its own.
+    # Published options of a model, by registered name, where they differ from its defaults.
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
+def percent_to_fraction(frame: pd.DataFrame) -> pd.DataFrame:
+    """Published numbers whose metric is in percent (`pct` in its name) as fractions, with spreads and intervals."""
+    columns = frame.columns.intersection(["value", "std", "ci_low", "ci_high"])
+    percent = frame["metric"].str.contains("pct")
+    return frame.assign(**{column: frame[column].where(~percent, frame[column] / 100) for column in columns})
+
+
 def sample_size(summary: Mapping[str, Any]) -> str:
-    """How many of a dataset's texts the study that ran has taken, if it has not taken all."""
+    """A note on the number of texts per split that the study sampled from a dataset; empty if it used all."""
     left_out = summary["dropped"].get("limit", {})
     kept = {split: summary["splits"][split]["instances"] for split in left_out}
-    told = [f"{kept[split]} of {kept[split] + count} in {split}" for split, count in left_out.items()]
-    return f"a sample: {', '.join(told)}" if told else ""
+    parts = [f"{kept[split]} of {kept[split] + count} in {split}" for split, count in left_out.items()]
+    return f"a sample: {', '.join(parts)}" if parts else ""

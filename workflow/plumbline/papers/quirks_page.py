@@ -1,16 +1,16 @@
-"""Published numbers that rest on quirks: which quirks there are, and ours with and without each."""
+"""Overviews of the known quirks, and of published numbers that rest on them with ours in both settings."""
 
 import pandas as pd
 
-from plumbline.papers.comparison import DECIMALS, known_of, quantity, with_spread
+from plumbline.papers.comparison import DECIMALS, nan_to_none, quantity, with_spread
 from plumbline.report.tables import DASH, Table, TableCell, number, without_categories
 
 
 def quirks_overview(quirks: pd.DataFrame) -> Table:
-    """A line for each quirk: what it is, and what this run has of it."""
+    """A row per quirk: its description and the number of published numbers in this study that rest on it."""
     rows = []
     for quirk, group in without_categories(quirks).groupby("quirk", sort=False):
-        known = known_of(group.iloc[0].to_dict())
+        known = nan_to_none(group.iloc[0].to_dict())
         count = (group["status"] == "ok").sum()
         reason = TableCell((known["reason"] or DASH).replace("`", ""), 0.0, "faint")
         rows.append(
@@ -23,15 +23,15 @@ def quirks_overview(quirks: pd.DataFrame) -> Table:
                 TableCell(f"numbers: {number(count, 0)}", float(count)) if count else reason,
             ]
         )
-    columns = ["quirk", "study", "where", "what it is", "as published", "corrected", "in this run"]
-    return Table("Quirks of published code or print that plumbline knows.", columns, rows)
+    columns = ["quirk", "study", "where", "description", "as published", "corrected", "in this run"]
+    return Table("Known quirks of the published code or print.", columns, rows)
 
 
 def quirk_numbers_overview(quirks: pd.DataFrame) -> Table:
-    """A line for each published number that rests on a quirk, with ours under both settings."""
+    """A row per published number that rests on a quirk, with ours in both settings."""
     rows = []
-    for line in without_categories(quirks[quirks["status"] == "ok"]).to_dict("records"):
-        known = known_of(line)
+    for row in without_categories(quirks[quirks["status"] == "ok"]).to_dict("records"):
+        known = nan_to_none(row)
         decimals = DECIMALS.get(known["metric"], 3)
         ours = [with_spread(known[side], known[f"{side}_spread"], decimals) for side in ("as_published", "corrected")]
         rows.append(
@@ -45,5 +45,5 @@ def quirk_numbers_overview(quirks: pd.DataFrame) -> Table:
             ]
         )
     columns = ["study", "quirk", "dataset", "model", "quantity", "published", "ours as published", "ours corrected"]
-    caption = "Published numbers that rest on them, and ours with the quirk and without, mean ± spread over seeds."
+    caption = "Published numbers that rest on quirks, and ours with and without the quirk, mean ± spread over seeds."
     return Table(caption, columns, rows, frozenset((5, 6, 7)))

@@ -1,4 +1,4 @@
-"""The published numbers of Recursive ROAR (Madsen et al. 2022), Tables 1 to 3, and ours."""
+"""Published numbers of Recursive ROAR (Madsen et al. 2022), Tables 1 to 3, and our values for them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,14 +6,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.papers.paper import LENGTH_TOLERANCE, PUBLISHED, WHOLE_NUMBER, OurValues, Paper, StudyResults
+from plumbline.papers.paper import (
+    LENGTH_TOLERANCE,
+    NOT_JUDGED,
+    PUBLISHED,
+    SIZES,
+    WHOLE_NUMBER,
+    OurValues,
+    Paper,
+    StudyResults,
+    percent_to_fraction,
+)
 from plumbline.protocols.bootstrap import mean_interval
 
-# The study's words for things, and the registered names here.
+# The paper's names and the registered ones.
 DATASETS = {"SST": "sst", "IMDB": "imdb", "SNLI": "snli", "Diabetes": "diabetes", "Anemia": "anemia"}
 DATASETS |= {f"bAbI-{n}": f"babi-{n}" for n in (1, 2, 3)}
 MODELS = {"BiLSTM-attention": "bilstm-softmax", "RoBERTa": "roberta"}
-# Integrated gradients were published with a factor too many; the correct ones stand beside them.
+# Integrated gradients were published with a superfluous factor; the correct ones are compared too.
 MEASURES = {
     "Attention": ["attention"],
     "Gradient": ["gradient-vocabulary"],
@@ -21,24 +31,20 @@ MEASURES = {
     "IntegratedGradient": ["integrated-gradient-published", "integrated-gradient"],
 }
 SCORES = {"macro_F1_pct": "macro_f1", "micro_F1_pct": "accuracy", "accuracy_pct": "accuracy"}
-SIZES = {"train_size": "train", "validation_size": "dev", "test_size": "test"}
 FAITHFULNESS = "faithfulness"
-# From nothing masked in steps of 10% to everything.
+# From 0 to 100 % masked in steps of 10 %.
 LEVELS = 11
-CORRECTED = "the correct integrated gradients, and so not judged: the published ones carry a factor i/k too many"
-# Two special tokens are counted with a text.
+CORRECTED = f"correct integrated gradients, {NOT_JUDGED}: the published ones have a superfluous factor i/k"
+# Published lengths include two special tokens.
 SPECIALS = 2
 WIDENED = "tolerance: the published 95% interval, widened by ours"
 
 
 def published_rows() -> pd.DataFrame:
-    """The study's tables in our words, percent as shares. What it cites from others is left out, and of Table 3 the
-    scores, which are those of Table 1."""
+    """The paper's tables under registered names, percentages as fractions. The scores of Table 3 are left out: they
+    are cited from other papers or repeat Table 1."""
     frame = pd.read_csv(PUBLISHED / "recursive_roar.csv", dtype={"note": str})
-    frame = frame[~(frame["table"].eq("T3") & frame["metric"].isin(SCORES))]
-    percent = frame["metric"].str.endswith("_pct")
-    for column in ("value", "ci_low", "ci_high"):
-        frame[column] = frame[column].where(~percent, frame[column] / 100)
+    frame = percent_to_fraction(frame[~(frame["table"].eq("T3") & frame["metric"].isin(SCORES))])
     frame = frame.assign(
         dataset=frame["dataset"].map(DATASETS),
         model=frame["model"].map(MODELS),
@@ -49,58 +55,58 @@ def published_rows() -> pd.DataFrame:
     return frame.explode("measure_a", ignore_index=True)
 
 
-def ours(line: pd.Series, dataset: str, model: str | None, ran: StudyResults) -> Iterator[OurValues]:
-    """Our values of a published line."""
+def our_values(row: pd.Series, dataset: str, model: str | None, results: StudyResults) -> Iterator[OurValues]:
+    """Our values for a published number."""
     if model is None:
-        yield _count(line, ran.summary(dataset))
-    elif line["metric"] == FAITHFULNESS:
-        yield from _faithfulness(line, dataset, model, ran)
-    elif values := ran.scores(dataset, model, line["metric"]):
-        yield OurValues(values, _tolerance(line, values), WIDENED)
+        yield _count(row, results.summary(dataset))
+    elif row["metric"] == FAITHFULNESS:
+        yield from _faithfulness(row, dataset, model, results)
+    elif values := results.scores(dataset, model, row["metric"]):
+        yield OurValues(values, _tolerance(row, values), WIDENED)
 
 
-def _faithfulness(line: pd.Series, dataset: str, model: str, ran: StudyResults) -> Iterator[OurValues]:
-    table = ran.faithfulness
-    names = [name for name, kind in ran.names.measures.items() if kind == line["measure_a"]]
-    if table is None or not names:
+def _faithfulness(row: pd.Series, dataset: str, model: str, results: StudyResults) -> Iterator[OurValues]:
+    table = results.faithfulness
+    if table is None:
         return
+    names = results.names.entries(row["measure_a"])
     here = (table["dataset"] == dataset) & (table["model"] == model) & table["measure"].isin(names[:1])
     here &= (table["strategy"] == "recursive") & (table["unit"] == "relative") & (table["status"] == "ok")
-    for _, row in table[here].iterrows():
-        values = [float(value) for value in row["per_seed"]]
-        notes = [CORRECTED] if line["measure_a"] == "integrated-gradient" else []
-        if row["n_levels"] != LEVELS:
-            notes.append(f"{row['n_levels']} levels in the place of {LEVELS}, and so not judged")
-        if ran.names.masking_target != "gold":
-            notes.append(f"explains the {ran.names.masking_target} class, and so not judged")
-        left_out = [] if pd.isna(row["reason"]) else [row["reason"]]
-        yield OurValues(values, None if notes else _tolerance(line, values), WIDENED, "; ".join([*notes, *left_out]))
+    for ours in table[here].to_dict("records"):
+        values = [float(value) for value in ours["per_seed"]]
+        notes = [CORRECTED] if row["measure_a"] == "integrated-gradient" else []
+        if ours["n_levels"] != LEVELS:
+            notes.append(f"{ours['n_levels']} levels instead of {LEVELS}, {NOT_JUDGED}")
+        if results.names.masking_target != "gold":
+            notes.append(f"explains the {results.names.masking_target} class, {NOT_JUDGED}")
+        left_out = [] if pd.isna(ours["reason"]) else [ours["reason"]]
+        yield OurValues(values, None if notes else _tolerance(row, values), WIDENED, "; ".join([*notes, *left_out]))
 
 
-def _tolerance(line: pd.Series, values: list[float]) -> float:
-    """How far apart the means may be for the two intervals still to meet."""
+def _tolerance(row: pd.Series, values: list[float]) -> float:
+    """The largest difference of means at which the two intervals overlap."""
     mean = float(np.mean(values))
     low, high = mean_interval(values)
     if np.isnan(low):
         low = high = mean
-    if mean > line["value"]:
-        return float(line["ci_high"] - line["value"] + mean - low)
-    return float(line["value"] - line["ci_low"] + high - mean)
+    if mean > row["value"]:
+        return float(row["ci_high"] - row["value"] + mean - low)
+    return float(row["value"] - row["ci_low"] + high - mean)
 
 
-def _count(line: pd.Series, summary: Mapping[str, Any]) -> OurValues:
+def _count(row: pd.Series, summary: Mapping[str, Any]) -> OurValues:
     splits = summary["splits"]
-    if line["metric"] in SIZES:
-        return OurValues([float(splits[SIZES[line["metric"]]]["instances"])], 0.0)
+    if row["metric"] in SIZES:
+        return OurValues([float(splits[SIZES[row["metric"]]]["instances"])], 0.0)
     words = sum(counts["mean_length"] * counts["instances"] for counts in splits.values())
     length = words / sum(counts["instances"] for counts in splits.values()) + SPECIALS
     return OurValues([length], LENGTH_TOLERANCE, WHOLE_NUMBER)
 
 
-STUDY = Paper(
+PAPER = Paper(
     "Recursive ROAR",
     published_rows,
-    ours,
-    chose_on="dev",
+    our_values,
+    select_on="dev",
     data={"sst": {"leaves_over": 5, "tokens": "cleaned"}, "snli": {"tokens": "cleaned"}},
 )

@@ -1,4 +1,4 @@
-"""Tables that compare ours with published numbers."""
+"""Tables that compare our numbers with published ones."""
 
 import pyarrow as pa
 
@@ -34,7 +34,7 @@ REPRODUCTION = declare(
     required=["study", "table", "dataset", "metric", "published"],
 )
 
-# Published numbers that rest on a quirk of the published code or print: ours with it and without it.
+# Published numbers that rest on a quirk of the published code or print: ours with and without it.
 QUIRKS = declare(
     "quirks",
     1,

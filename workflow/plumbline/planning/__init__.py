@@ -1,2 +1,2 @@
-"""What a study will cost before it runs: its jobs from Snakemake, their seconds from measured ones, and its hours on a
-machine from a simulation."""
+"""Estimates of what a study will cost before it runs: its jobs from a Snakemake dry run, their seconds from earlier
+measurements, and the wall-clock time from a simulated schedule."""

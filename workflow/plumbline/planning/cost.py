@@ -1,4 +1,4 @@
-"""What a subword of work will cost: the median of the same work, or of the nearest work that was measured."""
+"""The expected cost of a unit of work: the median of the same work, or of the most similar work measured."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,21 +7,21 @@ from functools import cache
 from statistics import median
 from typing import Literal
 
-from plumbline.planning.measured import Measured
+from plumbline.planning.measured import Measurement
 from plumbline.planning.work import HEAVY, Work, reads_of
 
 Basis = Literal["measured", "scaled", "guessed", "unknown"]
 BASES: tuple[Basis, ...] = ("measured", "scaled", "guessed", "unknown")
-# Work is the same if it is as large, give or take this share.
-ALIKE = 0.1
-# Seconds that Snakemake spends on a job beside its own time: the median of the default study.
-AROUND = 0.18
+# Amounts of work that differ by at most this fraction count as equal.
+SAME_AMOUNT = 0.1
+# Seconds that Snakemake adds to a job's own time: the median of the default study.
+SNAKEMAKE_OVERHEAD = 0.18
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Expected seconds, start-up apart, and what they rest on: `measured` of the same dataset, model and measure and as
-    large; `scaled` from the same model and measure; `guessed` from other ones; or `unknown`, where nothing was."""
+    """Expected seconds of start-up and of work, and their basis: `measured` on the same dataset, model, measure and
+    amount; `scaled` from the same model and measure; `guessed` from others; or `unknown`, without any measurement."""
 
     startup: float
     seconds: float
@@ -29,58 +29,59 @@ class Cost:
 
 
 class Costs:
-    """Looks up costs. `own` are timings of the user's runs, which count before `rates`, those of the package."""
+    """Looks up costs, first in `own`, measurements of the user's runs, then in `rates`, those of the package."""
 
-    def __init__(self, own: Iterable[Measured], rates: Iterable[Measured]) -> None:
-        self._sources: list[dict[tuple[str, str], list[Measured]]] = [defaultdict(list), defaultdict(list)]
-        for source, found in zip(self._sources, (own, rates), strict=True):
-            for one in found:
-                source[one.work.work, one.device].append(one)
+    def __init__(self, own: Iterable[Measurement], rates: Iterable[Measurement]) -> None:
+        self._sources: list[dict[tuple[str, str], list[Measurement]]] = [defaultdict(list), defaultdict(list)]
+        for source, measurements in zip(self._sources, (own, rates), strict=True):
+            for measurement in measurements:
+                source[measurement.work.work, measurement.device].append(measurement)
         self.work = cache(self._work)
         self.startup = cache(self._startup)
 
-    def _candidates(self, work: str, device: str) -> Iterator[list[Measured]]:
+    def _candidates(self, work: str, device: str) -> Iterator[list[Measurement]]:
         return (source[work, device] for source in self._sources if (work, device) in source)
 
     def _startup(self, work: str, family: str, device: str) -> float:
-        """Seconds before a job's work begins: the median of the same work and kind of model, or of the same work."""
-        for found in self._candidates(work, device):
-            alike = [one for one in found if one.work.family == family] or found
-            return median(one.startup_seconds for one in alike)
-        every = [source[key] for source in self._sources for key in source if key[1] == device]
-        return median(one.startup_seconds for ones in every for one in ones) if every else 0.0
+        """Seconds before a job's work begins: the median of the same work and model family, or of the same work."""
+        for candidates in self._candidates(work, device):
+            same = [measured for measured in candidates if measured.work.family == family] or candidates
+            return median(measured.startup_seconds for measured in same)
+        on_device = [source[key] for source in self._sources for key in source if key[1] == device]
+        return median(measured.startup_seconds for group in on_device for measured in group) if on_device else 0.0
 
     def _work(self, work: Work, device: str) -> tuple[float, Basis]:
-        """Seconds of a subword of work, and what they rest on."""
-        for alike, basis in _relatives(work):
-            for found in self._candidates(work.work, device):
-                if near := [one for one in found if alike(one.work)]:
-                    seconds = median(one.seconds / one.work.amount for one in near) * work.amount
-                    same = abs(work.amount / median(one.work.amount for one in near) - 1) <= ALIKE
+        """Seconds of a unit of work, and their basis."""
+        for is_similar, basis in _similar_work(work):
+            for candidates in self._candidates(work.work, device):
+                if similar := [measured for measured in candidates if is_similar(measured.work)]:
+                    seconds = median(measured.seconds / measured.work.amount for measured in similar) * work.amount
+                    amount = median(measured.work.amount for measured in similar)
+                    same = abs(work.amount / amount - 1) <= SAME_AMOUNT
                     return seconds, "scaled" if basis == "measured" and not same else basis
         return 0.0, "unknown"
 
     def job(self, works: Sequence[Work], device: str) -> Cost:
-        """A whole job: the start-up once, its work, and the weakest of what these rest on."""
+        """The cost of a job: its start-up once, its work, and the weakest basis."""
         costs = [self.work(work, device) for work in works]
-        startup = self.startup(works[0].work, works[0].family, device) + AROUND
+        startup = self.startup(works[0].work, works[0].family, device) + SNAKEMAKE_OVERHEAD
         return Cost(startup, sum(seconds for seconds, _ in costs), max((b for _, b in costs), key=BASES.index))
 
 
-def _relatives(work: Work) -> list[tuple[Callable[[Work], bool], Basis]]:
-    """Which measured work may stand for this one, the nearest first. Models of words, subwords and pixels stand for
-    each other only if there is nothing else."""
+def _similar_work(work: Work) -> list[tuple[Callable[[Work], bool], Basis]]:
+    """Conditions for measured work to stand in for this work, the closest first. Models of words, subwords and pixels
+    stand in for each other only as a last resort."""
     if work.work not in HEAVY:
-        return [(lambda one: True, "measured")]
-    # A table of timings does not tell the objective of an adversary, but its name does.
-    told = 2 if work.work == "train" else 3
+        return [(lambda other: True, "measured")]
+    # A table of timings lacks the objective of an adversary, which the model's name determines.
+    compared = 2 if work.work == "train" else 3
     measure, reads = work.kinds[2], reads_of(work.family)
     return [
-        (lambda one: one.names[:told] == work.names[:told], "measured"),
-        (lambda one: one.kinds[1:] == work.kinds[1:], "scaled"),
-        (lambda one: one.kinds[2] == measure and one.family == work.family, "guessed"),
-        (lambda one: one.kinds[2] == measure and reads_of(one.family) == reads, "guessed"),
-        (lambda one: one.family == work.family, "guessed"),
-        (lambda one: reads_of(one.family) == reads, "guessed"),
-        (lambda one: True, "guessed"),
+        (lambda other: other.names[:compared] == work.names[:compared], "measured"),
+        (lambda other: other.kinds[1:] == work.kinds[1:], "scaled"),
+        (lambda other: other.kinds[2] == measure and other.family == work.family, "guessed"),
+        (lambda other: other.kinds[2] == measure and reads_of(other.family) == reads, "guessed"),
+        (lambda other: other.family == work.family, "guessed"),
+        (lambda other: reads_of(other.family) == reads, "guessed"),
+        (lambda other: True, "guessed"),
     ]

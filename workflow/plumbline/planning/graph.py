@@ -1,4 +1,4 @@
-"""The rules of a study and which of them needs which, drawn by graphviz."""
+"""The rule graph of a study, drawn by graphviz."""
 
 import shutil
 import subprocess
@@ -12,19 +12,22 @@ STYLE = 'node [shape=box, style=rounded, fontname="Helvetica", fontsize=11, heig
 
 
 def as_dot(jobs: Sequence[PlannedJob]) -> str:
-    """The rules of some jobs as a graph in graphviz's language."""
+    """The rule graph of some jobs in the DOT language."""
     rules = [job.rule for job in jobs]
     edges = {(rules[before], rule) for job, rule in zip(jobs, rules, strict=True) for before in job.after}
-    lines = [*sorted({f'"{rule}";' for rule in rules}), *(f'"{one}" -> "{other}";' for one, other in sorted(edges))]
+    lines = [
+        *sorted({f'"{rule}";' for rule in rules}),
+        *(f'"{first}" -> "{second}";' for first, second in sorted(edges)),
+    ]
     return "\n".join(["digraph rules {", STYLE, *lines, "}"])
 
 
 def draw_rules(config: Path | None, target: Path) -> None:
-    """Draw the rules of a study, without arrows that a longer way implies."""
+    """Draw the rule graph of a study, without edges that a longer path implies."""
     for program in ("tred", "dot"):
         if not shutil.which(program):
-            raise PlumblineError(f"There is no program '{program}', which draws the rules: install graphviz.")
+            raise PlumblineError(f"The program '{program}', which draws the rules, is missing: install graphviz.")
     graph = as_dot(dry_run(config, Path(), everything=True).jobs)
-    # Where rules read what came of themselves, for another model, tred warns of a circle.
+    # tred warns of a cycle where a rule reads its own output for another model.
     reduced = subprocess.run(["tred"], input=graph, text=True, capture_output=True, check=True).stdout
     subprocess.run(["dot", "-Tsvg", "-o", str(target)], input=reduced, text=True, check=True)

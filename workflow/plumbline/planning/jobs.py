@@ -1,4 +1,4 @@
-"""The jobs of a study and what they wait for, as Snakemake itself counts them."""
+"""The jobs of a study and their dependencies, from a Snakemake dry run."""
 
 import json
 import os
@@ -14,14 +14,13 @@ from typing import Any
 from plumbline.errors import PlumblineError
 from plumbline.runtime.events import PLAN, TARGETS
 
-# Where a project has its library and our logger for Snakemake.
-PLACES = [Path("workflow/plumbline/runtime/logger"), Path("workflow")]
-# Rules that do nothing but name targets.
+# The project's logger plugin for Snakemake, and its library.
+PYTHON_PATHS = [Path("workflow/plumbline/runtime/logger"), Path("workflow")]
 
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job. `threads`, `gpus` and `minutes` are what it asks for, `after` the numbers of jobs that it waits for."""
+    """A job: `threads`, `gpus` and `minutes` are what it requests, `after` the indices of jobs that it depends on."""
 
     rule: str
     wildcards: dict[str, str]
@@ -35,16 +34,16 @@ class PlannedJob:
 
 @dataclass(frozen=True)
 class DryRun:
-    """Snakemake's answer: the jobs, and the seconds that it took to find them."""
+    """The jobs of a dry run, and the seconds that Snakemake took to build the DAG."""
 
     jobs: list[PlannedJob]
     seconds: float
 
 
-def connected(told: Sequence[dict[str, Any]]) -> list[PlannedJob]:
-    """Jobs that wait for those that make their inputs; targets are left out. Snakemake tells them in any order."""
-    real = sorted((job for job in told if job["rule"] not in TARGETS), key=lambda job: (job["rule"], job["outputs"]))
-    maker = {path: number for number, job in enumerate(real) for path in job["outputs"]}
+def connect_jobs(records: Sequence[dict[str, Any]]) -> list[PlannedJob]:
+    """Jobs that depend on those that make their inputs, without target rules, in an order of their own."""
+    jobs = sorted((job for job in records if job["rule"] not in TARGETS), key=lambda job: (job["rule"], job["outputs"]))
+    maker = {path: number for number, job in enumerate(jobs) for path in job["outputs"]}
     return [
         PlannedJob(
             job["rule"],
@@ -56,28 +55,26 @@ def connected(told: Sequence[dict[str, Any]]) -> list[PlannedJob]:
             job["outputs"],
             sorted({maker[path] for path in job["inputs"] if path in maker} - {number}),
         )
-        for number, job in enumerate(real)
+        for number, job in enumerate(jobs)
     ]
 
 
-def _sentence(told: str, study: str) -> str:
-    """What Snakemake said of its refusal, as one sentence: the line after the name of its exception."""
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
+def _failure_message(output: str, study: str) -> str:
+    """The message of Snakemake's exception: the line after the exception's name."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     at = next((n for n, line in enumerate(lines) if "Error" in line.split(" ")[0] or "Exception" in line), None)
     if at is None:
-        return f"Snakemake could not plan {study}: {lines[-1] if lines else 'it said nothing'}"
-    said = lines[at + 1] if lines[at].endswith(":") and at + 1 < len(lines) else lines[at].partition(": ")[2]
-    return said or lines[at]
+        return f"Snakemake could not plan {study}: {lines[-1] if lines else 'it printed nothing'}"
+    message = lines[at + 1] if lines[at].endswith(":") and at + 1 < len(lines) else lines[at].partition(": ")[2]
+    return message or lines[at]
 
 
 def dry_run(config: Path | None, directory: Path, everything: bool, profile: Path | None = None) -> DryRun:
-    """The jobs that a dry run of the study finds: those that are left, or with `everything` all."""
+    """The jobs of a study from a dry run: those left to do, or all with `everything`."""
     with tempfile.TemporaryDirectory() as folder:
-        lines, ours = Path(folder, "jobs"), filter(None, [os.environ.get("PYTHONPATH")])
-        environment = os.environ | {
-            PLAN: str(lines),
-            "PYTHONPATH": os.pathsep.join([*(str(place.absolute()) for place in PLACES), *ours]),
-        }
+        records = Path(folder, "jobs")
+        paths = [*(str(path.absolute()) for path in PYTHON_PATHS), os.environ.get("PYTHONPATH")]
+        environment = os.environ | {PLAN: str(records), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         command = [sys.executable, "-m", "snakemake", "all", "--dry-run", "--cores", "1", "--nolock"]
         command += ["--logger", "plumbline", "--quiet", "rules", "progress", "host", "reason"]
         command += ["--directory", str(directory)]
@@ -90,6 +87,6 @@ def dry_run(config: Path | None, directory: Path, everything: bool, profile: Pat
         )
         seconds = time.monotonic() - start
         if done.returncode:
-            raise PlumblineError(_sentence(done.stdout, f"'{config}'" if config else "the default study"))
-        told = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
-    return DryRun(connected(told), seconds)
+            raise PlumblineError(_failure_message(done.stdout, f"'{config}'" if config else "the default study"))
+        lines = records.read_text(encoding="utf-8").splitlines()
+    return DryRun(connect_jobs([json.loads(line) for line in lines]), seconds)

@@ -1,14 +1,15 @@
-"""When jobs would run on a machine: list scheduling over the DAG, with GPUs and cores as limits."""
+"""Simulated schedule of jobs on a machine: list scheduling over the DAG, limited by cores and GPUs."""
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 
 
 @dataclass(frozen=True)
 class Task:
-    """A job to the scheduler: its seconds, the cores and GPUs that it holds, and those that it waits for."""
+    """A job of the schedule: its seconds, the cores and GPUs that it holds, and the jobs that it depends on."""
 
     seconds: float
     cores: int = 1
@@ -17,10 +18,14 @@ class Task:
 
 
 def longest_chain(tasks: Sequence[Task]) -> list[int]:
-    """The numbers of the jobs on the chain of dependencies that takes longest, from its first to its last job."""
+    """The indices of the jobs on the critical path, from first to last."""
     ends: dict[int, float] = {}
     before: dict[int, int] = {}
-    for number in _in_order(tasks):
+    # All jobs are added first, so that independent ones stay in order.
+    sorter = TopologicalSorter[int](dict.fromkeys(range(len(tasks)), ()))
+    for number, task in enumerate(tasks):
+        sorter.add(number, *task.after)
+    for number in sorter.static_order():
         previous = max(tasks[number].after, key=ends.__getitem__, default=None)
         ends[number] = tasks[number].seconds + (0.0 if previous is None else ends[previous])
         if previous is not None:
@@ -33,40 +38,19 @@ def longest_chain(tasks: Sequence[Task]) -> list[int]:
     return chain[::-1]
 
 
-def _in_order(tasks: Sequence[Task]) -> list[int]:
-    """The jobs so that each comes after those that it waits for."""
+def finish_times(tasks: Sequence[Task], cores: int, gpus: int | None) -> list[float]:
+    """The end time of each job. A job starts as soon as its dependencies are done and its cores and GPUs are free;
+    jobs that were ready first start first, without lookahead, as in Snakemake. A job that requests more cores or GPUs
+    than the machine has gets all of them. `gpus` is None where they are no limit.
+    """
+    needs = [(min(task.cores, cores), 0 if gpus is None else min(task.gpus, gpus)) for task in tasks]
     waiting = [len(set(task.after)) for task in tasks]
-    followers = _followers(tasks)
-    ready = deque(number for number, count in enumerate(waiting) if not count)
-    order = []
-    while ready:
-        order.append(ready.popleft())
-        for follower in followers[order[-1]]:
-            waiting[follower] -= 1
-            if not waiting[follower]:
-                ready.append(follower)
-    return order
-
-
-def _followers(tasks: Sequence[Task]) -> list[list[int]]:
     followers: list[list[int]] = [[] for _ in tasks]
     for number, task in enumerate(tasks):
         for previous in set(task.after):
             followers[previous].append(number)
-    return followers
-
-
-def finish_times(tasks: Sequence[Task], cores: int, gpus: int | None) -> list[float]:
-    """When each job ends. A job starts as soon as what it waits for is done and there is room for it, those that were
-    ready first before the others, without looking ahead, as Snakemake does; one that asks for more gets all there is.
-
-    `gpus` is None where none are counted.
-    """
-    needs = [(min(task.cores, cores), 0 if gpus is None else min(task.gpus, gpus)) for task in tasks]
-    waiting = [len(set(task.after)) for task in tasks]
-    followers = _followers(tasks)
     free_cores, free_gpus, now = cores, gpus or 0, 0.0
-    # A queue for each kind of need: if the first of a queue has no room, none of the others in it has.
+    # A queue for each combination of cores and GPUs: if its first job does not fit, none of them does.
     queues: dict[tuple[int, int], deque[tuple[int, int]]] = {need: deque() for need in needs}
     arrivals = 0
     for number, count in enumerate(waiting):
@@ -82,7 +66,7 @@ def finish_times(tasks: Sequence[Task], cores: int, gpus: int | None) -> list[fl
             ]
             if not fitting:
                 break
-            need = min(fitting, key=lambda one: queues[one][0])
+            need = min(fitting, key=lambda fit: queues[fit][0])
             _, number = queues[need].popleft()
             free_cores, free_gpus = free_cores - need[0], free_gpus - need[1]
             ends[number] = now + tasks[number].seconds

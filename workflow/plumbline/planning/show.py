@@ -1,4 +1,4 @@
-"""A plan for people, and for machines."""
+"""A plan as text and as JSON."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from plumbline.planning.plan import Plan
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that people would say."""
+    """Seconds in a readable unit."""
     for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 1.5 * size:
             return f"{figures(seconds / size)} {unit}"
@@ -15,17 +15,17 @@ def duration(seconds: float) -> str:
 
 
 def figures(number: float) -> str:
-    """A number in three figures, or whole."""
+    """A number with three significant digits, or rounded to an integer if it is larger."""
     return f"{number:,.0f}" if number >= 999.5 else f"{number:.3g}"
 
 
-def percent(share: float) -> str:
-    """A share in whole percents."""
-    return f"{100 * share:.0f} %"
+def percent(fraction: float) -> str:
+    """A fraction as a whole percentage."""
+    return f"{100 * fraction:.0f} %"
 
 
 def _aligned(rows: Sequence[Sequence[str]], words: int) -> list[str]:
-    """Columns side by side: the first and those from number `words` on are words, the rest numbers."""
+    """Rows with aligned columns: the first and those from index `words` on to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -37,65 +37,65 @@ def _aligned(rows: Sequence[Sequence[str]], words: int) -> list[str]:
 
 
 def plan_sentence(plan: Plan) -> str:
-    """The plan in plain words."""
+    """The plan in a few sentences."""
     if not plan.jobs:
         return "Nothing is left to do."
-    shares = plan.shares()
-    told = (
+    fractions = plan.fraction_by_basis()
+    sentence = (
         f"{plan.jobs} jobs take about {duration(plan.wall_seconds)} on {plan.machine}; start-up is "
         f"{percent(plan.startup_seconds / plan.seconds if plan.seconds else 0)} of the jobs' time. "
-        f"{percent(shares['measured'])} of that time rests on the same work measured before, "
-        f"{percent(shares['scaled'])} on measurements scaled to the size and "
-        f"{percent(shares['guessed'] + shares['unknown'])} on guesses."
+        f"{percent(fractions['measured'])} of that time is based on measurements of the same work, "
+        f"{percent(fractions['scaled'])} on measurements scaled to the size and "
+        f"{percent(fractions['guessed'] + fractions['unknown'])} on guesses."
     )
-    for kind in plan.kinds:
-        if kind.over:
-            smaller = "give models that take so long smaller blocks of `seeds`, or " if kind.of_seeds else ""
-            told += (
-                f" Of {kind.jobs} jobs `{kind.rule}`, {kind.over} may outlast the time that they ask a cluster for, the"
-                f" longest with {duration(kind.longest)}: {smaller}give the rule more `runtime` in the profile."
+    for rule in plan.rules:
+        if rule.over:
+            smaller = "give those models smaller blocks of `seeds`, or " if rule.of_seeds else ""
+            sentence += (
+                f" Of {rule.jobs} jobs `{rule.rule}`, {rule.over} may exceed the time that they request from a cluster,"
+                f" the longest with {duration(rule.longest)}: {smaller}give the rule more `runtime` in the profile."
             )
     if plan.untimed:
-        told += f" Not counted: {', '.join(plan.untimed)}."
-    return told
+        sentence += f" Not counted: {', '.join(plan.untimed)}."
+    return sentence
 
 
-def together(plans: Sequence[Plan]) -> str:
-    """Several studies, one after the other, in plain words."""
+def total_sentence(plans: Sequence[Plan]) -> str:
+    """The total of several studies that run one after the other."""
     jobs, wall = sum(plan.jobs for plan in plans), sum(plan.wall_seconds for plan in plans)
     return f"{len(plans)} studies, one after the other: {jobs} jobs, about {duration(wall)} on {plans[0].machine}."
 
 
-def text(plan: Plan) -> str:
-    """The plan as a table with its totals and a sentence."""
+def as_text(plan: Plan) -> str:
+    """The plan as a table with totals and a summary."""
     lines = [plan.study]
     if plan.jobs:
         head = ["rule", "jobs", "seconds each", "total", "start-up", "basis"]
         rows = [
             [
-                kind.rule,
-                str(kind.jobs),
-                figures(kind.seconds / kind.jobs),
-                duration(kind.seconds),
-                percent(kind.startup / kind.seconds) if kind.seconds else "",
-                kind.basis if kind.rule not in plan.untimed else "not counted",
+                rule.rule,
+                str(rule.jobs),
+                figures(rule.seconds / rule.jobs),
+                duration(rule.seconds),
+                percent(rule.startup / rule.seconds) if rule.seconds else "",
+                rule.basis if rule.rule not in plan.untimed else "not counted",
             ]
-            for kind in plan.kinds
+            for rule in plan.rules
         ]
         lines += ["", *_aligned([head, *rows], 5), ""]
         totals = [["GPUs busy", duration(plan.gpu_seconds)]] if plan.machine.gpus else []
         totals += [["cores busy", duration(plan.cpu_seconds)]] if plan.cpu_seconds else []
         totals += [
             ["wall clock", f"{duration(plan.wall_seconds)} on {plan.machine}"],
-            ["longest chain", f"{duration(plan.chain_seconds)}, {len(plan.chain)} jobs: {_told(plan.chain)}"],
+            ["longest chain", f"{duration(plan.chain_seconds)}, {len(plan.chain)} jobs: {_shortened(plan.chain)}"],
             ["Snakemake's DAG", f"{duration(plan.dag_seconds)} to build"],
         ]
         lines += [*_aligned(totals, 1), ""]
     return "\n".join([*lines, plan_sentence(plan)])
 
 
-def _told(chain: Sequence[str]) -> str:
-    """A chain of rules, with a pair that comes again and again told once with how often."""
+def _shortened(chain: Sequence[str]) -> str:
+    """A chain of rules, with repetitions of a pair written once with their number."""
     parts: list[tuple[str, int]] = []
     at = 0
     while at < len(chain):
@@ -112,7 +112,7 @@ def _told(chain: Sequence[str]) -> str:
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
-    """The plan as plain values; seconds throughout."""
+    """The plan as JSON values; all times in seconds."""
     return {
         "study": plan.study,
         "gpus": plan.machine.gpus,
@@ -125,18 +125,18 @@ def as_json(plan: Plan) -> dict[str, Any]:
         "chain": plan.chain,
         "chain_seconds": plan.chain_seconds,
         "dag_seconds": plan.dag_seconds,
-        "shares": plan.shares(),
+        "shares": plan.fraction_by_basis(),
         "not_counted": plan.untimed,
         "rules": [
             {
-                "rule": kind.rule,
-                "jobs": kind.jobs,
-                "seconds": kind.seconds,
-                "startup_seconds": kind.startup,
-                "longest_seconds": kind.longest,
-                "over_their_time": kind.over,
-                "basis": {basis: seconds for basis, seconds in kind.by_basis.items() if seconds},
+                "rule": rule.rule,
+                "jobs": rule.jobs,
+                "seconds": rule.seconds,
+                "startup_seconds": rule.startup,
+                "longest_seconds": rule.longest,
+                "over_their_time": rule.over,
+                "basis": {basis: seconds for basis, seconds in rule.by_basis.items() if seconds},
             }
-            for kind in plan.kinds
+            for rule in plan.rules
         ],
     }

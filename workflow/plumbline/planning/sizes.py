@@ -1,4 +1,4 @@
-"""How large datasets are: as they lie in the working folder, as the config draws them, or as they were published."""
+"""Sizes of datasets: as prepared in the working folder, as the config's options generate them, or as published."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from plumbline.config.resolved import Resolved
 from plumbline.config.variants import PLAIN
@@ -20,20 +19,20 @@ TABLE = Path(__file__).with_name("sizes.csv")
 
 @dataclass(frozen=True)
 class Size:
-    """Instances of each split, and the mean length of a training text, in tokens; 0 where nothing is known."""
+    """Instances per split, and the mean length of a training text in tokens; 0 if unknown."""
 
     counts: Mapping[str, int]
     length: float = 0.0
 
     def instances(self, splits: Sequence[str], sample: int | None = None) -> int:
-        """Instances of some splits, of each at most so many."""
-        found = [self.counts.get(split, 0) for split in splits]
-        return sum(found if sample is None else [min(count, sample) for count in found])
+        """Instances of some splits, at most `sample` of each."""
+        counts = [self.counts.get(split, 0) for split in splits]
+        return sum(counts if sample is None else [min(count, sample) for count in counts])
 
 
 @cache
-def shipped() -> dict[tuple[str, bool], Size]:
-    """Sizes of datasets by registered name, and of their manipulated variants where these are smaller."""
+def packaged_sizes() -> dict[tuple[str, bool], Size]:
+    """Sizes by registered dataset, and those of manipulated variants where they are smaller."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         return {
             (row["dataset"], row["variant"] != PLAIN): Size(
@@ -43,26 +42,22 @@ def shipped() -> dict[tuple[str, bool], Size]:
         }
 
 
-def of_summary(summary: Mapping[str, Any]) -> Size:
-    """The size that a `dataset.json` tells."""
-    splits = summary["splits"]
-    return Size({split: told["instances"] for split, told in splits.items()}, splits["train"]["mean_length"])
-
-
-def in_folder(results: Path, dataset: str, variant: str) -> Size | None:
-    """The size of a dataset that a folder of results holds."""
+def stored_size(results: Path, dataset: str, variant: str) -> Size | None:
+    """The size of a dataset from its `dataset.json` in a results folder."""
     for path in (results / "data" / dataset / variant / "dataset.json", results / "data" / dataset / "dataset.json"):
         if path.exists():
-            # A plan is an estimate: a record of another form tells it nothing.
+            # A plan is an estimate: a file with another structure is ignored.
             with suppress(KeyError, TypeError, PlumblineError):
-                return of_summary(read_json(path))
+                splits = read_json(path)["splits"]
+                counts = {split: summary["instances"] for split, summary in splits.items()}
+                return Size(counts, splits["train"]["mean_length"])
     return None
 
 
-def expected(resolved: Resolved, dataset: str, variant: str) -> Size:
-    """The size that a study's dataset will have, as its declaration, options and recipe say."""
+def expected_size(resolved: Resolved, dataset: str, variant: str) -> Size:
+    """The size that a study's dataset will have by its declaration, options and preparation."""
     declaration, options = resolved.declarations["dataset", dataset], resolved.options["dataset", dataset]
-    known = shipped().get((declaration.name, variant in resolved.manipulated)) or shipped().get(
+    known = packaged_sizes().get((declaration.name, variant in resolved.manipulated)) or packaged_sizes().get(
         (declaration.name, False), Size(declaration.counts)
     )
     counts = dict(known.counts) | {split: options[split] for split in SPLITS if isinstance(options.get(split), int)}
@@ -70,9 +65,9 @@ def expected(resolved: Resolved, dataset: str, variant: str) -> Size:
         counts = {split: min(count, limit) for split, count in counts.items()}
     length = known.length
     if isinstance(options.get("longest"), int) and isinstance(options.get("shortest"), int):
-        usual = [declaration.options[name].default for name in ("shortest", "longest")]
-        length *= (options["shortest"] + options["longest"]) / max(sum(usual), 1)
-    # A picture is as long as it has pixels.
+        defaults = [declaration.options[name].default for name in ("shortest", "longest")]
+        length *= (options["shortest"] + options["longest"]) / max(sum(defaults), 1)
+    # The length of an image is its number of pixels.
     if side := options.get("side") or (options.get("size") if declaration.task == IMAGES else 0):
         length = float(side**2)
     return replace(known, counts=counts, length=length)

@@ -1,4 +1,4 @@
-"""What a job does, in the terms by which costs are looked up: the kind of work, its objects, and how much of it."""
+"""The work of a job, as costs are looked up: its kind, its dataset, model and measure, and its amount."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,32 +10,28 @@ from plumbline.config.runs import list_runs
 from plumbline.config.seeds import parse_seeds
 from plumbline.dag.groups import MeasureGroups, is_masked
 from plumbline.planning.jobs import PlannedJob
-from plumbline.planning.sizes import SPLITS, Size, expected, in_folder
+from plumbline.planning.sizes import SPLITS, Size, expected_size, stored_size
 from plumbline.registry import Kind, Registry
 
 # Rules that do the same work.
-WORKS = {
-    "retrain": "train",
-    "attribute_masked": "attribute",
-    "score_models": "score",
-}
-# Work on a dataset whole.
+WORKS = {"retrain": "train", "attribute_masked": "attribute", "score_models": "score"}
+# Work on a whole dataset.
 DATA = ("prepare", "manipulate", "tokenize_subwords", "extract_attention")
-# Transformers of subwords read no further than this.
+# Subword transformers truncate texts to this length.
 LONGEST_SUBWORDS = 512.0
 HEAVY = (*DATA, "train", "attribute", "score", "trace")
-# Measures that read a text once for each of its words. Their cost grows with the length of the texts, that of other
-# work with its square root, since long texts fill a batch better.
+# Measures with a forward pass per word: their cost grows with the length of the texts, that of other work with its
+# square root, since long texts fill batches better.
 PER_WORD = ("leave-one-out", "occlusion", "attention-flow")
-# Tokens of a text whose length nobody knows.
+# Tokens of a text of unknown length.
 TYPICAL = 30.0
 
 
 @dataclass(frozen=True)
 class Work:
-    """A subword of work. `rows` are instances x seeds, for training x epochs. `names` are those of the study's dataset,
+    """A unit of work. `rows` are instances x seeds, for training x epochs. `names` are the study's names of dataset,
     model and measure, `kinds` the registered ones; a measure may be a protocol or an adversary's objective. Light work
-    has a name alone."""
+    has only its kind."""
 
     work: str
     rows: float = 1.0
@@ -46,32 +42,32 @@ class Work:
 
     @property
     def amount(self) -> float:
-        """How much work it is; seconds are proportional to it."""
+        """The amount of work, which its seconds are proportional to."""
         return self.rows * (self.length or TYPICAL) ** (1.0 if self.kinds[2] in PER_WORD else 0.5)
 
 
-def work_of(rule: str) -> str:
+def kind_of_work(rule: str) -> str:
     """The kind of work that a rule does."""
     return WORKS.get(rule, rule)
 
 
 def family(options: Mapping[str, Any], pointer: str, reads: str) -> str:
-    """Models that cost alike: those that read subwords, or pixels; of words those with the same encoder or class."""
+    """The group of models with similar costs: readers of subwords, of pixels, or of words with the same encoder."""
     return str(options.get("encoder") or pointer.rpartition(":")[2]) if reads == "words" else reads
 
 
 def reads_of(family: str) -> str:
-    """What the models of a family read."""
+    """The input of a family's models: words, subwords or pixels."""
     return family if family in ("subwords", "pixels") else "words"
 
 
 def length_for(family: str, length: float) -> float:
-    """How long a text is to models of a family."""
+    """The length of a text for models of a family."""
     return min(length, LONGEST_SUBWORDS) if family == "subwords" else length
 
 
-def pairs(count: int) -> int:
-    """Pairs of so many measures, which is what agreement scores."""
+def count_pairs(count: int) -> int:
+    """The number of pairs of `count` measures, which agreement scores."""
     return max(count * (count - 1) // 2, 1)
 
 
@@ -86,16 +82,16 @@ class Works:
         self._groups = MeasureGroups(resolved, self._runs)
 
     def size(self, dataset: str, variant: str) -> Size:
-        """How large a variant of a dataset is."""
+        """The size of a variant of a dataset."""
         if variant not in self.resolved.manipulated:
             variant = "plain"
         key = dataset, variant
         if key not in self._sizes:
-            self._sizes[key] = in_folder(self.results, *key) or expected(self.resolved, *key)
+            self._sizes[key] = stored_size(self.results, *key) or expected_size(self.resolved, *key)
         return self._sizes[key]
 
     def kinds(self, work: str, names: tuple[str, str, str]) -> tuple[str, str, str]:
-        """The registered names behind those of the study; a stranger's is its own."""
+        """The registered names of the study's names; an unknown name stays."""
 
         def kind_of(kind: Kind, name: str) -> str:
             declaration = self.resolved.declarations.get((kind, name))
@@ -105,12 +101,12 @@ class Works:
         last: Kind = "protocol" if work == "score" else "measure"
         return kind_of("dataset", dataset), kind_of("model", model), kind_of(last, measure)
 
-    def of(self, job: PlannedJob) -> list[Work]:
-        """What a job does; those that explain with several measures do several kinds of work."""
-        work, wildcards = work_of(job.rule), job.wildcards
+    def of_job(self, job: PlannedJob) -> list[Work]:
+        """The work of a job: one unit, or one per measure that it computes."""
+        work, wildcards = kind_of_work(job.rule), job.wildcards
         dataset, model = wildcards.get("dataset", ""), wildcards.get("model", "")
         if work == "table":
-            # Tables cost what their names say; those of protocols are alike.
+            # Tables of protocols cost alike; the cost of others depends on their name.
             work = "summarise" if wildcards["table"] in self.resolved.study.protocols else wildcards["table"]
         if work not in HEAVY or not dataset:
             return [Work(work)]
@@ -131,12 +127,12 @@ class Works:
             protocol = self.resolved.declarations["protocol", wildcards["protocol"]]
             rows = size.instances(study.explain, None if protocol.gpu else study.sample) * seeds
             if protocol.name == "agreement":
-                rows *= pairs(len(self._runs.measures[model]))
+                rows *= count_pairs(len(self._runs.measures[model]))
         elif work == "trace":
             rows = size.instances(study.explain, study.sample) * seeds
-        of_family = self.family(dataset, model)
-        length, all_names = length_for(of_family, size.length), [(dataset, model, measure) for measure in measures]
-        return [Work(work, rows, length, names, self.kinds(work, names), of_family) for names in all_names]
+        model_family = self.family(dataset, model)
+        length, all_names = length_for(model_family, size.length), [(dataset, model, measure) for measure in measures]
+        return [Work(work, rows, length, names, self.kinds(work, names), model_family) for names in all_names]
 
     def family(self, dataset: str, model: str) -> str:
         """The family of a model of the study, or of a registered one."""
@@ -146,5 +142,5 @@ class Works:
         if model not in self._registry.names("model"):
             return ""
         declaration = self._registry.get("model", model)
-        usual = {name: option.default for name, option in declaration.options.items()}
-        return family(usual, declaration.pointer, declaration.reads)
+        defaults = {name: option.default for name, option in declaration.options.items()}
+        return family(defaults, declaration.pointer, declaration.reads)

@@ -1,8 +1,8 @@
-"""Damaged files of a study: a job that trips over one notes it, at its end the run sets it aside, and the next makes it
-anew.
+"""Damaged files of a study: a job that reads one notes it, the run sets it aside at its end, and the next run
+regenerates it.
 
-Not the job itself: Snakemake would miss the file when it tries the job again, and stop all others. Nor the next run: it
-would have to before it knows what there is to do, and a dry run must move nothing.
+The job must not move it: Snakemake would miss the file when it retries the job, and stop all others. Nor can the next
+run: it would have to move it before it builds the DAG, and a dry run must move nothing.
 """
 
 from pathlib import Path
@@ -19,17 +19,17 @@ def note(path: Path) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file, so that it is missing and will be made."""
+    """Rename a file, so that the next run regenerates it."""
     return path.rename(f"{path}{ASIDE}")
 
 
 def set_aside_noted() -> list[Path]:
-    """Set aside all files that were noted; those that are gone are nobody's concern any more."""
+    """Set aside all noted files that still exist."""
     if not NOTES.exists():
         return []
     noted = dict.fromkeys(Path(line) for line in NOTES.read_text(encoding="utf-8").splitlines())
-    found = [path for path in noted if path.exists()]
-    for path in found:
+    existing = [path for path in noted if path.exists()]
+    for path in existing:
         set_aside(path)
     NOTES.unlink()
-    return found
+    return existing

@@ -1,4 +1,4 @@
-"""Which device a job computes on, and how exactly it computes."""
+"""The device of a job and its arithmetic precision."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -7,15 +7,15 @@ import torch
 
 from plumbline.runtime.gpus import claim
 
-# What jobs that share a GPU may take of its memory together; their contexts need the rest.
+# The fraction of a GPU's memory for the jobs that share it; their CUDA contexts need the rest.
 SHARED = 0.9
 
 
 def choose_device(slots_per_gpu: int = 1) -> torch.device:
-    """A GPU, locked for this process until it ends, or the CPU where there is none.
+    """A GPU, locked for this process until it ends, or the CPU if there is none.
 
-    One of several jobs on a GPU has its part of the memory and no more: what it would take beyond that, for instance as
-    workspace of convolutions, it lacks itself, and not the job beside it.
+    A job that shares a GPU is limited to its fraction of the memory: if it needs more, for instance as workspace of
+    convolutions, it runs out of memory itself, and not another job.
     """
     claim(slots_per_gpu)
     if not torch.cuda.is_available():
@@ -27,8 +27,7 @@ def choose_device(slots_per_gpu: int = 1) -> torch.device:
 
 @contextmanager
 def arithmetic(precision: str = "float32") -> Iterator[None]:
-    """With `tf32`, PyTorch's own default, a GPU's recurrent and convolutional layers round the factors of products to
-    ten bits; with anything else they do not."""
+    """Allow TF32 in cuDNN's recurrent and convolutional layers, PyTorch's default, only if `precision` is `tf32`."""
     before = torch.backends.cudnn.allow_tf32
     torch.backends.cudnn.allow_tf32 = precision == "tf32"
     try:
@@ -38,15 +37,15 @@ def arithmetic(precision: str = "float32") -> Iterator[None]:
 
 
 @contextmanager
-def mixed_precision(device: torch.device, wanted: bool) -> Iterator[None]:
-    """With bfloat16 where it is safe, if that is wanted.
+def mixed_precision(device: torch.device, enabled: bool) -> Iterator[None]:
+    """Autocast to bfloat16, if enabled.
 
-    A processor that lacks it has no fast recurrent layers for it, for which PyTorch asks all the same; so not there.
+    On a CPU without bfloat16, oneDNN is disabled: PyTorch would call its recurrent layers, which do not support it.
     """
-    lacking = wanted and device.type == "cpu" and torch.backends.mkldnn.is_available()
+    lacking = enabled and device.type == "cpu" and torch.backends.mkldnn.is_available()
     lacking = lacking and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
     with (
         torch.backends.mkldnn.flags(enabled=False) if lacking else nullcontext(),
-        torch.autocast(device.type, torch.bfloat16, enabled=wanted),
+        torch.autocast(device.type, torch.bfloat16, enabled=enabled),
     ):
         yield

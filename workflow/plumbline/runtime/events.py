@@ -1,7 +1,7 @@
-"""Snakemake's events: a record of the jobs of a run, and a line for each job that starts, ends or fails.
+"""Snakemake's log events: records of the jobs of a run, and a line for each job that starts, ends or fails.
 
-Two runs use the same handler. `plumbline plan` names it to a dry run (`--logger plumbline`), and it writes the jobs to
-a file. A real run attaches it in `onstart` (`plumbline.runtime.run`), so that plain `snakemake` needs no plug-in.
+The handler has two uses. `plumbline plan` passes it to a dry run (`--logger plumbline`), where it writes the jobs to a
+file. A real run attaches it in `onstart` (`plumbline.runtime.run`), so that plain `snakemake` needs no plug-in.
 """
 
 import json
@@ -22,19 +22,19 @@ from plumbline.runtime.progress import clock, job_key, job_name
 
 # The variable that names the file for the jobs of a dry run.
 PLAN = "PLUMBLINE_PLAN"
-# Snakemake's handler for the terminal, whose place this one takes.
-USUAL = "DefaultStreamHandler"
-# Events and messages of Snakemake's own work, of which our lines tell what matters.
+# Snakemake's terminal handler, which this one replaces.
+SNAKEMAKE_HANDLER = "DefaultStreamHandler"
+# Events and messages of Snakemake that our lines replace.
 SILENT_EVENTS = ("progress", "shellcmd", "job_started", "resources_info", "group_error")
 SILENT_MESSAGES = ("Select jobs to execute", "Trying to restart job")
-NO_REASON = "it ended without a word"
-# Rules that do nothing but name what is wanted.
+NO_REASON = "it ended without a message"
+# Rules that only collect targets.
 TARGETS = ("all", "tables", "figures")
 
 
 @dataclass
 class JobRecord:
-    """A job as the events tell of it; of one that was tried again, the last attempt. Times are seconds since 1970."""
+    """A job as reported by the events, in its last attempt. Times are seconds since the epoch."""
 
     rule: str
     wildcards: dict[str, str]
@@ -57,13 +57,13 @@ class JobRecord:
         self.name, self.key = job_name(self.rule, self.wildcards), job_key(self.outputs)
 
     @property
-    def told(self) -> str:
-        """Its name, why it failed, and the file that says more."""
+    def failure(self) -> str:
+        """The job's name, the reason of its failure, and its log."""
         return f"{self.name}: {self.reason}{f' ({self.logs[0]})' if self.logs else ''}"
 
 
-def described(fields: dict[str, Any], now: float) -> JobRecord:
-    """The job that an event `job_info` is about."""
+def job_record(fields: dict[str, Any], now: float) -> JobRecord:
+    """The job of an event `job_info`."""
     resources = dict(fields["resources"].items())
     return JobRecord(
         fields["rule_name"],
@@ -78,28 +78,28 @@ def described(fields: dict[str, Any], now: float) -> JobRecord:
     )
 
 
-def reason(log: Path, message: str) -> str:
-    """Why a job failed: the sentence or the exception of its own log, or else what Snakemake says."""
+def failure_reason(log: Path, message: str) -> str:
+    """Why a job failed: the message or the exception in its log, or else Snakemake's message."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
     lines = text.splitlines()
-    sentences = [line.removeprefix("plumbline: ") for line in lines if line.startswith("plumbline: ")]
-    if sentences:
-        return sentences[-1]
-    # A traceback is indented; what it comes to, with what was added, is not.
+    messages = [line.removeprefix("plumbline: ") for line in lines if line.startswith("plumbline: ")]
+    if messages:
+        return messages[-1]
+    # The frames of a traceback are indented; the exception and its notes are not.
     if "Traceback" in text:
         last = max((number for number, line in enumerate(lines) if line.startswith(" ")), default=-1)
         return ". ".join(line.removesuffix(".") for line in lines[last + 1 :] if line) + "."
     return message or NO_REASON
 
 
-def cause(error: BaseException | None) -> str:
-    """What an exception tells of a job that fails: a signal, an error of Snakemake's, or nothing."""
+def exception_cause(error: BaseException | None) -> str:
+    """The cause of a failed job in its exception: a signal, an error of Snakemake's, or nothing."""
     while error is not None:
         if isinstance(error, subprocess.CalledProcessError):
-            # A shell says 128 + the signal that ended its command.
+            # A shell exits with 128 + the signal that ended its command.
             signal = -error.returncode if error.returncode < 0 else error.returncode - 128
-            told = {2: "interrupted", 9: "killed by signal 9, perhaps for lack of memory"}
-            return told.get(signal, f"killed by signal {signal}") if signal > 0 else ""
+            names = {2: "interrupted", 9: "killed by signal 9, perhaps for lack of memory"}
+            return names.get(signal, f"killed by signal {signal}") if signal > 0 else ""
         if error.__context__ is None:
             return str(error)
         error = error.__context__
@@ -107,47 +107,47 @@ def cause(error: BaseException | None) -> str:
 
 
 class LogHandler(LogHandlerBase):
-    """Keeps the jobs of a run. Once it is attached to a logger, it also prints their lines by `print`."""
+    """Records the jobs of a run and, once attached to a logger, prints their lines."""
 
     def __post_init__(self) -> None:
         self.jobs: dict[int, JobRecord] = {}
         self.began, self.now = time.time(), time.time
         self._total, self._finished = 0, 0
         self._causes: dict[int | None, str] = {}
-        self._usual: logging.Handler | None = None
+        self._default: logging.Handler | None = None
 
     def attach(
-        self, logger: logging.Logger, jobs: int, printed: Callable[[str, bool], None], starts: bool = True
+        self, logger: logging.Logger, jobs: int, print_line: Callable[[str, bool], None], starts: bool = True
     ) -> None:
-        """Take the place of Snakemake's own handler in a run of so many jobs. `printed` takes a line, and whether it
-        tells of a failure; `starts` says whether jobs have a line when they start."""
-        self._total, self._printed, self._starts = jobs, printed, starts
+        """Replace Snakemake's own handler in a run of `jobs` jobs. `print_line` takes a line and whether it reports a
+        failure; with `starts`, jobs also have a line when they start."""
+        self._total, self._print, self._starts = jobs, print_line, starts
         self.began = self.now()
         logger.addHandler(self)
-        for handler in [one for one in logger.handlers if one.name == USUAL]:
-            self._usual = handler
+        for handler in [other for other in logger.handlers if other.name == SNAKEMAKE_HANDLER]:
+            self._default = handler
             logger.removeHandler(handler)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep what an event tells, and print its line."""
+        """Record an event and print its line."""
         event, fields = getattr(record, "event", None), vars(record)
         if event == LogEvent.JOB_INFO:
-            job = self.jobs[fields["jobid"]] = described(fields, self.now())
-            line = f"started  {job.name}" if self._usual and self._starts else ""
+            job = self.jobs[fields["jobid"]] = job_record(fields, self.now())
+            line = f"started  {job.name}" if self._default and self._starts else ""
         elif event == LogEvent.JOB_FINISHED:
             line = self._job_finished(fields["job_id"])
         elif event == LogEvent.JOB_ERROR:
             line = self._job_failed(fields)
         elif event == LogEvent.ERROR and fields.get("exception") == "RuleException":
             # The event `job_error` follows, from the same thread.
-            self._causes[record.thread] = cause(sys.exc_info()[1])
+            self._causes[record.thread] = exception_cause(sys.exc_info()[1])
             return
         else:
             self._print_other(record, event)
             return
-        if line and self._usual and self._usual.filter(record):
+        if line and self._default and self._default.filter(record):
             stamp = time.strftime("%H:%M:%S", time.localtime(self.now()))
-            self._printed(f"[{stamp}] {line}", event == LogEvent.JOB_ERROR)
+            self._print(f"[{stamp}] {line}", event == LogEvent.JOB_ERROR)
 
     def _job_finished(self, number: int) -> str:
         self._finished += 1
@@ -156,7 +156,7 @@ class LogHandler(LogHandlerBase):
         job = self.jobs[number]
         job.ended, job.failed = self.now(), False
         line = f"finished {job.name} in {clock(job.ended - job.started)}; {self._finished} of {self._total} done"
-        # The first jobs say little about the others.
+        # The first jobs are no estimate of the others.
         if self._finished * 10 >= self._total:
             left = (job.ended - self.began) / self._finished * max(0, self._total - self._finished)
             line += f", about {clock(left)} left"
@@ -168,34 +168,34 @@ class LogHandler(LogHandlerBase):
         if job is None:
             return ""
         job.ended, job.failed, job.grouped = self.now(), True, bool(fields.get("indent"))
-        job.reason = reason(Path(job.logs[0]) if job.logs else Path(), str(fields["rule_msg"] or "") or cause)
-        # Of a group all jobs are said to have failed; those that did not fail themselves say nothing.
-        return "" if job.grouped and job.reason == NO_REASON else f"failed   {job.told}"
+        job.reason = failure_reason(Path(job.logs[0]) if job.logs else Path(), str(fields["rule_msg"] or "") or cause)
+        # Snakemake reports all jobs of a failed group; those without a reason did not fail themselves.
+        return "" if job.grouped and job.reason == NO_REASON else f"failed   {job.failure}"
 
     def _print_other(self, record: logging.LogRecord, event: LogEvent | None) -> None:
         if event in SILENT_EVENTS or str(record.msg).startswith(SILENT_MESSAGES):
             return
-        if self._usual and self._usual.filter(record) and (line := self._usual.format(record)):
-            self._printed(line, record.levelno >= logging.ERROR)
+        if self._default and self._default.filter(record) and (line := self._default.format(record)):
+            self._print(line, record.levelno >= logging.ERROR)
 
     def running(self) -> dict[str, str]:
-        """The names of the running jobs, by their keys."""
+        """The names of the running jobs, by key."""
         return {job.key: job.name for job in list(self.jobs.values()) if job.ended is None}
 
     def failures(self) -> list[JobRecord]:
-        """The jobs that failed for good. Of a group, those that say why; all if none does."""
+        """The jobs that failed after all retries; of a group, those with a reason, or all if none has one."""
         failed = [job for job in self.jobs.values() if job.failed]
-        told = any(job.grouped and job.reason != NO_REASON for job in failed)
-        return [job for job in failed if not (told and job.grouped and job.reason == NO_REASON)]
+        explained = any(job.grouped and job.reason != NO_REASON for job in failed)
+        return [job for job in failed if not (explained and job.grouped and job.reason == NO_REASON)]
 
     def close(self) -> None:
-        """Write the jobs of a dry run for its plan."""
+        """Write the jobs of a dry run for the plan."""
         if PLAN in os.environ:
             lines = [json.dumps(asdict(job)) for job in self.jobs.values()]
             Path(os.environ[PLAN]).write_text("\n".join(lines), encoding="utf-8")
         super().close()
 
-    # What Snakemake asks of a logger that it is given by name: this one chooses its events itself, however quiet
-    # Snakemake is, and writes nothing that Snakemake should know of.
+    # Attributes that Snakemake requires of a logger plug-in: this one filters events itself, whatever `--quiet` says,
+    # and writes to no stream or file of Snakemake's.
     writes_to_stream = writes_to_file = needs_rulegraph = False
     has_filter = has_formatter = True

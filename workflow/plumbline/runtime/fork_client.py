@@ -8,15 +8,15 @@ import signal
 import socket
 import sys
 
-# The server runs with one thread; a script that asks for more runs in a process of its own.
+# The server runs with one thread; a script that requests more runs in a new process.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "GOTO_NUM_THREADS")
 STREAMS = (0, 1, 2)
-# Digits of the number of bytes that a request begins with.
+# Digits of the byte count at the start of a request.
 HEADER = 8
 
 
 def send_request(address: str, script: str) -> socket.socket | None:
-    """Ask the server to run a script with this process's streams, folder and environment; None if there is none."""
+    """Send the server a script with this process's streams, folder and environment; None if there is no server."""
     import json
 
     request = {"script": script, "folder": os.getcwd(), "environment": dict(os.environ)}
@@ -44,8 +44,8 @@ def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def main() -> None:
-    """Hand the script over and exit as it does."""
-    # Ctrl-C ends the client without a traceback, and with it the fork.
+    """Run the script in a fork and exit with its status."""
+    # Ctrl-C ends the client, and with it the fork, without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     address, script = sys.argv[1:]
     one_thread = all(os.environ.get(name, "1") == "1" for name in THREADS)

@@ -1,4 +1,4 @@
-"""Local jobs start as forks of one process that has imported the slow packages.
+"""Local jobs run as forks of one process that has imported the slow packages.
 
 Importing torch takes longer than most jobs of a small study. A run on one machine therefore starts a server process,
 which imports such packages once; Snakemake's Python scripts run as forks of it. The command that Snakemake starts is
@@ -53,13 +53,13 @@ def server_command(address: str) -> list[str]:
 
 
 class ForkServer:
-    """The server of a run, as its main process sees it."""
+    """The server of a run, controlled by the run's main process."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the server and run Snakemake's Python scripts through it, except those in an environment of their own.
+        """Start the server and run Snakemake's Python scripts through it, except those with their own environment.
 
         Only on Linux: macOS does not allow a fork to use its system libraries.
         """
@@ -168,14 +168,14 @@ class Server:
             return
         status = 1
         try:
-            self._become_a_process_of_its_own(client, streams)
+            self._detach(client, streams)
             status = _execute(request["script"], request["folder"], request["environment"])
             if used := [name for name in AFTER_USE if name in sys.modules]:
                 os.write(self._imported, f"{' '.join(used)} ".encode())
         finally:
             os._exit(status)
 
-    def _become_a_process_of_its_own(self, client: socket.socket, streams: list[int]) -> None:
+    def _detach(self, client: socket.socket, streams: list[int]) -> None:
         self._libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
         for own, stream in enumerate(streams):

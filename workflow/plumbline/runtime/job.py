@@ -1,4 +1,4 @@
-"""What every script under workflow/scripts shares: one sentence for a person's fault, and a manifest of the work."""
+"""What every script under workflow/scripts shares: error messages for the user, and a manifest of the work."""
 
 import os
 import platform
@@ -25,7 +25,7 @@ PACKAGES = ["torch", "numpy", "pandas", "scipy", "pyarrow", "spacy", "captum", "
 
 
 def plain_values(value: Any) -> Any:
-    """Snakemake's containers as plain lists and dictionaries."""
+    """Snakemake's containers as lists and dictionaries."""
     if hasattr(value, "items"):
         return {str(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
@@ -34,30 +34,30 @@ def plain_values(value: Any) -> Any:
 
 
 def versions() -> dict[str, str]:
-    """The versions that a result depends on."""
-    found = {"python": platform.python_version(), "plumbline": plumbline.__version__}
+    """The versions of Python and the packages that a result depends on."""
+    installed = {"python": platform.python_version(), "plumbline": plumbline.__version__}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def _age() -> float:
-    """Seconds since this process was started."""
+    """Seconds since this process started."""
     try:
         started = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
     except OSError:
         import psutil
 
         return time.time() - psutil.Process().create_time()
-    # psutil would be wrong by up to a second here: Linux tells the time of its boot in whole seconds.
+    # psutil would be wrong by up to a second: Linux gives its boot time in whole seconds.
     return time.clock_gettime(time.CLOCK_BOOTTIME) - started
 
 
 class Part(NamedTuple):
-    """A part of a job's work: the rows it made, its seconds and its measure, if it has one."""
+    """A part of a job's work: its rows, its seconds and its measure, if any."""
 
     rows: int
     seconds: float
@@ -77,22 +77,22 @@ class Job:
         """The device of this job; the wait for a GPU does not count as work."""
         from plumbline.runtime.devices import choose_device
 
-        chosen = choose_device(self.snakemake.resources.slots_per_gpu)
+        device = choose_device(self.snakemake.resources.slots_per_gpu)
         self._clock = time.perf_counter()
-        return chosen
+        return device
 
     def budget(self, kind: Callable[..., Budget]) -> Budget:
-        """The token budget of this job's passes, of this kind; without a number it is chosen from the free memory."""
+        """The token budget of this job's batches; without a configured number it is chosen from the free memory."""
         resources = self.snakemake.resources
         self._budget = kind(resources.token_budget, resources.mem_mb, resources.slots_per_gpu)
         return self._budget
 
     def manifest(self, rows: int, device: Any = None, measure: str = "") -> None:
-        """Write what was run, with which options and versions, where, and what it cost."""
+        """Write the manifest: rule, options, versions, device and cost."""
         self.manifest_of([Part(rows, time.perf_counter() - self._clock, measure)], device)
 
     def manifest_of(self, parts: Sequence[Part], device: Any = None) -> None:
-        """The same of a job with several parts, which share its start-up; events count for the first."""
+        """Write the manifest of a job with several parts, which share its start-up; events belong to the first."""
         kind = str(device or "cpu")
         peak_gpu, devices = 0.0, [platform.processor() or platform.machine()]
         if kind.startswith("cuda"):
@@ -130,47 +130,46 @@ class Job:
         )
 
 
-def _sentence(message: Warning | str, *details: Any, usual: Any = warnings.formatwarning) -> str:
-    """A warning of ours without the place in the code that gave it."""
-    told = str(message)
-    return f"{told}\n" if told.startswith("plumbline:") else usual(message, *details)
+def _format_warning(message: Warning | str, *details: Any, default: Any = warnings.formatwarning) -> str:
+    """Format our own warnings without their location in the code."""
+    return f"{message}\n" if str(message).startswith("plumbline:") else default(message, *details)
 
 
-def _told(error: Exception, inputs: Sequence[str]) -> str | None:
-    """The sentence of an error that a person can cure. A damaged input is noted, so that the next run makes it anew."""
+def _user_message(error: Exception, inputs: Sequence[str]) -> str | None:
+    """The message of an error that the user can fix. A damaged input is noted, so that the next run regenerates it."""
     if isinstance(error, DamagedError) and str(error.path) in inputs:
         note(error.path)
-        return f"'{error.path}' {error.wrong}. Run again, and it is set aside and made anew."
+        return f"'{error.path}' {error.wrong}. Run again, and it is set aside and regenerated."
     if isinstance(error, PlumblineError):
         return str(error)
-    # Libraries wrap what the system says, each in its own way.
+    # Libraries wrap system errors, each in its own way.
     causes = f"{error} {error.__cause__} {error.__context__}"
     if any(full in causes for full in ("No space left on device", "os error 28", "Disk quota exceeded")):
         return (
-            "The disk is full: there is no room for what this job writes. Free some and run again; nothing is "
-            "half-written, and what is finished stays."
+            "The disk is full: there is no space for this job's output. Free some and run again; no file is "
+            "half-written, and finished files stay."
         )
     return None
 
 
 @contextmanager
 def job(snakemake: Any) -> Iterator[Job]:
-    """Run a script's body. A fault of the input ends in one sentence, on the terminal and in the log."""
+    """Run a script's body. An error in the input ends in one message, on the terminal and in the log."""
     log = Path(snakemake.log[0]) if snakemake.log else None
     if log:
-        log.unlink(missing_ok=True)  # What an earlier attempt said is not about this one.
+        log.unlink(missing_ok=True)  # The log of an earlier attempt.
     inputs = [str(file) for file in snakemake.input]
-    warnings.formatwarning = _sentence  # type: ignore[assignment]
+    warnings.formatwarning = _format_warning  # type: ignore[assignment]
     name = job_name(snakemake.rule, snakemake.wildcards)
     try:
         with reporting(Path("results"), name, [str(file) for file in snakemake.output]):
             yield Job(snakemake)
     except Exception as error:
-        told = _told(error, inputs)
-        with suppress(OSError):  # There may be no room for it.
+        message = _user_message(error, inputs)
+        with suppress(OSError):  # The disk may be full.
             if log:
-                log.write_text(f"plumbline: {told}\n" if told else traceback.format_exc(), encoding="utf-8")
-        if told is None:
+                log.write_text(f"plumbline: {message}\n" if message else traceback.format_exc(), encoding="utf-8")
+        if message is None:
             raise
-        print(f"\nplumbline: {told}\n", file=sys.stderr)
+        print(f"\nplumbline: {message}\n", file=sys.stderr)
         sys.exit(1)

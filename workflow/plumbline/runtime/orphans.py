@@ -1,4 +1,4 @@
-"""Jobs that a run left behind when it was killed. They would write the same files as the next run, which stops them."""
+"""Jobs that a killed run left behind. They would write the same files as the next run, which stops them."""
 
 import os
 import shutil
@@ -13,84 +13,83 @@ import psutil
 from plumbline.errors import PlumblineError
 
 PATIENCE, POLL_SECONDS = 120, 0.5
-# The variable by which the processes of a run name the run's main process.
+# The variable in which the processes of a run hold the identity of its main process.
 MAIN = "PLUMBLINE_MAIN"
 
 
 def identity(process: psutil.Process) -> str:
-    """A process as no other one is: its number, when it began, and in which space of numbers, as of a container."""
+    """A unique identity of a process: its PID namespace (as of a container), PID and start time."""
     try:
-        space = os.readlink("/proc/self/ns/pid")
+        namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
-        space = ""
-    return f"{space} {process.pid} {process.create_time():.2f}"
+        namespace = ""
+    return f"{namespace} {process.pid} {process.create_time():.2f}"
 
 
 def mark_processes() -> None:
-    """Let all processes that this one starts from now on name it as the main process of their run."""
+    """Mark all processes that this one starts from now on with its identity."""
     os.environ[MAIN] = identity(psutil.Process())
 
 
-def _is_gone(main: str) -> bool:
-    """Whether a main process is known to have ended; nothing is known of those in other spaces of numbers."""
-    space, number, _ = main.rsplit(" ", 2)
-    if space != identity(psutil.Process()).rsplit(" ", 2)[0]:
+def _has_ended(main: str) -> bool:
+    """Whether a main process is known to have ended; those in other PID namespaces are unknown."""
+    namespace, pid, _ = main.rsplit(" ", 2)
+    if namespace != identity(psutil.Process()).rsplit(" ", 2)[0]:
         return False
     try:
-        return identity(psutil.Process(int(number))) != main
+        return identity(psutil.Process(int(pid))) != main
     except psutil.NoSuchProcess:
         return True
 
 
-def comment(rule: str, wildcards: Collection[str]) -> str:
-    """What a job that Snakemake submits to SLURM is labelled with."""
+def slurm_comment(rule: str, wildcards: Collection[str]) -> str:
+    """The comment of a job that Snakemake submits to SLURM."""
     keys = "_".join(wildcards).replace("/", "_")
     return f"rule_{rule}_wildcards_{keys}" if keys else f"rule_{rule}"
 
 
-def queued(folder: Path, comments: Collection[str]) -> list[str]:
-    """This user's SLURM jobs of a working folder that do what jobs with these labels are to do."""
+def queued_jobs(folder: Path, comments: Collection[str]) -> list[str]:
+    """This user's SLURM jobs of a working folder that have one of these comments."""
     if not shutil.which("squeue"):
         return []
-    asked = ["squeue", "--me", "--noheader", "--format=%i|%Z|%k"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    jobs = [line.split("|", 2) for line in told.splitlines() if line.count("|") >= 2]
-    return [job for job, place, label in jobs if Path(place) == folder and label in comments]
+    command = ["squeue", "--me", "--noheader", "--format=%i|%Z|%k"]
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    jobs = [line.split("|", 2) for line in output.splitlines() if line.count("|") >= 2]
+    return [job for job, directory, comment in jobs if Path(directory) == folder and comment in comments]
 
 
-def running(folder: Path) -> list[psutil.Process]:
-    """This machine's processes that run a script of Snakemake's in a working folder and whose main process is gone.
+def orphaned_processes(folder: Path) -> list[psutil.Process]:
+    """This machine's processes that run a Snakemake script in a working folder and whose main process has ended.
 
-    Those that name none are no processes of ours. Whether Snakemake was started by its command, under another name or
-    from Python makes no difference.
+    Processes without a mark are not ours. It does not matter how Snakemake was started.
     """
-    found = []
+    orphans = []
     for process in psutil.process_iter(["cmdline"]):
-        words = process.info["cmdline"] or []
-        if any(word.startswith(f"{folder}/.snakemake/scripts/") for word in words):
+        arguments = process.info["cmdline"] or []
+        if any(argument.startswith(f"{folder}/.snakemake/scripts/") for argument in arguments):
             try:
                 main = process.environ().get(MAIN, "")
-            except psutil.Error:  # It ended while it was looked at, or is another user's.
+            except psutil.Error:  # It has ended, or is another user's.
                 continue
-            if main and _is_gone(main):
-                found.append(process)
-    return found
+            if main and _has_ended(main):
+                orphans.append(process)
+    return orphans
 
 
 def stop_leftovers(folder: Path, comments: Collection[str], patience: float = PATIENCE) -> str:
-    """Stop what an earlier run left behind, wait until it is gone, and say what it was; nothing if there is nothing."""
-    jobs, processes = queued(folder, comments), running(folder)
+    """Stop the jobs of an earlier run, wait until they have ended, and return a message; empty if there are none."""
+    jobs, processes = queued_jobs(folder, comments), orphaned_processes(folder)
     if not jobs and not processes:
         return ""
     if jobs:
         subprocess.run(["scancel", *jobs], check=False)
     for process in processes:
-        # It may have ended with its job in SLURM's queue.
+        # It may have ended with its SLURM job.
         with suppress(psutil.NoSuchProcess):
             process.kill()
     left = [*(f"SLURM job {job}" for job in jobs), *(f"process {process.pid}" for process in processes)]
     end = time.monotonic() + patience
-    while queued(folder, comments) or running(folder):
+    while queued_jobs(folder, comments) or orphaned_processes(folder):
         if time.monotonic() > end:
             raise PlumblineError(
                 f"{_listed(left)} of an earlier run would write the same files and could not be stopped within "

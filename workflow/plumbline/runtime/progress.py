@@ -1,7 +1,7 @@
-"""What a running job is at: how far, how fast, how long still.
+"""Progress of a running job: its current work, speed and remaining time.
 
-A job keeps it in a small file of its own, which `plumbline.runtime.display` shows. A disk that takes no more fails no
-job by this, and no result depends on it.
+A job writes it to a small file, which `plumbline.runtime.display` shows. A full disk fails no job by this, and no
+result depends on it.
 """
 
 import hashlib
@@ -19,21 +19,21 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 
 FOLDER = ".progress"
-# Seconds between two tellings; on a cluster, whose nodes share a file system, they are rarer.
+# Seconds between two reports; longer on a cluster, whose nodes share a file system.
 PERIOD, CLUSTER_PERIOD = 0.5, 5.0
-# The rate is that of the last seconds, since the first ones are slow.
+# Seconds over which the rate is measured, since the first seconds are slow.
 WINDOW = 30.0
 
 
 @dataclass(frozen=True)
 class State:
-    """A job, by its name, and the subword of work that it is at. Times are seconds since the epoch."""
+    """A job and its current work. Times are seconds since the epoch."""
 
     job: str
     host: str
     pid: int
     started: float
-    told: float
+    updated: float
     doing: str = ""
     done: int = 0
     total: int | None = None
@@ -44,47 +44,44 @@ class State:
     note: str = ""
 
     def seconds_left(self, now: float) -> float | None:
-        """Seconds until the subword of work is done, as far as its rate tells."""
+        """Seconds until the current work is done at its rate, if known."""
         if not self.rate or self.total is None:
             return None
-        return max(0.0, (self.total - self.done) / self.rate - (now - self.told))
+        return max(0.0, (self.total - self.done) / self.rate - (now - self.updated))
 
 
 class _Reporter:
-    """Keeps a job's state in a file, which is whole or absent."""
+    """Writes a job's state to a file, atomically."""
 
     def __init__(self, path: Path, job: str, clock: Callable[[], float], period: float) -> None:
         self.clock, self.period, self.job = clock, period, job
-        self._told = self._changed = 0.0
+        self._reported = self._changed = 0.0
         self.busy, self.stage = False, ""
         self._path, self._fresh = path, path.with_name(f".{path.name}.{os.getpid()}")
         self._state = State(job, platform.node(), os.getpid(), clock(), 0.0)
 
     def change(self, work: Callable[[], dict[str, Any]] = dict) -> None:
-        """Write that another subword of work begins, or that none does, unless they follow each other too fast."""
+        """Report that other work begins, or that none does, unless the last change was just before."""
         if self.clock() >= self._changed + self.period / 10:
             self._changed = self.clock()
-            self._write(work())
+            self.write(work())
 
-    def tell(self, work: Callable[[], dict[str, Any]]) -> None:
-        """Write how far the work is, unless that was done just now."""
-        if self.clock() >= self._told + self.period:
-            self._write(work())
+    def report(self, work: Callable[[], dict[str, Any]]) -> None:
+        """Report the progress of the work, unless the last report was just before."""
+        if self.clock() >= self._reported + self.period:
+            self.write(work())
 
-    def _write(self, work: dict[str, Any]) -> None:
-        self._told = self.clock()
-        state = replace(self._state, told=self._told, **work)
+    def write(self, work: dict[str, Any]) -> None:
+        """Write the state of the job, with its current work if any."""
+        self._reported = self.clock()
+        state = replace(self._state, updated=self._reported, **work)
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._fresh.write_text(json.dumps(asdict(state)), encoding="utf-8")
             self._fresh.replace(self._path)
 
-    def begin(self) -> None:
-        """Write that the job has begun."""
-        self._write({})
-
     def end(self) -> None:
-        """Leave nothing."""
+        """Remove the file."""
         with suppress(OSError):
             self._path.unlink()
             self._path.parent.rmdir()
@@ -94,13 +91,13 @@ _reporter: _Reporter | None = None
 
 
 def job_name(rule: str, keys: Mapping[str, object]) -> str:
-    """A job as its line names it; that nothing is changed in a dataset is not worth a word."""
-    told = {key: str(value) for key, value in keys.items() if value != "plain"}
-    return " ".join([rule, *(f"seeds {value}" if key == "seeds" else value for key, value in told.items())])
+    """The name of a job in its line: the rule and its wildcards, without the variant `plain`."""
+    shown_keys = {key: str(value) for key, value in keys.items() if value != "plain"}
+    return " ".join([rule, *(f"seeds {value}" if key == "seeds" else value for key, value in shown_keys.items())])
 
 
 def job_key(outputs: Iterable[str]) -> str:
-    """What no other job has, and another attempt of the same job has too."""
+    """A key that is unique to a job and the same for every attempt of it."""
     return hashlib.sha256("\n".join(map(str, outputs)).encode()).hexdigest()[:16]
 
 
@@ -108,12 +105,12 @@ def job_key(outputs: Iterable[str]) -> str:
 def reporting(
     results: Path, job: str, outputs: Sequence[str], clock: Callable[[], float] = time.time
 ) -> Iterator[None]:
-    """Within it, all progress is that of this job; a second attempt of a job writes over what the first one said."""
+    """A context in which all progress is reported for this job; a retry overwrites the report of the first attempt."""
     global _reporter
     period = CLUSTER_PERIOD if "SLURM_JOB_ID" in os.environ else PERIOD
     _reporter = _Reporter(results / FOLDER / job_key(outputs), job, clock, period)
     try:
-        _reporter.begin()
+        _reporter.write({})
         yield
     finally:
         _reporter.end()
@@ -122,7 +119,7 @@ def reporting(
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Within it, a job does what is named, which its own name may say already."""
+    """A context that names the current stage of a job, unless the job's name already ends in it."""
     before = _reporter.stage if _reporter else ""
     if _reporter:
         _reporter.stage = "" if _reporter.job.endswith(f" {name}") else name
@@ -134,9 +131,9 @@ def stage(name: str) -> Iterator[None]:
 
 
 class Progress:
-    """A subword of a job's work, of so many units; a total of None is unknown. An `update` of several units is a batch.
+    """The progress of `total` units of work, or of an unknown number. An `update` of several units is a batch.
 
-    A subword within another is not told of, and nothing is outside a job.
+    Nested progress is not reported, nor is progress outside a job.
     """
 
     def __init__(self, total: int | None, doing: str, unit: str, done: int = 0) -> None:
@@ -156,30 +153,30 @@ class Progress:
         self.close()
 
     def __del__(self) -> None:
-        self.close()  # An error may have broken it off.
+        self.close()  # After an error.
 
     def describe(self, doing: str, batches: int = 0) -> None:
-        """Say what is done from now on, in how many batches if that is known."""
+        """Describe the work from now on, with its number of batches if known."""
         self._doing, self._batch, self._batches = doing, 0, batches
 
     def shorten(self, count: int) -> None:
-        """So much less is to be done than was said."""
+        """Subtract units from the total."""
         self.total = self.total and self.total - count
 
     def note(self, text: str) -> None:
-        """Say something more of the work, such as the loss."""
+        """Add a note, such as the loss."""
         self._note = text
 
     def update(self, count: int = 1) -> None:
-        """Some more is done."""
+        """Count finished units."""
         self.done += count
         self._batch += 1
         self._batched = self._batched or count > 1
         if self._reporter:
-            self._reporter.tell(self._work)
+            self._reporter.report(self._work)
 
     def close(self) -> None:
-        """It is over."""
+        """End the work."""
         if self._reporter:
             self._reporter.busy = False
             self._reporter.change()
@@ -208,7 +205,7 @@ class Progress:
 
 
 def shown(items: Iterable[Item], doing: str, unit: str, total: int | None = None) -> Iterator[Item]:
-    """The items, one after the other, and meanwhile how far it is."""
+    """Iterate over the items and report the progress."""
     if total is None and isinstance(items, Sized):
         total = len(items)
     with Progress(total, doing, unit) as progress:
@@ -218,22 +215,22 @@ def shown(items: Iterable[Item], doing: str, unit: str, total: int | None = None
 
 
 def states(results: Path) -> dict[str, State]:
-    """Where the running jobs of a study are, by their keys; what killed jobs of this machine left is removed."""
-    found = {}
+    """The states of a study's running jobs, by key; files of killed jobs of this machine are removed."""
+    running = {}
     for path in (results / FOLDER).glob("[!.]*"):
         try:
             state = State(**json.loads(path.read_text(encoding="utf-8")))
             if state.host == platform.node() and not _alive(state.pid):
                 path.unlink()
                 continue
-        except (OSError, ValueError, TypeError):  # It ended meanwhile, or is none of ours.
+        except (OSError, ValueError, TypeError):  # The job has ended, or the file is not ours.
             continue
-        found[path.name] = state
-    return found
+        running[path.name] = state
+    return running
 
 
-def forget(results: Path) -> None:
-    """Remove what jobs that are no more have left."""
+def remove_states(results: Path) -> None:
+    """Remove the files of jobs that have ended."""
     with suppress(OSError):
         for path in (results / FOLDER).iterdir():
             path.unlink()
@@ -249,6 +246,6 @@ def _alive(pid: int) -> bool:
 
 
 def clock(seconds: float) -> str:
-    """Seconds as minutes and seconds, or hours, minutes and seconds."""
+    """Seconds as `m:ss` or `h:mm:ss`."""
     minutes, rest = divmod(max(0, round(seconds)), 60)
     return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

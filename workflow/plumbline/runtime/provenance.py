@@ -1,9 +1,9 @@
-"""Which code a job can reach, as one hash, so that Snakemake reruns what an edit changed and nothing else.
+"""One hash of all code that a job can reach, so that Snakemake reruns only what an edit affects.
 
-Snakemake does not see imported modules. Each rule carries in `params` the hash of the syntax trees of its script, of
-the registered objects it uses and of every plumbline module, or file beside a plug-in, that these import, directly or
-not. The hash is of meaning: comments, white space, docstrings, words that describe an option or a declaration, and what
-stands under `TYPE_CHECKING` are not part of it, and neither is what only shows how far a job is.
+Snakemake does not track imported modules. Each rule has in `params` the hash of the syntax trees of its script, of the
+registered objects it uses and of every plumbline module, or file next to a plug-in, that these import, directly or
+indirectly. Comments, white space, docstrings, descriptions of options and declarations, code under `TYPE_CHECKING` and
+the reporting of progress are not part of the hash.
 """
 
 import ast
@@ -15,13 +15,10 @@ from typing import Any
 
 from plumbline.registry import PACKAGE
 
-# No result depends on it.
-SHOWN = PACKAGE / "runtime" / "progress.py"
-
-
-# Arguments that say something to people alone: of an option of the config, and of a declaration. Captions and titles
-# reach the report through its params.
-WORDS = {
+# No result depends on this module.
+PROGRESS = PACKAGE / "runtime" / "progress.py"
+# Arguments of options and declarations that only describe them. Captions and titles reach the report in its params.
+DESCRIPTIVE = {
     "Field": {"description", "title", "examples"},
     "dataset": {"source", "licence"},
     "manipulation": {"equation"},
@@ -31,20 +28,14 @@ WORDS = {
     "figure": {"caption", "experiment", "page", "order"},
     "page": {"title", "about", "group", "order"},
 }
-
-
-# What has a docstring, and fields of nodes that say nothing more than the rest: how a name is used follows from where
-# it stands, and comments on types are comments.
+# Nodes with a docstring, and redundant fields of nodes: the context of a name follows from its position, and type
+# comments are comments.
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-SILENT = {"ctx", "kind", "type_comment", "type_ignores"}
-
-
-def _is_docstring(node: object) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+REDUNDANT = {"ctx", "kind", "type_comment", "type_ignores"}
 
 
 def _called(call: ast.Call) -> str:
-    """The name of what is called."""
+    """The name of the called function."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
@@ -56,20 +47,20 @@ def _is_type_checking(node: object) -> bool:
 
 
 def _meaning(node: ast.AST, field: str) -> Any:
-    """What a field of a node holds, without what says something to people or to type checkers alone."""
+    """The value of a node's field, without docstrings, descriptions and code for type checkers."""
     value = getattr(node, field, None)
-    if field == "body" and isinstance(node, DOCUMENTED) and value and _is_docstring(value[0]):
-        value = value[1:]
+    if field == "body" and isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+        value = node.body[1:]
     if field in ("body", "orelse") and isinstance(value, list):
         return [part for part in value if not _is_type_checking(part)]
     if field == "keywords" and isinstance(node, ast.Call):
-        words = WORDS.get(_called(node), ())
-        return [keyword for keyword in value or [] if keyword.arg not in words]
+        descriptive = DESCRIPTIVE.get(_called(node), ())
+        return [keyword for keyword in value or [] if keyword.arg not in descriptive]
     return value
 
 
 def _read_tree(node: object, write: Callable[[str], object], imported: set[str]) -> None:
-    """Write the meaning of a syntax tree, and note what it imports. One pass, as every job's parse waits for it."""
+    """Write the meaning of a syntax tree and collect its imports, in one pass, as every job's parse waits for it."""
     if isinstance(node, list):
         write("[")
         for item in node:
@@ -82,7 +73,7 @@ def _read_tree(node: object, write: Callable[[str], object], imported: set[str])
             imported.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
         write(f"({type(node).__name__}")
         for field in node._fields:
-            if field not in SILENT:
+            if field not in REDUNDANT:
                 _read_tree(_meaning(node, field), write, imported)
         write(")")
     else:
@@ -91,46 +82,46 @@ def _read_tree(node: object, write: Callable[[str], object], imported: set[str])
 
 def module_file(module: str) -> Path | None:
     """The file of a plumbline module, or None for anything else."""
-    place = PACKAGE.parent.joinpath(*module.split("."))
     if not module.startswith("plumbline"):
         return None
-    return next((p for p in (place.with_suffix(".py"), place / "__init__.py") if p.is_file()), None)
+    path = PACKAGE.parent.joinpath(*module.split("."))
+    return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
 
 
 @cache
 def _read(path: Path) -> tuple[str, frozenset[Path]]:
-    """A file's hash and the plumbline files that it imports, at any depth of its code."""
+    """A file's hash and the plumbline files that it imports, also inside functions."""
     written: list[str] = []
     imported: set[str] = set()
     _read_tree(ast.parse(path.read_text(encoding="utf-8")), written.append, imported)
     files = {file for module in imported if (file := module_file(module))}
     if not path.is_relative_to(PACKAGE.parent):
-        # What a plug-in imports from beside it.
-        beside = {path.parent.joinpath(*module.split(".")).with_suffix(".py") for module in imported}
-        files |= {file.resolve() for file in beside if file.is_file()}
+        # Files next to a plug-in.
+        siblings = {path.parent.joinpath(*module.split(".")).with_suffix(".py") for module in imported}
+        files |= {file.resolve() for file in siblings if file.is_file()}
     return hashlib.sha256(" ".join(written).encode()).hexdigest(), frozenset(files)
 
 
 def reachable(*roots: Path) -> set[Path]:
-    """All files that the roots can reach by imports, the roots included."""
-    found: set[Path] = set()
+    """All files that the roots reach by imports, including the roots."""
+    files: set[Path] = set()
     pending = [root.resolve() for root in roots]
     while pending:
         path = pending.pop()
-        if path not in found:
-            found.add(path)
+        if path not in files:
+            files.add(path)
             pending += _read(path)[1]
-    return found
+    return files
 
 
 def text_hash(folder: Path, *patterns: str) -> str:
-    """One short hash of the text of files that are no Python: rules, templates. The folder's place does not count."""
+    """A short hash of text files such as rules and templates, independent of the folder's path."""
     paths = sorted(path for pattern in patterns for path in folder.glob(pattern))
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
 @cache
 def code_hash(*roots: Path) -> str:
-    """One short hash of everything that the roots can reach. It does not depend on where the project lies."""
-    digests = sorted(_read(path)[0] for path in reachable(*roots) if path != SHOWN)
+    """A short hash of all code that the roots reach, independent of the project's path."""
+    digests = sorted(_read(path)[0] for path in reachable(*roots) if path != PROGRESS)
     return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]

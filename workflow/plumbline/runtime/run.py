@@ -1,4 +1,4 @@
-"""The beginning and the end of a run, which the Snakefile calls with Snakemake's workflow."""
+"""The start and end of a run, called by the Snakefile with Snakemake's workflow."""
 
 import sys
 from collections.abc import Iterable
@@ -8,40 +8,40 @@ from typing import Any
 from plumbline.errors import PlumblineError
 from plumbline.runtime.corruption import ASIDE, set_aside_noted
 from plumbline.runtime.fork_server import FEWEST_JOBS, ForkServer
-from plumbline.runtime.orphans import comment, mark_processes, stop_leftovers
-from plumbline.runtime.progress import forget
-from plumbline.runtime.scheduling import remove_default_rate_limit, retry_only_what_may_be_cured
+from plumbline.runtime.orphans import mark_processes, slurm_comment, stop_leftovers
+from plumbline.runtime.progress import remove_states
+from plumbline.runtime.scheduling import do_not_retry_user_errors, remove_default_rate_limit
 
 RESULTS = Path("results")
 
 
 class Run:
-    """A run of this process. What only its main process needs is imported late, as every job reads the Snakefile."""
+    """The run of this process. Imports for the main process alone are lazy, as every job parses the Snakefile."""
 
     def __init__(self) -> None:
         self.forks = ForkServer()
 
     def begin(self, workflow: Any) -> None:
-        """Before the first job: nothing of an earlier run is left, and from now on running jobs are shown."""
+        """Before the first job: stop the jobs of an earlier run, and start the display."""
         from snakemake.exceptions import WorkflowError
 
         jobs = list(workflow.dag.needrun_jobs())
         try:
-            told = stop_leftovers(Path.cwd(), {comment(job.rule.name, job.wildcards) for job in jobs})
+            message = stop_leftovers(Path.cwd(), {slurm_comment(job.rule.name, job.wildcards) for job in jobs})
         except PlumblineError as error:
             raise WorkflowError(str(error)) from None
-        if told:
-            print(f"plumbline: {told}", file=sys.stderr)
+        if message:
+            print(f"plumbline: {message}", file=sys.stderr)
         mark_processes()
-        forget(RESULTS)
+        remove_states(RESULTS)
         remove_default_rate_limit(workflow.scheduler)
-        retry_only_what_may_be_cured(workflow.scheduler)
+        do_not_retry_user_errors(workflow.scheduler)
         if workflow.local_exec and len(jobs) >= FEWEST_JOBS:
             self.forks.start()
         self._follow(workflow.output_settings, len(jobs))
 
     def _follow(self, settings: Any, jobs: int) -> None:
-        """Follow the run by its events. With --verbose Snakemake tells of it itself."""
+        """Print the run's events. With --verbose Snakemake prints them itself."""
         import atexit
 
         from snakemake.logging import logger
@@ -62,8 +62,10 @@ class Run:
             atexit.register(self.display.stop)
             shell.prefix(f"set -euo pipefail; {self.display.redirection}")
 
-    def end(self, workflow: Any, left_out: Iterable[str] = (), found: Iterable[str] = (), failed: bool = False) -> None:
-        """After the last job: what ran, what failed, why the study leaves out what it does, and what it found."""
+    def end(
+        self, workflow: Any, left_out: Iterable[str] = (), findings: Iterable[str] = (), failed: bool = False
+    ) -> None:
+        """After the last job: print what ran, what failed, what was left out and why, and the findings."""
         from plumbline.runtime.summary import summary
 
         self.display.stop()
@@ -71,7 +73,7 @@ class Run:
         if workflow.touch:
             return
         done = sum(not workflow.dag.needrun(job) for job in workflow.dag.jobs)
-        lines = summary(self.events, done, left_out, found, RESULTS, failed)
-        # Jobs found these to be damaged; they are missing from now on, and so the next run makes them anew.
+        lines = summary(self.events, done, left_out, findings, RESULTS, failed)
+        # Jobs found these to be damaged; the next run regenerates them.
         aside = [f"plumbline: '{path}' is damaged and set aside as '{path}{ASIDE}'." for path in set_aside_noted()]
         print("", *lines, *aside, "", sep="\n", file=sys.stderr)

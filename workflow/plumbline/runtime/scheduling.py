@@ -21,23 +21,23 @@ def remove_default_rate_limit(scheduler: Any) -> None:
         scheduler.job_rate_limiter = None
 
 
-def retry_only_what_may_be_cured(scheduler: Any) -> None:
-    """Do not start a job again that ended with a sentence for a person: the same input has the same fault again.
+def do_not_retry_user_errors(scheduler: Any) -> None:
+    """Do not retry a job that ended with a message for the user: the same input causes the same error.
 
-    What ended otherwise, such as for lack of memory or on a node that died, is tried again as `retries` says.
+    Other failures, such as for lack of memory or of a node, are retried according to `retries`.
     """
     handle_error = scheduler._handle_error
 
     def handle(job: Any, *arguments: Any, **options: Any) -> Any:
         jobs = job.jobs if job.is_group() else [job]
-        if any(ended_with_a_sentence(one.log) for one in jobs):
+        if any(has_user_message(member.log) for member in jobs):
             job.attempt = max(job.attempt, job.restart_times + 1)
         return handle_error(job, *arguments, **options)
 
     scheduler._handle_error = handle
 
 
-def ended_with_a_sentence(logs: Iterable[str]) -> bool:
-    """Whether a job's own log says in a sentence why it ended."""
+def has_user_message(logs: Iterable[str]) -> bool:
+    """Whether a job's own log holds a message for the user."""
     files = [Path(str(log)) for log in logs]
     return any(file.is_file() and file.read_bytes().startswith(b"plumbline: ") for file in files)

@@ -1,4 +1,4 @@
-"""The end of a run in a few lines: what ran, what was left out, what was found, and where to look."""
+"""The summary of a run in a few lines: jobs, exclusions, findings, and paths of results."""
 
 import re
 from collections import Counter
@@ -10,12 +10,12 @@ from plumbline.runtime.events import TARGETS, JobRecord, LogHandler
 from plumbline.runtime.progress import clock
 
 WIDTH = 120
-# So many rules and so many kinds of reasons are named.
+# The largest number of rules and of kinds of reasons that are named.
 NAMED_RULES, NAMED_REASONS = 8, 3
 
 
-def ran(events: LogHandler, up_to_date: int) -> list[str]:
-    """What was done in a run, and which rule took most of it. On a cluster the wait in the queue counts, too."""
+def job_summary(events: LogHandler, up_to_date: int) -> list[str]:
+    """The finished jobs of a run and the rule that took longest. On a cluster this includes the wait in the queue."""
     ended = [job for job in events.jobs.values() if job.ended and not job.failed and job.rule not in TARGETS]
     jobs = [(job.rule, (job.ended or 0.0) - job.started) for job in ended]
     wall = events.now() - events.began
@@ -34,43 +34,49 @@ def ran(events: LogHandler, up_to_date: int) -> list[str]:
     return lines
 
 
-def exclusions(reasons: Iterable[str]) -> list[str]:
-    """What the study does not run, and why: of the reasons that differ in names alone, the first."""
+def exclusion_summary(reasons: Iterable[str]) -> list[str]:
+    """What the study leaves out and why; of reasons that differ only in names, the first."""
     kinds: dict[str, list[str]] = {}
     for reason in dict.fromkeys(reasons):
         kinds.setdefault(re.sub(r"'[^']*'", "''", reason), []).append(reason)
     ordered = sorted(kinds.values(), key=len, reverse=True)
     lines = []
-    for alike in ordered[:NAMED_REASONS]:
-        more = f" ({len(alike) - 1} more of the kind)" if len(alike) > 1 else ""
-        lines.append(f"  Left out: {shorten(alike[0], WIDTH - len(more) - 13, placeholder='…')}{more}.")
+    for similar in ordered[:NAMED_REASONS]:
+        more = f" ({len(similar) - 1} more of the kind)" if len(similar) > 1 else ""
+        lines.append(f"  Left out: {shorten(similar[0], WIDTH - len(more) - 13, placeholder='…')}{more}.")
     if rest := sum(map(len, ordered[NAMED_REASONS:])):
         lines.append(f"  Left out for other reasons: {_count(rest, 'pair')}; `plumbline runs` lists them all.")
     return lines
 
 
-def failed(jobs: Sequence[JobRecord]) -> list[str]:
-    """Which jobs failed, and why."""
+def failure_summary(jobs: Sequence[JobRecord]) -> list[str]:
+    """The failed jobs and the reasons."""
     if not jobs:
         return []
     them = "it" if len(jobs) == 1 else "them"
-    first = f"plumbline: {_count(len(jobs), 'job')} failed; what does not need {them} is done."
-    return [first, *(f"  {job.told}" for job in jobs), "  The same command goes on from here."]
+    first = f"plumbline: {_count(len(jobs), 'job')} failed; all jobs that do not need {them} are done."
+    return [first, *(f"  {job.failure}" for job in jobs), "  The same command continues from here."]
 
 
 def result_paths(results: Path) -> list[str]:
-    """Where to look."""
-    found = [str(results / place) for place in ("report/index.html", "tables", "figures") if (results / place).exists()]
-    return [f"  See {', '.join(found)}."] if found else []
+    """The paths of the report, tables and figures that exist."""
+    paths = [results / name for name in ("report/index.html", "tables", "figures")]
+    existing = [str(path) for path in paths if path.exists()]
+    return [f"  See {', '.join(existing)}."] if existing else []
 
 
 def summary(
-    events: LogHandler, up_to_date: int, reasons: Iterable[str], found: Iterable[str], results: Path, broken: bool
+    events: LogHandler, up_to_date: int, reasons: Iterable[str], findings: Iterable[str], results: Path, failed: bool
 ) -> list[str]:
-    """The end of a run, with sentences of what it found; of one that is broken, which jobs failed."""
-    if broken:
-        return [*ran(events, up_to_date), *failed(events.failures())]
-    return [*ran(events, up_to_date), *exclusions(reasons), *(f"  {one}" for one in found), *result_paths(results)]
+    """The summary of a run: its jobs, exclusions and findings, or, if it failed, the failed jobs."""
+    if failed:
+        return [*job_summary(events, up_to_date), *failure_summary(events.failures())]
+    return [
+        *job_summary(events, up_to_date),
+        *exclusion_summary(reasons),
+        *(f"  {finding}" for finding in findings),
+        *result_paths(results),
+    ]
 
 
 def _count(number: int, what: str) -> str:

@@ -1,4 +1,4 @@
-"""Are the files of a study whole? A file that was cut off, on a full disk or by a crash, is named and set aside."""
+"""Detection of files of a study that a full disk or a crash has truncated."""
 
 import json
 from collections.abc import Iterator
@@ -8,10 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 
-def damaged(results: Path) -> Iterator[Path]:
-    """The tables, tensors and records under a folder that do not reach their ends; what they hold is not looked at."""
+def damaged_files(results: Path) -> Iterator[Path]:
+    """The truncated Parquet, safetensors and JSON files under a folder; their values are not checked."""
+    checks = {
+        ".parquet": pq.read_metadata,
+        ".safetensors": _check_size,
+        ".json": lambda path: json.loads(path.read_text("utf-8")),
+    }
     for path in sorted(results.rglob("*")):
-        check = {".parquet": _table, ".safetensors": _tensors, ".json": _record}.get(path.suffix)
+        check = checks.get(path.suffix)
         if check and path.is_file() and not path.name.startswith("."):
             try:
                 check(path)
@@ -19,16 +24,8 @@ def damaged(results: Path) -> Iterator[Path]:
                 yield path
 
 
-def _table(path: Path) -> None:
-    pq.read_metadata(path)
-
-
-def _record(path: Path) -> None:
-    json.loads(path.read_text(encoding="utf-8"))
-
-
-def _tensors(path: Path) -> None:
-    """The header comes first: eight bytes of its length, and then where each tensor ends."""
+def _check_size(path: Path) -> None:
+    """Check the file size against the header: eight bytes of its length, then the offsets of the tensors."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")

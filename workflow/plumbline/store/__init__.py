@@ -1,6 +1,6 @@
 """Reading and writing artefacts: Parquet tables with declared schemas, safetensors, JSON. Nothing is pickled.
 
-Every write goes to a temporary name that is unique to the process and is then renamed, so that a reader sees a whole
+Every write goes to a temporary file that is unique to the process and is then renamed, so that a reader sees a whole
 file or none, and two writers never mix.
 """
 

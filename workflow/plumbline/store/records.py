@@ -1,4 +1,4 @@
-"""Text and JSON files, written whole or not at all."""
+"""Text and JSON files, written atomically."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from plumbline.errors import DamagedError, PlumblineError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside `path`; rename it to `path` if all went well, remove it if not."""
+    """Yield a temporary path next to `path`; rename it to `path` on success, remove it on failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}")
     try:
@@ -24,18 +24,18 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file whole or not at all."""
+    """Write a text file atomically."""
     with replacing(Path(path)) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write plain values, keys sorted."""
+    """Write a JSON file with sorted keys."""
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def read_json(path: str | Path) -> Any:
-    """Read plain values."""
+    """Read a JSON file."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -44,14 +44,14 @@ def read_json(path: str | Path) -> Any:
         raise DamagedError(path, "is damaged and cannot be read as JSON") from error
 
 
-# What the record of a dataset has at least.
+# Required keys of a dataset's record.
 RECORDED = ("dataset", "classes", "splits", "dropped", "partial")
 
 
 def read_record(path: str | Path) -> dict[str, Any]:
-    """Read the record of a dataset, `dataset.json`; another form than that which `prepare` writes is refused."""
-    found = read_json(path)
-    lacking = [key for key in RECORDED if not isinstance(found, dict) or key not in found]
-    if lacking or not isinstance(found["classes"], list):
+    """Read the record of a dataset, `dataset.json`, and check that it has the structure that `prepare` writes."""
+    record = read_json(path)
+    lacking = [key for key in RECORDED if not isinstance(record, dict) or key not in record]
+    if lacking or not isinstance(record["classes"], list):
         raise DamagedError(path, f"is not the record of a dataset: it has no {', '.join(lacking) or 'list of classes'}")
-    return found
+    return record

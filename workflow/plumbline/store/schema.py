@@ -1,4 +1,4 @@
-"""Kinds of tables: their names, versions and columns. Each is declared beside the code that owns the table."""
+"""Table schemas with name, version and columns. Each is declared next to the code that owns the table."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,10 +20,10 @@ STATUS = {"status": WORD, "reason": WORD}
 
 @dataclass(frozen=True)
 class TableSchema:
-    """A kind of table: its name, version and columns. Bump the version when the meaning of a column changes.
+    """A table schema: its name, version and columns. Bump the version when the meaning of a column changes.
 
-    `latex` says what a paper prints of it: the rows to `keep`, the `index` of its lines, the `columns` and `values` of
-    its cells, their `decimals` and the `interval` behind them; or the columns to `show` as they are.
+    `latex` is the layout for papers: the rows to `keep`, the `index` of the rows, the `columns` and `values` of the
+    cells, their `decimals` and `interval`; or the columns to `show` unchanged.
     """
 
     name: str
@@ -33,11 +33,11 @@ class TableSchema:
 
     @property
     def columns(self) -> list[str]:
-        """The names of its columns."""
+        """The names of the columns."""
         return list(self.schema.names)
 
 
-# All that were declared by modules that are imported.
+# Schemas declared by imported modules.
 SCHEMAS: dict[str, TableSchema] = {}
 
 
@@ -48,15 +48,15 @@ def declare(
     required: Iterable[str] = (),
     latex: Mapping[str, Any] | None = None,
 ) -> TableSchema:
-    """Declare a kind of table; `required` columns may hold no null."""
-    needed = set(required)
-    fields = [pa.field(column, type_, nullable=column not in needed) for column, type_ in columns.items()]
+    """Declare a table schema; `required` columns may not contain nulls."""
+    not_null = set(required)
+    fields = [pa.field(column, type_, nullable=column not in not_null) for column, type_ in columns.items()]
     SCHEMAS[name] = TableSchema(name, version, pa.schema(fields), latex or {})
     return SCHEMAS[name]
 
 
 def schema_of(name: str) -> TableSchema:
-    """The kind of table of this name, whose module must be imported."""
+    """The table schema of this name, whose module must be imported."""
     try:
         return SCHEMAS[name]
     except KeyError:

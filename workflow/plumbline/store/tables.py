@@ -1,4 +1,4 @@
-"""Parquet tables, checked against their declared schema when they are written and when they are read."""
+"""Parquet tables, checked against their declared schema on writing and reading."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from plumbline.store.schema import TableSchema
 
 def _array(values: Any, type_: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(type_):
-        # Arrow makes no dictionaries from NumPy's strings.
+        # Arrow cannot dictionary-encode NumPy strings directly.
         return pa.array(list(values), type_.value_type, from_pandas=True).dictionary_encode()
     return pa.array(values, type_, from_pandas=True)
 
@@ -24,18 +24,16 @@ def _array(values: Any, type_: pa.DataType) -> pa.Array:
 def write_table(
     path: str | Path, kind: TableSchema, columns: Mapping[str, Any] | pa.Table, group: str | None = None
 ) -> None:
-    """Write a table of a declared kind, with its columns in any order; one that may hold nulls may be left out.
+    """Write a table of a declared schema, with columns in any order; nullable columns may be left out.
 
-    Rows that follow each other with the same value of the column `group` become a row group, which can be read alone.
+    Consecutive rows with the same value of the column `group` become a row group, which can be read alone.
     """
-    schema, name = kind.schema, kind.name
+    schema, failure = kind.schema, f"A table '{kind.name}' cannot be written to '{path}'"
     given = columns.column_names if isinstance(columns, pa.Table) else list(columns)
     absent = [field for field in schema if field.nullable and field.name not in given]
     if set(given) | {field.name for field in absent} != set(schema.names):
         wrong = sorted((set(given) ^ set(schema.names)) - {field.name for field in absent})
-        raise PlumblineError(
-            f"A table '{name}' cannot be written to '{path}': its columns differ in {', '.join(wrong)}."
-        )
+        raise PlumblineError(f"{failure}: its columns differ in {', '.join(wrong)}.")
     try:
         if isinstance(columns, pa.Table):
             for field in absent:
@@ -48,13 +46,11 @@ def write_table(
             table = pa.Table.from_arrays(arrays, schema=schema)
         table.validate(full=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
-        raise PlumblineError(f"A table '{name}' cannot be written to '{path}': {error}.") from error
+        raise PlumblineError(f"{failure}: {error}.") from error
     for field in schema:
         if not field.nullable and table[field.name].null_count:
-            raise PlumblineError(
-                f"A table '{name}' cannot be written to '{path}': column '{field.name}' has missing values."
-            )
-    stamp = {"plumbline.artefact": name, "plumbline.version": str(kind.version)}
+            raise PlumblineError(f"{failure}: column '{field.name}' has missing values.")
+    stamp = {"plumbline.artefact": kind.name, "plumbline.version": str(kind.version)}
     with replacing(Path(path)) as temporary:
         stamped = table.replace_schema_metadata(stamp)
         with pq.ParquetWriter(temporary, stamped.schema, compression="zstd") as writer:
@@ -63,7 +59,7 @@ def write_table(
 
 
 def _parts(table: pa.Table, group: str | None) -> Iterator[pa.Table]:
-    """The table cut where the value of the column `group` changes."""
+    """The table split where the value of the column `group` changes."""
     values = table[group].to_pylist() if group else []
     starts = [i for i, value in enumerate(values) if i == 0 or value != values[i - 1]] or [0]
     for start, stop in zip(starts, [*starts[1:], len(table)], strict=True):
@@ -72,7 +68,7 @@ def _parts(table: pa.Table, group: str | None) -> Iterator[pa.Table]:
 
 @contextmanager
 def _reading_parquet(path: str | Path) -> Iterator[None]:
-    """Tell in a sentence that a Parquet file is missing or damaged."""
+    """Raise an error for the user if a Parquet file is missing or damaged."""
     try:
         yield
     except FileNotFoundError as error:
@@ -81,85 +77,85 @@ def _reading_parquet(path: str | Path) -> Iterator[None]:
         raise DamagedError(path, "is damaged and cannot be read as Parquet") from error
 
 
-# A column and the value that it must have in the rows that are read.
+# A column and the value that selects the rows to read.
 Where = tuple[str, str]
 
 
 def _groups(file: pq.ParquetFile, where: Where | None) -> list[int]:
     """The row groups that may hold rows with this value, by their statistics."""
-    every = range(file.metadata.num_row_groups)
+    groups = range(file.metadata.num_row_groups)
     if where is None:
-        return list(every)
-    place = file.schema_arrow.names.index(where[0])
-    # Columns of lists are one column of the file each, as are the others.
-    found = [(i, file.metadata.row_group(i).column(place).statistics) for i in every]
-    return [i for i, about in found if about is None or not about.has_min_max or about.min <= where[1] <= about.max]
+        return list(groups)
+    # A list column is one column of the file, like the others.
+    column = file.schema_arrow.names.index(where[0])
+    statistics = [file.metadata.row_group(i).column(column).statistics for i in groups]
+    return [i for i, s in enumerate(statistics) if s is None or not s.has_min_max or s.min <= where[1] <= s.max]
 
 
-def _only(table: pa.Table, where: Where | None) -> pa.Table:
+def _filter(table: pa.Table, where: Where | None) -> pa.Table:
     return table if where is None else table.filter(pc.equal(table[where[0]].cast(pa.string()), where[1]))
 
 
-def _with(columns: list[str] | None, where: Where | None) -> list[str] | None:
-    """The columns to read: those that are wanted, and that by which rows are chosen."""
+def _with_key(columns: list[str] | None, where: Where | None) -> list[str] | None:
+    """The columns to read: the requested ones and the one that selects rows."""
     return columns if columns is None or where is None or where[0] in columns else [*columns, where[0]]
 
 
 def read_table(
     path: str | Path, kind: TableSchema, columns: list[str] | None = None, where: Where | None = None
 ) -> pa.Table:
-    """Read a table of a declared kind; a damaged file, another kind or another version is refused with one sentence."""
+    """Read a table of a declared schema; a damaged file or another schema or version is an error."""
     with _reading_parquet(path):
-        # Not the dataset reader: it would merge keys from the path into the table, and keys are columns here.
+        # Not the dataset reader, which would add keys from the path as columns.
         file = pq.ParquetFile(path)
         _check(path, kind, file.schema_arrow)
-        table = file.read_row_groups(_groups(file, where), _with(columns, where))
-    table = _only(table, where)
+        table = file.read_row_groups(_groups(file, where), _with_key(columns, where))
+    table = _filter(table, where)
     return table if columns is None else table.select([name for name in kind.columns if name in columns])
 
 
-# Bytes of a part of a table that is read in parts.
-PART = 2**24
+# Bytes of a chunk of a table that is read in chunks.
+CHUNK_BYTES = 2**24
 
 
 def stream_table(
-    path: str | Path, kind: TableSchema, columns: list[str], where: Where | None = None, part: int = PART
+    path: str | Path, kind: TableSchema, columns: list[str], where: Where | None = None, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[pa.Table]:
-    """The same in parts of about so many bytes, counted over all columns."""
+    """Read a table in chunks of about `chunk_bytes` bytes, counted over all columns."""
     with _reading_parquet(path):
         file = pq.ParquetFile(path, memory_map=True)
         _check(path, kind, file.schema_arrow)
         groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-        each = sum(group.total_byte_size for group in groups) / max(1, file.metadata.num_rows)
-        size = max(1, int(part / max(1, each)))
-        for batch in file.iter_batches(size, _groups(file, where), columns=_with(columns, where)):
-            yield _only(pa.Table.from_batches([batch]), where).select(columns)
+        row_bytes = sum(group.total_byte_size for group in groups) / max(1, file.metadata.num_rows)
+        rows = max(1, int(chunk_bytes / max(1, row_bytes)))
+        for batch in file.iter_batches(rows, _groups(file, where), columns=_with_key(columns, where)):
+            yield _filter(pa.Table.from_batches([batch]), where).select(columns)
 
 
 def first_rows(
     path: str | Path, kind: TableSchema, columns: list[str], count: int, where: Where | None = None
 ) -> pa.Table:
-    """The first rows of a table, at most so many; the others are not read into memory."""
+    """The first rows of a table, at most `count`; the others are not read into memory."""
     with _reading_parquet(path):
         file = pq.ParquetFile(path)
         _check(path, kind, file.schema_arrow)
-        for batch in file.iter_batches(count, _groups(file, where), columns=_with(columns, where)):
-            if len(found := _only(pa.Table.from_batches([batch]), where).select(columns)):
-                return found
+        for batch in file.iter_batches(count, _groups(file, where), columns=_with_key(columns, where)):
+            if len(rows := _filter(pa.Table.from_batches([batch]), where).select(columns)):
+                return rows
     return pa.schema([kind.schema.field(column) for column in columns]).empty_table()
 
 
-def _check(path: str | Path, kind: TableSchema, found: pa.Schema) -> None:
-    stamp = found.metadata or {}
+def _check(path: str | Path, kind: TableSchema, schema: pa.Schema) -> None:
+    stamp = schema.metadata or {}
     name, version = stamp.get(b"plumbline.artefact", b"?").decode(), stamp.get(b"plumbline.version", b"?").decode()
     if name != kind.name or version != str(kind.version):
         raise DamagedError(path, f"holds '{name}' version {version}, not '{kind.name}' version {kind.version}")
-    if [(f.name, f.type) for f in found] != [(f.name, f.type) for f in kind.schema]:
+    if [(f.name, f.type) for f in schema] != [(f.name, f.type) for f in kind.schema]:
         raise DamagedError(path, f"does not have the columns of '{kind.name}' version {kind.version}")
 
 
 def read_stamped(path: str | Path) -> tuple[str, pa.Table]:
-    """Read a table of any kind, with the kind it says it is; for tables that a user's protocol declared."""
+    """The schema name in a table's metadata and the table; for tables that a plug-in protocol declares."""
     with _reading_parquet(path):
         table = pq.ParquetFile(path).read()
     return (table.schema.metadata or {}).get(b"plumbline.artefact", b"?").decode(), table

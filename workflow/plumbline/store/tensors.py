@@ -1,4 +1,4 @@
-"""Named tensors as safetensors; nothing is pickled."""
+"""Named tensors as safetensors."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

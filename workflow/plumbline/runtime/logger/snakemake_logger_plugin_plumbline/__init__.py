@@ -1,7 +1,7 @@
-"""Our handler of Snakemake's events as a logger plug-in: `--logger plumbline`, when this folder is on the path.
+"""Our handler of Snakemake's log events as a logger plug-in: `--logger plumbline`, with this folder on the path.
 
-It lies apart, since Snakemake imports every plug-in that it finds before it reads a Snakefile. Were it installed, a
-clone would run with the library of another one.
+It has a folder of its own, since Snakemake imports every installed plug-in before it reads a Snakefile: a clone would
+then run with the library of another clone.
 """
 
 from plumbline.runtime.events import LogHandler
