@@ -2,7 +2,7 @@
 # longer than they do. Masking needs one measure, all splits and the gold class.
 rule attribute:
     input:
-        instances=PATHS.texts,
+        instances=PATHS.instances,
         summary=PATHS.record_of,
         subwords=PATHS.subwords,
         weights=PATHS.explained_weights,
@@ -14,7 +14,7 @@ rule attribute:
     log:
         f"results/logs/attribute/{CELL}/{{measures}}.log",
     wildcard_constraints:
-        variant=GRAPH.explained,
+        variant=GRAPH.explained_pattern,
     conda:
         ENVIRONMENT
     threads: 1
@@ -28,7 +28,7 @@ rule attribute:
         model_options=PATHS.model_options,
         measures=lambda wildcards: PARAMS.measures(wildcards, wildcards.measures),
         seeds=lambda wildcards: parse_seeds(wildcards.seeds),
-        splits=PARAMS.explained,
+        splits=PARAMS.explained_splits,
         sample=PARAMS.sample,
         code=lambda wildcards: PARAMS.code_of_measures("attribute", wildcards, wildcards.measures),
     script:
@@ -43,6 +43,6 @@ if STUDY.roar and not STUDY.compute.keep_retrained:
             importances=temp(f"results/attributions/{CELL}/{{measures}}.parquet"),
             manifest=f"results/attributions/{CELL}/{{measures}}.json",
         wildcard_constraints:
-            variant=f"unmasked|{GRAPH.masked}",
+            variant=f"unmasked|{GRAPH.masked_pattern}",
 
     ruleorder: attribute_masked > attribute

@@ -10,12 +10,12 @@ LIBRARY = Path(workflow.basedir, "workflow")
 sys.path.insert(0, str(LIBRARY))
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")])))
 
-from plumbline.config.external import located, with_files_located
+from plumbline.config.external import locate, locate_files
 from plumbline.config.masking import baseline
 from plumbline.config.resolve import resolve
 from plumbline.config.seeds import parse_seeds
 from plumbline.config.variants import PLAIN
-from plumbline.dag.study import StudyDag, files_of, one_of
+from plumbline.dag.study import StudyDag, one_of
 from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vector_file
 from plumbline.errors import PlumblineError
 from plumbline.planning.absent import absent_files
@@ -28,10 +28,10 @@ FOLDERS = [Path(), *(Path(file).resolve().parent for file in workflow.configfile
 PLANNING = "PLUMBLINE_PLAN" in os.environ
 
 try:
-    config.update(with_files_located(config, FOLDERS))
+    config.update(locate_files(config, FOLDERS))
     RESOLVED = resolve(config)
     GRAPH = StudyDag(RESOLVED, FOLDERS, LIBRARY / "scripts")
-    RAW = Path(os.environ.get("PLUMBLINE_DATA") or located(GRAPH.study.raw, FOLDERS))
+    RAW = Path(os.environ.get("PLUMBLINE_DATA") or locate(GRAPH.study.raw, FOLDERS))
     # A plan may precede the raw files: those that the user has yet to supply are then outputs of a job.
     ABSENT = absent_files(RESOLVED, RAW) if PLANNING else []
     if not PLANNING:
@@ -71,7 +71,7 @@ def named_inputs(sources):
 
 def figure_outputs(plot, caption, experiment):
     """The files of a figure; a figure of all datasets also goes into Snakemake's own report."""
-    svg, *others = files_of(plot)
+    svg, *others = plot.files
     if plot.dataset:
         return [svg, *others]
     labels = {"figure": plot.kind.replace("-", " "), "about": plot.model or "whole study", "caption": caption}

@@ -60,7 +60,7 @@ rule prepare:
         preparation=lambda wildcards: PARAMS.preparation(wildcards.dataset),
         counts=lambda wildcards: PARAMS.declaration("dataset", wildcards.dataset).counts,
         task=lambda wildcards: PARAMS.declaration("dataset", wildcards.dataset).task,
-        words=lambda wildcards: RESOLVED.words_put(wildcards.dataset),
+        words=lambda wildcards: RESOLVED.inserted_words(wildcards.dataset),
         code=lambda wildcards: PARAMS.code("prepare", ("dataset", wildcards.dataset)),
     script:
         "../workflow/scripts/prepare.py"

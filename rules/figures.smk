@@ -1,6 +1,6 @@
 # One job draws all figures of a protocol, since starting a job takes longer than drawing. The number of outputs of a
 # rule cannot depend on a wildcard, so each protocol has a rule of its own.
-for protocol, figures in GRAPH.parts.drawn_together.items():
+for protocol, figures in GRAPH.parts.figure_groups.items():
 
     rule:
         name:

@@ -3,7 +3,7 @@ rule report:
         tables=[path for path in GRAPH.table_files() if path.endswith(".parquet")],
         figures=[path for path in GRAPH.figure_files() if path.endswith(".svg")],
         summaries=[file.path for file in GRAPH.sources.files("datasets")],
-        variants=[PATHS.record(*pair) for pair in GRAPH.sources.manipulated],
+        variants=[PATHS.record(*pair) for pair in GRAPH.sources.manipulated_variants],
     output:
         report="results/report/index.html",
         pages=GRAPH.page_files()[1:],
@@ -25,7 +25,7 @@ rule report:
 # Instances, predictions, importances, adversaries and masks, in chunks that a page loads.
 rule explorer:
     input:
-        **GRAPH.explored.inputs(),
+        **GRAPH.explorer.inputs(),
     output:
         directory("results/report/explorer"),
     log:
@@ -35,7 +35,7 @@ rule explorer:
     resources:
         mem_mb=doubling(4000),
     params:
-        **GRAPH.explored.params(),
+        **GRAPH.explorer.params(),
         name=STUDY.name,
         examples=STUDY.report.examples,
         splits=STUDY.explain or ["test"],

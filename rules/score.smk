@@ -10,7 +10,7 @@ for name, protocols in GRAPH.scoring.items():
                 PATHS.importances(wildcards, measure)
                 for measure in PARAMS.compared(wildcards.protocol, wildcards.model)
             ],
-            instances=PATHS.texts,
+            instances=PATHS.instances,
             summary=PATHS.record_of,
             predictions=f"results/models/{CELL}/predictions.parquet",
             weights=f"results/models/{CELL}/weights.safetensors",
@@ -46,7 +46,7 @@ for name, protocols in GRAPH.scoring.items():
 # For manipulated datasets: importances at several epochs of training, scored against the known truth.
 rule trace:
     input:
-        instances=PATHS.texts,
+        instances=PATHS.instances,
         summary=PATHS.record_of,
         subwords=PATHS.subwords,
         weights=f"results/models/{CELL}/weights.safetensors",

@@ -1,6 +1,6 @@
 rule train:
     input:
-        instances=PATHS.texts,
+        instances=PATHS.instances,
         summary=PATHS.record_of,
         embedding=PATHS.vectors,
         subwords=PATHS.subwords,
@@ -17,7 +17,7 @@ rule train:
     log:
         f"results/logs/train/{CELL}.log",
     wildcard_constraints:
-        variant=f"{GRAPH.whole}|{GRAPH.positions}",
+        variant=f"{GRAPH.stored_pattern}|{GRAPH.positions_pattern}",
     conda:
         ENVIRONMENT
     # One thread, so that results are identical to the byte for any --cores.
@@ -44,7 +44,7 @@ rule train:
 # retrained on the masked texts are explained in turn. The lowest level is the study's own models.
 use rule train as retrain with:
     input:
-        instances=PATHS.texts,
+        instances=PATHS.instances,
         summary=PATHS.record_of,
         embedding=PATHS.vectors,
         subwords=PATHS.subwords,
@@ -62,13 +62,13 @@ use rule train as retrain with:
     log:
         f"results/logs/retrain/{CELL}.log",
     wildcard_constraints:
-        variant=GRAPH.masked,
+        variant=GRAPH.masked_pattern,
 
 
 # Attention weights for downstream jobs: the training of derived models, and the report.
 rule extract_attention:
     input:
-        instances=PATHS.texts,
+        instances=PATHS.instances,
         summary=PATHS.record_of,
         weights=f"results/models/{CELL}/weights.safetensors",
     output:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from plumbline.dag.parts import pages_of
+from plumbline.dag.parts import select_pages
 from plumbline.protocols.attention.bins import BINS
 from plumbline.registry import PACKAGE, Registry
 from plumbline.report.content import Content
@@ -329,4 +329,4 @@ def content() -> Content:
 
 
 def page_names(of: Content) -> list[str]:
-    return [page.name for page in pages_of(Registry(), of.tables, ["attention"])]
+    return [page.name for page in select_pages(Registry(), of.tables, ["attention"])]

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import plumbline.templates.new
-from plumbline.dag.parts import pages_of
+from plumbline.dag.parts import select_pages
 from plumbline.registry import Registry
 from plumbline.report.build import write_site
 from tests.browser.conftest import Tab
@@ -231,7 +231,7 @@ def test_a_plug_in_protocol_has_its_page_figure_and_scorecard_column(tmp_path: P
         tables=study.tables | {"my-protocol": own, "scorecard": card},
         figures=study.figures | {"my-protocol": SVG},
     )
-    names = [page.name for page in pages_of(Registry([plugin]), extended.tables, ["attention"])]
+    names = [page.name for page in select_pages(Registry([plugin]), extended.tables, ["attention"])]
     write_site(tmp_path, extended, names)
     page = tab(address(tmp_path, "my-protocol")).page
     assert page.locator("h1").inner_text() == "My protocol" and page.locator("#means tbody tr").count() == 1

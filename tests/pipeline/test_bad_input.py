@@ -30,8 +30,8 @@ from .conftest import CONFIG, copy_project, run_snakemake, write_config
 pytestmark = pytest.mark.pipeline
 # A long name, and one that is longer than any file's may be.
 LONG, ENDLESS = "a" * 65, "a" * 300
-UNSAFE = "a name may hold letters from a to z, digits, '-', '_' and '.' only"
-TAKEN = "is a name that plumbline itself uses; choose another."
+UNSAFE = "a name may contain only letters from a to z, digits, '-', '_' and '.'"
+TAKEN = "is reserved; choose another name."
 
 
 @dataclass
@@ -172,10 +172,10 @@ MEASURE = (
 # What is done, and the message before any job.
 CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     # The whole config.
-    "unknown key": (put(3, "seed"), "`seed` (set to 3) is not a key that is known here; did you mean 'seeds'?"),
-    "key that is a number": (put({}, 3), "The config has the key 3, which is no text; write a name"),
-    "key that is nothing": (put({}, "models", None), "`models` has the key None, which is no text"),
-    "key that is yes": (put({}, "datasets", True), "`datasets` has the key True, which is no text"),
+    "unknown key": (put(3, "seed"), "`seed` (set to 3) is not a known key; did you mean 'seeds'?"),
+    "key that is a number": (put({}, 3), "The config has the key 3, which is not text; put it in quotation marks."),
+    "key that is nothing": (put({}, "models", None), "`models` has the key None, which is not text"),
+    "key that is yes": (put({}, "datasets", True), "`datasets` has the key True, which is not text"),
     "number that is none": (
         put(float("nan"), "models", "average-tanh", "training", "learning_rate"),
         "`models.average-tanh.training.learning_rate` is nan; write a finite number.",
@@ -184,10 +184,10 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
         put(float("inf"), "models", "average-tanh", "training", "weight_decay"),
         "`models.average-tanh.training.weight_decay` is inf; write a finite number.",
     ),
-    "null byte": (put("a\0", "raw"), "`raw` holds '\\x00', which cannot be printed; leave it out."),
-    "line break in a name": (put({}, "datasets", "a\nb"), "A key of `datasets` holds a line break; leave it out."),
+    "null byte": (put("a\0", "raw"), "`raw` contains the unprintable character '\\x00'; remove it."),
+    "line break in a name": (put({}, "datasets", "a\nb"), "A key of `datasets` contains a line break; remove it."),
     "title that is a number": (put(3, "name"), "`name` is 3: it must be text."),
-    "empty title": (put("", "name"), "`name` is '': string should have at least 1 character."),
+    "empty title": (put("", "name"), "`name` is '': it must not be empty."),
     "raw that is a list": (put(["raw"], "raw"), "`raw` is ['raw']: it must be text."),
     "raw that is missing": (
         both(
@@ -196,7 +196,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
         ),
         "not in the folder 'elsewhere'",
     ),
-    "raw with an endless name": (put(ENDLESS, "raw"), "a folder's name may have 255 bytes at most."),
+    "raw with an endless name": (put(ENDLESS, "raw"), "a folder name may have at most 255 bytes."),
     "sample of nothing": (put(0, "sample"), "`sample` is 0: input should be greater than or equal to 1."),
     "sample that is text": (put("all", "sample"), "`sample` is 'all': it must be a whole number."),
     "chance above certainty": (
@@ -204,21 +204,21 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
         "`least_above_chance` is 1.5: input should be less than",
     ),
     "split that is none": (put(["tset"], "explain"), "`explain.0` is 'tset'; did you mean 'test'?"),
-    "nothing explained": (put([], "explain"), "scores texts that are explained, and `explain` names no split."),
+    "nothing explained": (put([], "explain"), "scores explained texts; add a split to `explain`."),
     # Seeds.
-    "repeated seeds": (put(["0-1", "1"], "seeds"), "seed 1 stands twice"),
+    "repeated seeds": (put(["0-1", "1"], "seeds"), "seed 1 occurs twice"),
     "seeds backwards": (put(["3-1"], "seeds"), "'3-1' is not a block of seeds; write '0-4' or '10,50,257'."),
     "seeds below zero": (put([-1], "seeds"), "'-1' is not a block of seeds"),
     "seeds in words": (put(["one"], "seeds"), "'one' is not a block of seeds"),
     "seeds with a gap": (put(["1,,2"], "seeds"), "'1,,2' is not a block of seeds"),
     "seeds in other digits": (put(["1²"], "seeds"), "'1²' is not a block of seeds"),
-    "no seeds": (put([], "seeds"), "`seeds` is []: list should have at least 1 item"),
+    "no seeds": (put([], "seeds"), "`seeds` is []: it must not be empty."),
     "seeds nested": (put([["0"]], "seeds"), "is not a block of seeds"),
     "block too long for a folder": (
         put([",".join(map(str, range(90)))], "seeds"),
-        "and its folder's name 100 at most; write '0-4' for seeds in a row, or make it several blocks.",
+        "but may have at most 100; write '0-4' for consecutive seeds, or split it into several blocks.",
     ),
-    "block of a billion seeds": (put(["0-999999999"], "seeds"), "holds 1000000000 seeds; a block may have 10000"),
+    "block of a billion seeds": (put(["0-999999999"], "seeds"), "holds 1000000000 seeds, but may hold at most 10000;"),
     "seed beyond the generators": (put(["9" * 20], "seeds"), "the largest is 4294967295."),
     "seeds of a model": (put(["2-1"], "models", "average-tanh", "seeds"), "`models.average-tanh.seeds` is ['2-1']"),
     # Names.
@@ -234,8 +234,8 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
         manipulation("positions", kind="articles"),
         f"`manipulations.positions`: 'positions' {TAKEN}",
     ),
-    "long name": (put({"kind": "echo"}, "datasets", LONG), "a name may have 64 characters at most, not 65."),
-    "endless name": (put({"kind": "bag-of-words"}, "models", ENDLESS), "64 characters at most, not 300."),
+    "long name": (put({"kind": "echo"}, "datasets", LONG), "a name may have at most 64 characters, not 65."),
+    "endless name": (put({"kind": "bag-of-words"}, "models", ENDLESS), "at most 64 characters, not 300."),
     "name with a dollar": (put({"kind": "echo"}, "datasets", "a$b"), f"`datasets.a$b`: {UNSAFE}"),
     "name with a slash": (put({"kind": "echo"}, "datasets", "a/b"), f"`datasets.a/b`: {UNSAFE}"),
     "name with a space": (measure("a b", kind="gradient"), f"`measures.a b`: {UNSAFE}"),
@@ -244,11 +244,11 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     "name that ends with a dot": (put({"kind": "bag-of-words"}, "models", "a."), f"`models.a.`: {UNSAFE}"),
     "name of nothing": (put({"kind": "echo"}, "datasets", ""), f"`datasets.`: {UNSAFE}"),
     # Datasets.
-    "no datasets": (put(None, "datasets"), "`datasets` is None: a study needs at least one."),
+    "no datasets": (put(None, "datasets"), "`datasets` is None: a study needs at least one entry."),
     "datasets of a number": (put(3, "datasets"), "`datasets` is 3: it must be keys and values."),
     "datasets as a list of sections": (
         put([{"echo": {"size": 3}}], "datasets"),
-        "a list holds names alone, and {'echo': {'size': 3}} is none; write `name: {...}` without dashes.",
+        "a list may hold names only, and {'echo': {'size': 3}} is not a name; write `name: {...}` without dashes.",
     ),
     "misspelt dataset": (
         put({}, "datasets", "mock-22"),
@@ -261,12 +261,12 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     "dataset that is a number": (put(3, "datasets", "echo"), "`datasets.echo` is 3: it must be keys and values."),
     "unknown option of a dataset": (
         put({"sise": 3}, "datasets", "echo"),
-        "`datasets.echo.sise` (set to 3) is not a key that is known here; did you mean 'size'?",
+        "`datasets.echo.sise` (set to 3) is not a known key; did you mean 'size'?",
     ),
     "wrong option of a dataset": (put({"size": "big"}, "datasets", "echo"), "`datasets.echo.size` is 'big'"),
     "unknown key of a preparation": (
         put({"longer": 3}, "datasets", "echo", "preparation"),
-        "`datasets.echo.preparation.longer` (set to 3) is not a key that is known here; did you mean 'longer_than'?",
+        "`datasets.echo.preparation.longer` (set to 3) is not a known key; did you mean 'longer_than'?",
     ),
     "preparation that is a number": (put(3, "datasets", "echo", "preparation"), "`datasets.echo.preparation` is 3"),
     "frequency below one": (
@@ -287,7 +287,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "dataset that no model reads": (
         put({}, "datasets", "textures"),
-        "`datasets.textures` can train no model of this study",
+        "`datasets.textures` cannot train any model of this study",
     ),
     "missing raw file": (
         put({"words": "opinion-lexicon"}, "datasets", "mock-1"),
@@ -312,19 +312,22 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "unknown option of a manipulation": (
         manipulation(rate=3),
-        "`manipulations.articles.rate` is not a key that is known here;",
+        "`manipulations.articles.rate` is not a known key;",
     ),
-    "manipulation of pictures": (
+    "manipulation of images": (
         manipulation("watermark"),
         "`manipulations.watermark.datasets`: 'reviews' holds texts, which 'watermark' cannot change.",
     ),
-    "probability above one": (manipulation(r=2), "must be a probability, or a list of them, each once."),
+    "probability above one": (manipulation(r=2), "it must be a probability or a list of distinct probabilities."),
     "probability in words": (manipulation(r="often"), "`manipulations.articles.r` is 'often'"),
     "matrix that is not square": (
         manipulation(matrix=[[1, 0]]),
-        "must be square, of rows of probabilities that sum to 1.",
+        "it must be a square matrix whose rows are probabilities that sum to 1.",
     ),
-    "matrix with an empty row": (manipulation(matrix=[[]]), "must be square, of rows of probabilities that sum to 1."),
+    "matrix with an empty row": (
+        manipulation(matrix=[[]]),
+        "it must be a square matrix whose rows are probabilities that sum to 1.",
+    ),
     "no draws": (
         manipulation(draws=0),
         "`manipulations.articles.draws` is 0: input should be greater than or equal to 1.",
@@ -339,12 +342,12 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
         "write a value, {between: [low, high]} or {levels: [...]}.",
     ),
     # Models.
-    "no models": (drop("models"), "`models` is missing; the study needs it."),
-    "empty models": (put({}, "models"), "`models` is {}: a study needs at least one."),
+    "no models": (drop("models"), "`models` is missing; a study needs it."),
+    "empty models": (put({}, "models"), "`models` is {}: a study needs at least one entry."),
     "misspelt model": (put({}, "models", "bilstm-tan"), "There is no model 'bilstm-tan'; did you mean 'bilstm-tanh'?"),
     "unknown option of a model": (
         put({"hiden": 3}, "models", "average-tanh"),
-        "`models.average-tanh.hiden` (set to 3) is not a key that is known here; did you mean 'hidden'?",
+        "`models.average-tanh.hiden` (set to 3) is not a known key; did you mean 'hidden'?",
     ),
     "wrong option of a model": (
         put("big", "models", "average-tanh", "hidden"),
@@ -353,7 +356,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     "model of a number": (put(8, "models", "average-tanh"), "`models.average-tanh` is 8: it must be keys and values."),
     "unknown key of a training": (
         put({"epoch": 3}, "models", "average-tanh", "training"),
-        "`models.average-tanh.training.epoch` (set to 3) is not a key that is known here; did you mean 'epochs'?",
+        "`models.average-tanh.training.epoch` (set to 3) is not a known key; did you mean 'epochs'?",
     ),
     "no epochs": (
         put({"epochs": 0}, "models", "average-tanh", "training"),
@@ -368,7 +371,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "warm-up without a schedule": (
         put({"warmup": 0.1}, "models", "average-tanh", "training"),
-        "`warmup` is 0.1, but `schedule` is constant; set it to linear or `warmup` to 0.",
+        "`warmup` is 0.1, but `schedule` is constant; set that to linear or `warmup` to 0.",
     ),
     "unknown dataset of a model": (
         put(["mock-22"], "models", "average-tanh", "datasets"),
@@ -384,11 +387,11 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "measure that a transformer cannot have": (
         both(put({"minilm": {}}, "models"), put({}, "adversaries"), put(["gradient"], "measures")),
-        "(measures that would do: ",
+        "(supported measures: ",
     ),
     "own attention": (
         put("given", "models", "given", "attention_of"),
-        "`models.given.attention_of` names 'given'; a model cannot be given its own attention.",
+        "`models.given.attention_of` names 'given'; a model cannot take its attention from itself.",
     ),
     "unknown attention": (
         put("nobody", "models", "given", "attention_of"),
@@ -397,7 +400,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     # Adversaries.
     "unknown key of an adversary": (
         put(3, "adversaries", "attefa", "strenght"),
-        "`adversaries.attefa.strenght` (set to 3) is not a key that is known here; did you mean 'strength'?",
+        "`adversaries.attefa.strenght` (set to 3) is not a known key; did you mean 'strength'?",
     ),
     "unknown objective": (
         put({"objective": "atefa"}, "adversaries", "mine"),
@@ -410,45 +413,48 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     "adversary of nobody": (put(["bilstm"], "adversaries", "attefa", "of"), "`adversaries.attefa.of` names 'bilstm'"),
     "strength below zero": (
         put([-1], "adversaries", "wiegreffe-pinter", "strength"),
-        "`adversaries.wiegreffe-pinter.strength` is [-1]: must hold numbers of 0 or more, each once.",
+        "`adversaries.wiegreffe-pinter.strength` is [-1]: it must hold distinct numbers of 0 or more.",
     ),
     "strength of attefa": (
         put([1], "adversaries", "attefa", "strength"),
-        "the objective 'attefa' has none; leave it out.",
+        "the objective 'attefa' has no strength; remove it.",
     ),
     "seed of no base": (
         put(7, "adversaries", "attefa", "base_seed"),
-        "`adversaries.attefa.base_seed` is 7, which is none",
+        "`adversaries.attefa.base_seed` is 7; choose one of the base model's seeds",
     ),
     "adversaries of a number": (put(3, "adversaries"), "`adversaries` is 3: it must be keys and values."),
     # Masking.
     "unknown unit": (both(measure("random"), put({}, "roar", "percent")), "`roar.percent` is 'percent'"),
-    "unknown key of masking": (roar(level=[50]), "`roar.relative.level` (set to [50]) is not a key that is known here"),
-    "levels above a hundred": (roar(levels=[50, 120]), "`roar.relative.levels` holds 120; it is percent, 100 at most."),
-    "levels that fall": (roar(levels=[50, 10]), "`levels` must be whole numbers of 1 or more that rise"),
+    "unknown key of masking": (roar(level=[50]), "`roar.relative.level` (set to [50]) is not a known key"),
+    "levels above a hundred": (
+        roar(levels=[50, 120]),
+        "`roar.relative.levels` holds 120; a percentage is at most 100.",
+    ),
+    "levels that fall": (roar(levels=[50, 10]), "`levels` must be increasing whole numbers of 1 or more"),
     "level of a half": (roar(levels=[0.5]), "`roar.relative.levels.0` is 0.5"),
     "masking without random": (put({"levels": [50]}, "roar", "relative"), "add `random` to `measures`."),
     "masking by an unknown measure": (roar(measures=["gradent"]), "`roar.relative.measures` names 'gradent'"),
     # Measures.
     "no measures": (
         put([], "measures"),
-        "`protocols.agreement` can score no model of this study: protocol 'agreement' compares at least 2",
+        "`protocols.agreement` cannot score any model of this study: protocol 'agreement' compares at least 2",
     ),
     "misspelt measure": (
         measure("gradent"),
         "`measures.gradent`: There is no measure 'gradent'; did you mean 'gradient'?",
     ),
-    "unknown option of a measure": (measure("lime", sample=3), "`measures.lime.sample` (set to 3) is not a key"),
+    "unknown option of a measure": (measure("lime", sample=3), "`measures.lime.sample` (set to 3) is not a known key"),
     "option of a measure below its limit": (measure("lime", samples=0), "`measures.lime.samples` is 0; it must be"),
     "measure that is text": (measure("lime", samples="many"), "`measures.lime.samples` is 'many'"),
     "unknown method of Captum": (
         measure("mine", kind="captum", method="Salience"),
-        "`measures.mine.method` is 'Salience', which is no method of captum.attr that explains a model's input;",
+        "`measures.mine.method` is 'Salience', which is not a method of captum.attr for a model's input;",
     ),
     "no method of Captum": (measure("mine", kind="captum"), "`measures.mine.method` is missing"),
     "method of Captum inside of a model": (
         measure("mine", kind="captum", method="LayerDeepLift"),
-        "which explains a part inside of a model; its input is explained by 'DeepLift'.",
+        "which attributes to an internal layer; use 'DeepLift', which attributes to the input.",
     ),
     "argument of Captum": (
         measure("mine", kind="captum", method="Lime", arguments={"n_sample": 3}),
@@ -492,12 +498,12 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "protocol that can score nothing": (
         put({}, "protocols", "ground_truth"),
-        "`protocols.ground_truth` can score no model of this study",
+        "`protocols.ground_truth` cannot score any model of this study",
     ),
     # How work is cut, and the report.
     "unknown key of compute": (
         put({"tokens": 3}, "compute"),
-        "`compute.tokens` (set to 3) is not a key that is known here",
+        "`compute.tokens` (set to 3) is not a known key",
     ),
     "budget of nothing": (
         put({"token_budget": 0}, "compute"),
@@ -571,50 +577,50 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     "checkpoint that is a number": (put({"checkpoint": 3}, "models", "my-bert"), "`models.my-bert.checkpoint` is 3"),
     "hub name of odd signs": (
         put({"checkpoint": "my bert!"}, "models", "my-bert"),
-        "and no model of the hub can be called so; write `owner/model`.",
+        "or a valid name of a model of the hub; write `owner/model`.",
     ),
     "hub name of three parts": (put({"checkpoint": "a/b/c"}, "models", "my-bert"), "there is no folder 'a/b/c'."),
     "hub name too long": (
         put({"checkpoint": f"a/{LONG}{LONG}"}, "models", "my-bert"),
-        "no model of the hub can be called so",
+        "or a valid name of a model of the hub",
     ),
-    "endless hub name": (put({"checkpoint": ENDLESS}, "models", "my-bert"), "no model of the hub can be called so"),
+    "endless hub name": (put({"checkpoint": ENDLESS}, "models", "my-bert"), "or a valid name of a model of the hub"),
     "checkpoint without config.json": (
         bert(removed("config.json")),
         "the folder 'bert' has no config.json; save the model",
     ),
     "checkpoint with a broken config.json": (
         bert(write("config.json", "{")),
-        "the config.json of 'bert' is not that of a model.",
+        "the config.json of 'bert' is not the config of a model.",
     ),
     "config.json that is not text": (
         bert(write("config.json", b"\xff")),
-        "the config.json of 'bert' is not that of a model.",
+        "the config.json of 'bert' is not the config of a model.",
     ),
     "checkpoint of another type": (
         bert(changed("config.json", model_type="gpt2")),
-        "'bert' is a checkpoint of type 'gpt2', which models here cannot read; they read albert,",
+        "'bert' is a checkpoint of type 'gpt2', which is not supported; choose from: albert,",
     ),
     "checkpoint of a type that is no text": (
         bert(changed("config.json", model_type=[])),
-        "which models here cannot read",
+        "which is not supported",
     ),
-    "checkpoint without a tokeniser": (bert(removed("*token*", "vocab*")), "the folder 'bert' has no tokeniser"),
-    "broken tokenizer.json": (bert(write("tokenizer.json", "{")), "the tokenizer.json of 'bert' is broken; save it"),
-    "tokenizer.json of another form": (bert(write("tokenizer.json", "{}")), "the tokenizer.json of 'bert' is broken"),
+    "checkpoint without a tokenizer": (bert(removed("*token*", "vocab*")), "the folder 'bert' has no tokenizer"),
+    "broken tokenizer.json": (bert(write("tokenizer.json", "{")), "the tokenizer.json of 'bert' is damaged; save it"),
+    "tokenizer.json of another form": (bert(write("tokenizer.json", "{}")), "the tokenizer.json of 'bert' is damaged"),
     "more tokens than vectors": (
         bert(changed("config.json", vocab_size=5)),
-        "and the model has 5 vectors; save both as they were trained together",
+        "but the model has only 5 embeddings; save the pair that was trained together",
     ),
     "checkpoint without weights": (bert(removed("*.safetensors")), "the folder 'bert' has no weights (such as model"),
     "pickled weights": (
         bert(pickled),
-        "the weights of 'bert' are pickled ('pytorch_model.bin'), which can run any code",
+        "the weights of 'bert' are pickled ('pytorch_model.bin') and not loaded, because a pickle can run any code",
     ),
-    "weights cut off": (bert(cut("model.safetensors", -10)), "model.safetensors' is cut off: it has "),
+    "weights cut off": (bert(cut("model.safetensors", -10)), "model.safetensors' is truncated: it has "),
     "weights of nothing": (
         bert(write("model.safetensors", b"")),
-        "is not a file of safetensors, or is cut off; copy it",
+        "is truncated or not a safetensors file; copy it",
     ),
 }
 # One or two faults of each section that are also tried with Snakemake.
@@ -692,7 +698,7 @@ def test_snakemake_prints_the_same(fresh, fault, counted, monkeypatch):
 ASKED: dict[str, tuple[list[str], str]] = {
     "config of invalid YAML": (["--configfile", "bad.yaml"], "Config file is not valid JSON or YAML."),
     "config that is a list": (["--configfile", "list.yaml"], "Config file must be given as JSON or YAML with keys"),
-    "unknown key on the command line": (["--config", "seed=3"], "`seed` (set to 3) is not a key that is known here"),
+    "unknown key on the command line": (["--config", "seed=3"], "`seed` (set to 3) is not a known key"),
     "target that there is not": (["results/nothing.parquet"], "No rule to produce results/nothing.parquet"),
 }
 
@@ -732,7 +738,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "plan of invalid YAML": (["plan", "bad.yaml"], "'bad.yaml', line 1 is not valid YAML: "),
     "plan of a date that there is not": (["plan", "date.yaml"], "'date.yaml' is not valid YAML: "),
     "plan of a list": (["plan", "list.yaml"], "'list.yaml' must hold keys and values, as config.yaml does."),
-    "plan of bytes": (["plan", "bytes.yaml"], "'bytes.yaml' is no config file: it is not UTF-8 text."),
+    "plan of bytes": (["plan", "bytes.yaml"], "'bytes.yaml' is not a config file: it is not UTF-8 text."),
     "plan outside of the project": (
         ["plan", "good.yaml"],
         "There is no Snakefile in this folder; run `plumbline plan` in",
@@ -743,12 +749,12 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "plan from no timings": (["plan", "--timings", "gone"], "There are no timings in 'gone'; name a run's"),
     "runs of a missing config": (["runs", "gone.yaml"], "There is no config file 'gone.yaml'."),
     "runs of a folder": (["runs", "raw"], "'raw' is a folder; name a config file."),
-    "runs of bytes": (["runs", "bytes.yaml"], "'bytes.yaml' is no config file: it is not UTF-8 text."),
-    "runs of an odd key": (["runs", "key.yaml"], "The config has the key 3, which is no text"),
+    "runs of bytes": (["runs", "bytes.yaml"], "'bytes.yaml' is not a config file: it is not UTF-8 text."),
+    "runs of an odd key": (["runs", "key.yaml"], "The config has the key 3, which is not text"),
     "check of nothing": (["check"], "the following arguments are required: file"),
     "check of a missing file": (["check", "gone.py"], "The plug-in file 'gone.py' does not exist."),
     "check of a folder": (["check", "raw"], "'raw' is a folder; name the Python file of your method."),
-    "check of YAML": (["check", "list.yaml"], "'list.yaml' is no Python file; its name must end in '.py'."),
+    "check of YAML": (["check", "list.yaml"], "'list.yaml' is not a Python file; its name must end in '.py'."),
     "check of bytes": (["check", "bytes.py"], "'bytes.py' is no Python file: it is not UTF-8 text."),
     "verify of a missing folder": (["verify", "gone"], "There is no folder 'gone': name the results of a study."),
     "verify of a file": (["verify", "list.yaml"], "There is no folder 'list.yaml': name the results of a study."),
@@ -765,9 +771,9 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     ),
     "list of bytes": (["list", "measures", "--plugin", "bytes.py"], "'bytes.py' is no Python file"),
     "new of an unknown kind": (["new", "nothing", "x"], "argument kind: invalid choice: 'nothing'"),
-    "new of an odd name": (["new", "measure", "a b"], "'a b' cannot be the name of a measure: write small letters,"),
-    "new of a name that is taken": (["new", "measure", "gradient"], "plumbline has one of that name; choose another."),
-    "new of a reserved name": (["new", "dataset", "plain"], "plumbline has one of that name; choose another."),
+    "new of an odd name": (["new", "measure", "a b"], "'a b' cannot be the name of a measure: use lower-case letters,"),
+    "new of a name that is taken": (["new", "measure", "gradient"], "plumbline already uses it; choose another name."),
+    "new of a reserved name": (["new", "dataset", "plain"], "plumbline already uses it; choose another name."),
     "new into a file": (["new", "measure", "mine", "--folder", "list.yaml"], "'list.yaml' is a file; name a folder."),
     "generate elsewhere": (
         ["generate", "--project", "gone"],

@@ -1,4 +1,4 @@
-"""The way in for one's own method: `plumbline check` says in plain words what is wrong with it."""
+"""`plumbline check` reports in plain words what is wrong with the user's own methods."""
 
 import logging
 import re
@@ -8,9 +8,10 @@ import pytest
 
 from plumbline import store
 from plumbline.cli import main
+from plumbline.conformance.protocols import OWN_TABLES
 
 PROJECT = Path(__file__).parents[2]
-# A model that only the measures of these tests fit, so that they are tried on it alone.
+# A model that only the measures of these tests support, so that they are checked on it alone.
 OWN_MODEL = '''
 from plumbline.models.bag_of_words import BagOfWords
 
@@ -52,14 +53,14 @@ from plumbline.registry import protocol
 
 @pytest.fixture
 def checked(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    """Write a file, check it and give its lines; `good` says how it must end."""
+    """Write a file, check it and return the lines; `good` is whether it must pass."""
     monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
-    declared = dict(store.SCHEMAS)
+    declared = OWN_TABLES | store.SCHEMAS
 
     def check(text: str, good: bool = False, name: str = "plugin.py", *options: str) -> list[str]:
         Path(name).write_text(text)
-        # By its whole path, because what was read of a file is remembered.
+        # By its absolute path, because modules are cached by path.
         assert main(["check", str(tmp_path / name), *options]) == (not good)
         return capsys.readouterr().out.replace(f"{tmp_path}/", "").splitlines()
 
@@ -68,7 +69,7 @@ def checked(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     store.SCHEMAS.update(declared)
 
 
-# The page docs/extending.md shows these, with what is said of each.
+# docs/extending.md shows these with their messages.
 SHOWN = {
     "special tokens get scores too": (
         '''@measure("with-specials", equation="1")
@@ -76,8 +77,8 @@ def with_specials(evaluator, instances):
     """Everything counts alike."""
     return Importances([np.ones(len(ids)) for ids in instances.ids])
 ''',
-        "measure with-specials: on every model it gives scores of shape (4,) for text 0, which has 2 words; give one "
-        "number for each of them, and none for padding or other tokens.",
+        "measure with-specials: on every model it returns scores of shape (4,) for text 0, which has 2 words; return "
+        "one number for each of them and none for padding or other tokens.",
     ),
     "padding has a part in it": (
         '''@measure("padded", equation="|e_t| / L")
@@ -93,8 +94,8 @@ def padded(evaluator, instances):
     evaluator.each(instances, work)
     return Importances(scores)
 ''',
-        "measure padded: on every model its scores depend on the batch, that is on the token budget, the padding or "
-        "the texts beside; leave out what `batch.present` says is padding, and explain each text by itself.",
+        "measure padded: on every model its scores depend on the batch: the token budget, the padding or the other "
+        "texts; ignore tokens that are not `batch.present`, and explain each text independently.",
     ),
     "an option has no type": (
         '''@measure("untyped", equation="p")
@@ -122,8 +123,8 @@ class Leaking(BagOfWords):
         embedded = self.embedding(batch.ids) if embedded is None else embedded
         return Output(self.head(embedded.mean(1)))
 ''',
-        "model leaking: its logits depend on the padding or on the other texts of the batch; leave out what "
-        "`batch.present` says is padding.",
+        "model leaking: its logits depend on the padding or on the other texts of the batch; ignore tokens "
+        "that are not `batch.present`.",
     ),
     "a label is of no class": (
         '''@dataset("mislabelled", source="made up", licence="MIT")
@@ -147,7 +148,7 @@ class Tableless:
     def summarise(self, scores):
         return scores.to_pandas()
 ''',
-        "protocol tableless: its `table` is 'nothing'; make it a table that plumbline.store.declare returns.",
+        "protocol tableless: its `table` is 'nothing'; set it to a table returned by plumbline.store.declare.",
     ),
 }  # fmt: skip
 
@@ -159,14 +160,14 @@ def kind_of(body: str) -> str:
 
 
 @pytest.mark.parametrize("fault", SHOWN)
-def test_the_page_says_what_the_command_says(fault, checked):
+def test_the_page_shows_the_messages_of_the_command(fault, checked):
     body, sentence = SHOWN[fault]
     assert checked(HEADS[kind_of(body)] + body) == [sentence]
     page = (PROJECT / "docs" / "extending.md").read_text(encoding="utf-8")
     assert f"| {fault} | {sentence} |" in page
 
 
-# What a measure's function does, and what is said of it.
+# The body of a measure's function, and the message.
 MEASURES = {
     "not finite": (
         "return Importances([np.full(m.sum(), np.nan) for m in instances.maskable])",
@@ -186,45 +187,45 @@ MEASURES = {
     ),
     "returns too few": (
         "return Importances([np.ones(m.sum()) for m in instances.maskable[1:]])",
-        "it gives scores for 11 of 12 texts; give one array for each.",
+        "it returns scores for 11 of 12 texts; return one array for each.",
     ),
     "returns tensors": (
         "return Importances([torch.ones(int(m.sum())) for m in instances.maskable])",
-        "its scores of text 0 are a Tensor; give a NumPy array, as `.detach().cpu().numpy()` of a tensor does.",
+        "its scores of text 0 are a Tensor; return NumPy arrays, for example by `.detach().cpu().numpy()`.",
     ),
     "returns objects": (
         "return Importances([np.ones(m.sum()).astype(object) for m in instances.maskable])",
-        "its scores of text 0 are of type object; give real numbers, such as float32.",
+        "its scores of text 0 are of type object; return real numbers, such as float32.",
     ),
     "draws": (
         "return Importances([np.random.random(m.sum()) for m in instances.maskable])",
-        "its scores differ when it is run again; draw at random by `instances.generator(i, evaluator.seed)` alone.",
+        "its scores differ between runs; draw random numbers only from `instances.generator(i, evaluator.seed)`.",
     ),
     "counts the texts": (
         "return Importances([np.full(m.sum(), float(i)) for i, m in enumerate(instances.maskable)])",
-        "its scores depend on the order of the texts; put those of text i at place i, and explain each by itself.",
+        "its scores depend on the order of the texts; put those of text i at index i, and explain each independently.",
     ),
     "writes into texts": (
         "instances.ids[0][:] = 0\n    return Importances([np.ones(m.sum()) for m in instances.maskable])",
-        "it writes into the `ids` of the instances that it is given; copy what you change.",
+        "it modifies the `ids` of its input instances; change a copy.",
     ),
     "writes into weights": (
         "evaluator.model.embedding.weight.zero_()\n"
         "    return Importances([np.ones(m.sum()) for m in instances.maskable])",
-        "it changes the weights of the model, which other measures read after it; work on a copy of them.",
+        "it modifies the weights of the model, which other measures use too; change a copy.",
     ),
     "leaves a hook": (
         "evaluator.model.embedding.register_forward_hook(lambda module, given, made: 2 * made)\n"
         "    return Importances([np.ones(m.sum()) for m in instances.maskable])",
-        "it leaves the model other than it was (in training mode, or with a hook); put back what you change.",
+        "it leaves the model changed (in training mode or with a hook); restore what you change.",
     ),
     "leaves training on": (
         "evaluator.model.train()\n    return Importances([np.ones(m.sum()) for m in instances.maskable])",
-        "it leaves the model other than it was (in training mode, or with a hook); put back what you change.",
+        "it leaves the model changed (in training mode or with a hook); restore what you change.",
     ),
     "has targets that are none": (
         "scores = [np.ones(m.sum()) for m in instances.maskable]\n    return Importances(scores, np.ones(len(scores)))",
-        "its `target` is of type float64; give the numbers of classes.",
+        "its `target` is of type float64; return class indices.",
     ),
     "has too few targets": (
         "scores = [np.ones(m.sum()) for m in instances.maskable]\n    return Importances(scores, np.array([1]))",
@@ -232,13 +233,13 @@ MEASURES = {
     ),
     "has second texts that are none": (
         "scores = [np.ones(m.sum()) for m in instances.maskable]\n    return Importances(scores, pair=scores)",
-        "it gives scores of second texts where there are none.",
+        "it returns scores of second texts for instances without second texts.",
     ),
     "has too few special tokens": (
         "scores = [np.ones(m.sum()) for m in instances.maskable]\n"
         "    return Importances(scores, specials=[np.ones(1)] * len(scores))",
-        "it gives scores of shape (1,) for text 0, which has 2 special tokens; give one number for each of them, and "
-        "none for padding or other tokens.",
+        "it returns scores of shape (1,) for text 0, which has 2 special tokens; return one number for each of them "
+        "and none for padding or other tokens.",
     ),
 }  # fmt: skip
 
@@ -252,22 +253,22 @@ def broken(evaluator, instances):
     \"\"\"Broken on purpose.\"\"\"
     {body}
 """
-    own, told = checked(HEADS["measure"] + OWN_MODEL + text)
+    own, line = checked(HEADS["measure"] + OWN_MODEL + text)
     assert own.startswith("model own-model: conforms (texts, ")
-    assert told == f"measure broken: on model 'own-model' {sentence}"
+    assert line == f"measure broken: on model 'own-model' {sentence}"
 
 
-# The declaration of a measure, and what is said of it.
+# The declaration of a measure, and the message.
 DECLARATIONS = {
-    '@measure("broken", range=[1, 0], equation="?")': "its declaration states range=[1, 0]; it must be [least, "
-    "greatest]; None is no bound.",
+    '@measure("broken", range=[1, 0], equation="?")': "its declaration states range=[1, 0]; it must be [minimum, "
+    "maximum]; None is no bound.",
     '@measure("broken", needs=["telepathy"], equation="?")': "no registered model provides what it needs: telepathy.",
     '@measure("broken", needs=["own"])': "its declaration does not state `equation`.",
-    '@measure("broken", needs=["own"], covers=["specials"], equation="?")': "on model 'own-model' it tells of "
+    '@measure("broken", needs=["own"], covers=["specials"], equation="?")': "on model 'own-model' it covers "
     "'specials', but its Importances have no `specials`.",
-    '@measure("broken", needs=["own"], k="ten", equation="?")': "its option 'k: int' has the default 'ten'; change one "
-    "of the two.",
-    '@measure("broken", needs=["own"], range=[0, 1], equation="?")': "on model 'own-model' its scores reach from 2 to "
+    '@measure("broken", needs=["own"], k="ten", equation="?")': "its option 'k: int' has the default 'ten' of "
+    "another type.",
+    '@measure("broken", needs=["own"], range=[0, 1], equation="?")': "on model 'own-model' its scores range from 2 to "
     "2, outside its declared range [0, 1].",
 }  # fmt: skip
 
@@ -283,7 +284,7 @@ def broken(evaluator, instances, *, k: int = 2):
     assert checked(HEADS["measure"] + OWN_MODEL + text)[1:] == [f"measure broken: {DECLARATIONS[declaration]}"]
 
 
-def test_a_measure_may_decline_second_texts(checked):
+def test_a_measure_may_refuse_second_texts(checked):
     text = '''
 from plumbline.errors import PlumblineError
 from plumbline.models.paired import SharedClassifier
@@ -299,11 +300,11 @@ def single(evaluator, instances):
         raise PlumblineError("It explains single texts only.")
     return Importances([np.ones(m.sum()) for m in instances.maskable])
 '''
-    *_, told = checked(HEADS["measure"] + OWN_MODEL + text, good=True)
+    *_, line = checked(HEADS["measure"] + OWN_MODEL + text, good=True)
     assert re.fullmatch(
-        r"measure single: conforms so far \(2 models, \d+\.\d s\); on model 'own-pairs' it explains nothing: "
+        r"measure single: conforms so far \(2 models, \d+\.\d s\); on model 'own-pairs' it refuses second texts: "
         r"It explains single texts only\.",
-        told,
+        line,
     )
 
 
@@ -317,14 +318,14 @@ MODELS = {
     "not finite": (BAG, f"{FORWARD}return Output(super().forward(batch, embedded).logits / 0)",
         "its logits are not finite."),
     "writes into the batch": (BAG, f"{FORWARD}batch.ids[:] = 5\n        return super().forward(batch, embedded)",
-        "it writes into the batch that it is given; clone a tensor before you change it."),
+        "it modifies its input batch; clone a tensor before you change it."),
     "draws always": (BAG, f"{FORWARD}logits = super().forward(batch, embedded).logits\n"
         "        return Output(logits + torch.randn_like(logits))",
-        "its logits differ when it is run again; draw at random only `if self.training`."),
+        "its logits differ between runs; use random numbers only `if self.training`."),
     "forgets what it drew": (BAG, "def __init__(self, embedding, classes):\n"
         "        super().__init__(embedding, classes)\n        self.drawn = torch.randn(classes)\n\n"
         f"    {FORWARD}return Output(super().forward(batch, embedded).logits + self.drawn)",
-        "its logits differ once its weights are stored and loaded; keep all that it draws as parameters or buffers."),
+        "its logits differ after its weights are saved and loaded; make random tensors parameters or buffers."),
     "learns nothing": ("class Broken(nn.Module):", "def __init__(self, embedding, classes):\n"
         "        super().__init__()\n        self.classes = classes\n"
         "        self.embedding = nn.Embedding.from_pretrained(embedding.clone(), freeze=False)\n\n"
@@ -342,8 +343,8 @@ MODELS = {
 def test_a_broken_model_gets_one_sentence(fault, checked):
     class_, body, sentence = MODELS[fault]
     text = f'@model("broken", provides=["own"])\n{class_}\n    """Broken on purpose."""\n\n    {body}\n'
-    told = checked(HEADS["model"] + text.replace('"own"', '"gradient"'))
-    assert told[0] == f"model broken: {sentence}"
+    lines = checked(HEADS["model"] + text.replace('"own"', '"gradient"'))
+    assert lines[0] == f"model broken: {sentence}"
 
 
 MODEL_DECLARATIONS = {
@@ -351,10 +352,10 @@ MODEL_DECLARATIONS = {
     'provides=["attention"]': "it provides 'attention', but has no `encode`.",
     'provides=["gradient"], tasks=["clasification"]': "one of its tasks is 'clasification'; did you mean "
     "'classification'?",
-    'provides=["gradient"], reads="letters"': "its declaration states reads='letters'; known are: subwords, pixels, "
+    'provides=["gradient"], reads="letters"': "its declaration states reads='letters'; choose from: pixels, subwords, "
     "words.",
-    'provides=["gradient"], training={"epoch": 3}': "in its declaration `training.epoch` (set to 3) is not a key that "
-    "is known here; did you mean 'epochs'?",
+    'provides=["gradient"], training={"epoch": 3}': "in its declaration `training.epoch` (set to 3) is not a known "
+    "key; did you mean 'epochs'?",
 }  # fmt: skip
 
 
@@ -367,9 +368,9 @@ def test_a_wrong_declaration_of_a_model_gets_one_sentence(declaration, checked):
 TEXTS = '[Example(split, i % 2, ["a", "b"]) for split in ("train", "dev", "test") for i in range(4)]'
 DATASETS = {
     "a name as label": ("", f"Corpus({TEXTS.replace('i % 2', repr('yes'))}, ['no', 'yes'])",
-        "the label of text 0 is 'yes'; give the number of its class, from 0."),
-    "text in one subword": ("", f"""Corpus({TEXTS.replace('["a", "b"]', '"a b"')}, ["no", "yes"])""",
-        "the `tokens` of text 0 are a str; give a list of words, each a str."),
+        "the label of text 0 is 'yes'; return the index of its class, from 0."),
+    "text as one string": ("", f"""Corpus({TEXTS.replace('["a", "b"]', '"a b"')}, ["no", "yes"])""",
+        "the `tokens` of text 0 are a str; return a list of words, each a str."),
     "no corpus": ("", TEXTS, "it returns a list; end with `return Corpus(examples, classes)`."),
     "a class without texts": ("", f"Corpus({TEXTS}, ['no', 'yes', 'maybe'])",
         "split 'train' holds no text of class 'maybe': the dataset's files or its reader lack it."),
@@ -380,7 +381,7 @@ DATASETS = {
     "no second texts": ('task="inference", ', f"Corpus({TEXTS}, ['no', 'yes'])",
         "its task is inference, so its texts must each have a `pair`."),
     "a recipe that is none": ('preparation={"longer": 3}, ', f"Corpus({TEXTS}, ['no', 'yes'])",
-        "in its declaration `preparation.longer` (set to 3) is not a key that is known here; did you mean "
+        "in its declaration `preparation.longer` (set to 3) is not a known key; did you mean "
         "'longer_than'?"),
 }  # fmt: skip
 
@@ -389,20 +390,20 @@ DATASETS = {
 def test_a_broken_dataset_gets_one_sentence(fault, checked):
     facts, body, sentence = DATASETS[fault]
     text = f'@dataset("broken", {facts}source="made up", licence="MIT")\ndef broken(raw, seed):\n'
-    told = checked(f'{HEADS["dataset"]}{text}    """Broken on purpose."""\n    return {body}\n')
-    assert told == [f"dataset broken: {sentence}"]
+    lines = checked(f'{HEADS["dataset"]}{text}    """Broken on purpose."""\n    return {body}\n')
+    assert lines == [f"dataset broken: {sentence}"]
 
 
-def test_a_dataset_that_is_drawn_anew_is_noticed(checked):
+def test_a_dataset_that_differs_when_reread_is_noticed(checked):
     text = f"""@dataset("broken", source="made up", licence="MIT")
 def broken(raw, seed):
     \"\"\"Broken on purpose.\"\"\"
     word = str(np.random.random())
     return Corpus({TEXTS.replace('"b"', "word")}, ["no", "yes"])
 """
-    told = checked(HEADS["dataset"] + text)
-    assert told == [
-        "dataset broken: it reads something else when it is read again; draw at random by its `seed` alone."
+    lines = checked(HEADS["dataset"] + text)
+    assert lines == [
+        "dataset broken: it returns different data when it is read again; draw random numbers only from its `seed`."
     ]
 
 
@@ -413,28 +414,30 @@ def filed(raw, seed):
     assert (raw / "filed" / "all.tsv").read_text() == "there"
     return Corpus({TEXTS}, ["no", "yes"])
 """
-    (told,) = checked(HEADS["dataset"] + text, good=True)
+    (line,) = checked(HEADS["dataset"] + text, good=True)
     assert re.fullmatch(
         r"dataset filed: conforms so far \(\d\.\d s\); it was not read: Dataset 'filed' needs the file "
         r"'filed/all.tsv', which is not in the folder 'raw': get it from https://example.org and put it there "
         r"under that name\.",
-        told,
+        line,
     )
     (tmp_path / "elsewhere" / "filed").mkdir(parents=True)
     (tmp_path / "elsewhere" / "filed" / "all.tsv").write_text("there")
-    (told,) = checked(HEADS["dataset"] + text, True, "plugin.py", "--raw", "elsewhere")
-    assert re.fullmatch(r"dataset filed: conforms \(12 texts, \d\.\d s\)", told)
+    (line,) = checked(HEADS["dataset"] + text, True, "plugin.py", "--raw", "elsewhere")
+    assert re.fullmatch(r"dataset filed: conforms \(12 texts, \d\.\d s\)", line)
 
 
 MANIPULATIONS = {
     "return text.first, [0] * len(text.first)": "it returns a tuple; end with `return ChangedText(words, groups)`.",
-    "text.first.reverse()\n    return ChangedText(text.first, [1] * len(text.first))": "it writes into the words that "
-    "it is given; make new lists.",
-    "return ChangedText(text.first, [1])": "it gives 1 groups for 6 words; give each word the number of its "
-    "group, or 0.",
-    "return ChangedText(text.first, [2] * len(text.first))": "it gives groups beyond the 1 that it names.",
-    "return ChangedText(['new'], [1])": "it puts words into texts that it does not name as `words`.",
-    "return ChangedText(text.first, [1] * len(text.first), ['an'], [1])": "it gives a second text where there is none.",
+    "text.first.reverse()\n    return ChangedText(text.first, [1] * len(text.first))": "it modifies its input words; "
+    "return new lists.",
+    "return ChangedText(text.first, [1])": "it returns 1 groups for 6 words; return the group index, or 0, "
+    "of each word.",
+    "return ChangedText(text.first, [2] * len(text.first))": "it returns a group index above 1, "
+    "the number of its groups.",
+    "return ChangedText(['new'], [1])": "it inserts words that are not in its declared `words`.",
+    "return ChangedText(text.first, [1] * len(text.first), ['an'], [1])": "it returns a second text for "
+    "an instance without one.",
     "return ChangedText(text.second, [1] * len(text.second))": "it fails with TypeError: object of type 'NoneType' "
     "has no len() (plugin.py, line 7).",
 }  # fmt: skip
@@ -443,8 +446,8 @@ MANIPULATIONS = {
 @pytest.mark.parametrize("body", MANIPULATIONS)
 def test_a_broken_manipulation_gets_one_sentence(body, checked):
     text = '@manipulation("broken", groups=["all"], equation="?")\ndef broken(text, label, random):\n'
-    told = checked(f'{HEADS["manipulation"]}{text}    """Broken on purpose."""\n    {body}\n')
-    assert f"manipulation broken: {MANIPULATIONS[body]}" in told
+    lines = checked(f'{HEADS["manipulation"]}{text}    """Broken on purpose."""\n    {body}\n')
+    assert f"manipulation broken: {MANIPULATIONS[body]}" in lines
 
 
 SCORES = "{'seed': [0], 'split': ['test'], 'instance': [0], 'statistic': ['one'], 'status': ['ok']}"
@@ -454,15 +457,15 @@ PROTOCOLS = {
     "statistic, status.",
     ("broken", SCORES.replace("'ok'", "None"), SUMMARY): "its scores cannot be stored: column 'status' has missing "
     "values.",
-    ("broken", SCORES, "{'seed': [0], 'mean': [1.0]}"): "its summarise returns a dict, not a DataFrame of pandas.",
-    ("broken", SCORES, f"{SUMMARY}[['mean']]"): "its summary differs from its declared table in seed.",
+    ("broken", SCORES, "{'seed': [0], 'mean': [1.0]}"): "its summarise returns a dict, not a pandas DataFrame.",
+    ("broken", SCORES, f"{SUMMARY}[['mean']]"): "its summary and its declared table differ in the columns: seed.",
     ("broken", SCORES, f"{SUMMARY}.assign(mean='much')"): "its summary cannot be stored: Failed to parse string: "
     "'much' as a scalar of type double.",
-    ("performance", SCORES, SUMMARY): "its file declares the table 'performance', which is plumbline's own; choose "
-    "another name.",
+    ("performance", SCORES, SUMMARY): "its file declares the table 'performance', which plumbline already has; "
+    "choose another name.",
     ("broken", "explained.by_seeds()", SUMMARY): "it fails with AttributeError: 'Explained' object has no attribute "
     "'by_seeds' (plugin.py, line 13).",
-    ("broken", SCORES.replace("'one'", "str(pd.Timestamp.now())"), SUMMARY): "its scores differ when it is run again.",
+    ("broken", SCORES.replace("'one'", "str(pd.Timestamp.now())"), SUMMARY): "its scores differ between runs.",
 }  # fmt: skip
 
 
@@ -493,9 +496,9 @@ def test_a_protocol_lacks_parts(checked):
 
 def test_an_undocumented_metric_is_noticed(checked):
     text = 'from plumbline.registry import metric\n\n@metric("bare")\ndef bare(one, other):\n    return 0.0\n'
-    told = checked(text)
-    assert told[0] == "metric bare: it has no docstring; say in one sentence what it is."
-    assert told[-1] == "metric bare: its direction is ''; it must be 'higher' or 'lower'."
+    lines = checked(text)
+    assert lines[0] == "metric bare: it has no docstring; describe it in one sentence."
+    assert lines[-1] == "metric bare: its direction is ''; it must be 'higher' or 'lower'."
 
 
 GOOD = '''@measure("good", needs=["own"], equation="1")
@@ -505,7 +508,7 @@ def good(evaluator, instances):
 '''
 FILES = {
     "def broken(:\n    pass\n": "The plug-in file 'plugin.py' is not valid Python: invalid syntax, line 1.",
-    "import numpy\n": "'plugin.py' declares nothing; put, for example, @measure(\"my-measure\", equation=\"...\") from "
+    "import numpy\n": "'plugin.py' declares nothing; for example, put @measure(\"my-measure\", equation=\"...\") from "
     "plumbline.registry above a function.",
     "import nowhere_to_be_found\n" + HEADS["measure"] + GOOD: "'plugin.py' cannot be imported: ModuleNotFoundError: No "
     "module named 'nowhere_to_be_found' (plugin.py, line 1); install that package, or correct its name.",
@@ -515,25 +518,25 @@ FILES = {
     "states 'equaton': did you mean 'equation'?",
     HEADS["measure"] + GOOD.replace('"good"', "NAME"): "plugin.py, line 6: the measure 'good': its name is `NAME`, "
     "which is no literal; declarations are read without being run, so write the value itself.",
-    HEADS["measure"] + GOOD.replace('"good"', '"attention"'): "'plugin.py': the name of the measure 'attention' is "
-    "plumbline's own; choose another.",
-    HEADS["measure"] + GOOD + GOOD.replace("def good", "def other"): "'plugin.py': the name of the measure 'good' is "
-    "declared twice in this file; choose another.",
+    HEADS["measure"] + GOOD.replace('"good"', '"attention"'): "'plugin.py': plumbline already has the measure "
+    "'attention'; choose another name.",
+    HEADS["measure"] + GOOD + GOOD.replace("def good", "def other"): "'plugin.py': this file already has the "
+    "measure 'good'; choose another name.",
     HEADS["measure"] + GOOD + GOOD.replace('"good"', '"other"'): "plugin.py: 'good' is defined twice, and only the "
     "last one counts; rename one.",
     HEADS["measure"] + "@measure\ndef bare(evaluator, instances):\n    pass\n": "plugin.py, line 6: @measure needs a "
     'name, such as @measure("my-measure").',
     HEADS["measure"] + "class Inside:\n    @measure('inside')\n    def inside(evaluator, instances):\n        pass\n":
-    "plugin.py, line 7: @measure stands inside something else; declare at the top level of the file.",
+    "plugin.py, line 7: @measure is nested; declare it at the top level of the file.",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("text", FILES)
-def test_what_goes_wrong_before_gets_one_sentence(text, checked):
+def test_a_broken_file_gets_one_sentence(text, checked):
     assert checked(text) == [FILES[text]]
 
 
-def test_what_is_no_file_of_python(checked, tmp_path, capsys):
+def test_what_is_not_a_python_file(checked, tmp_path, capsys):
     (tmp_path / "folder.py").mkdir()
     (tmp_path / "latin.py").write_bytes("# \xe9".encode("latin-1"))
     (tmp_path / "notes.txt").write_text("")
@@ -542,7 +545,7 @@ def test_what_is_no_file_of_python(checked, tmp_path, capsys):
         "The plug-in file 'missing.py' does not exist.",
         "'folder.py' is a folder; name the Python file of your method.",
         "'latin.py' is no Python file: it is not UTF-8 text.",
-        "'notes.txt' is no Python file; its name must end in '.py'.",
+        "'notes.txt' is not a Python file; its name must end in '.py'.",
     ]
 
 
@@ -552,9 +555,9 @@ def test_every_file_is_checked_and_one_that_fails_does_not_stop_the_others(check
     (tmp_path / "fine.py").write_text(HEADS["measure"] + OWN_MODEL + other)
     (tmp_path / "again.py").write_text(HEADS["measure"] + other)
     assert main(["check", "broken.py", "fine.py", "again.py", "fine.py"]) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert [line.partition(" (")[0] for line in told] == [
-        "'again.py': the name of the measure 'fine' is that of 'fine.py'; choose another.",
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(" (")[0] for line in lines] == [
+        "'again.py': 'fine.py' already has the measure 'fine'; choose another name.",
         "'broken.py' cannot be imported: ModuleNotFoundError: No module named 'nowhere_to_be_found'",
         "model own-model: conforms",
         "measure fine: conforms",
@@ -562,7 +565,7 @@ def test_every_file_is_checked_and_one_that_fails_does_not_stop_the_others(check
     assert main(["check", "fine.py"]) == 0
 
 
-def test_a_traceback_is_shown_once_if_asked_for(checked, capsys):
+def test_a_traceback_is_shown_once_on_request(checked, capsys):
     body, sentence = SHOWN["it raises"]
     logger = logging.getLogger("plumbline.conformance")
     before = logger.level, [*logger.handlers]
@@ -572,5 +575,5 @@ def test_a_traceback_is_shown_once_if_asked_for(checked, capsys):
     finally:
         logger.setLevel(before[0])
         logger.handlers = before[1]
-    told = capsys.readouterr()
-    assert told.out.splitlines() == [sentence] and told.err.count("Traceback") == 1
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == [sentence] and captured.err.count("Traceback") == 1

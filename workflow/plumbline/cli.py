@@ -1,4 +1,4 @@
-"""The command `plumbline`: what a study runs and costs, what is registered, your own methods, damaged files."""
+"""The command `plumbline`: list and plan runs, list registered objects, check your own methods, find damaged files."""
 
 import argparse
 import os
@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from plumbline.config.external import with_files_located
-from plumbline.config.reference import generated
+from plumbline.config.external import locate_files
+from plumbline.config.reference import generated_files
 from plumbline.config.resolve import read_config, resolve
 from plumbline.config.runs import list_runs
 from plumbline.errors import PlumblineError
@@ -17,99 +17,100 @@ from plumbline.runtime.verify import damaged_files
 
 
 def show_runs(config: Path) -> None:
-    """Print every valid run of a study and the reason for each pair that is left out."""
-    resolved = resolve(with_files_located(read_config(config), [Path(), config.parent]))
+    """Print every valid run of a study and the reason for each excluded combination."""
+    resolved = resolve(locate_files(read_config(config), [Path(), config.parent]))
     runs = list_runs(resolved)
     for cell in [*runs.cells, *runs.adversaries]:
-        told = ", ".join(runs.measures.get(cell.model, [])) or "explained by no measure"
+        description = ", ".join(runs.measures.get(cell.model, [])) or "explained by no measure"
         if derived := resolved.derived.get(cell.model):
-            reads = "adversary" if derived.adversary else "with the attention"
-            told = f"{reads} of {derived.base}, seed {derived.base_seed}"
-        print(f"{cell.dataset}  {cell.variant}  {cell.model}  seeds {cell.seeds}: {told}")
+            relation = "adversary" if derived.adversary else "with the attention"
+            description = f"{relation} of {derived.base}, seed {derived.base_seed}"
+        print(f"{cell.dataset}  {cell.variant}  {cell.model}  seeds {cell.seeds}: {description}")
     for cell, points in runs.curves.items():
         for unit, strategy in dict.fromkeys((point.unit, point.strategy) for point in points):
-            own = [point for point in points if (point.unit, point.strategy) == (unit, strategy)]
-            measures = ", ".join(dict.fromkeys(point.measure for point in own))
-            levels = ", ".join(str(level) for level in sorted({point.level for point in own} - {0}))
-            told = f"masked by {measures} at {levels}"
-            print(f"{cell.dataset}  {strategy}, {unit}  {cell.model}  seeds {cell.seeds}: {told}")
+            curve = [point for point in points if (point.unit, point.strategy) == (unit, strategy)]
+            measures = ", ".join(dict.fromkeys(point.measure for point in curve))
+            levels = ", ".join(str(level) for level in sorted({point.level for point in curve} - {0}))
+            description = f"masked by {measures} at {levels}"
+            print(f"{cell.dataset}  {strategy}, {unit}  {cell.model}  seeds {cell.seeds}: {description}")
     for excluded in runs.excluded:
         print(f"left out: {excluded.reason}")
 
 
 def show_registered(kind: str, plugins: list[Path]) -> None:
     """Print the registered names of a kind, each with its one-line description."""
-    found = [*Registry(plugins).all(kind)]  # type: ignore[arg-type]
-    wide = max(len(declaration.name) for declaration in found)
-    for declaration in found:
+    declarations = Registry(plugins).all(kind)  # type: ignore[arg-type]
+    width = max(len(declaration.name) for declaration in declarations)
+    for declaration in declarations:
         equation = declaration.facts.get("equation")
-        print(f"{declaration.name:{wide}}  {declaration.summary}{f'  [{equation}]' if equation else ''}")
+        print(f"{declaration.name:{width}}  {declaration.summary}{f'  [{equation}]' if equation else ''}")
     if kind == "protocol":
-        print("\nROAR and adversarial models have keys of their own in a config, `roar` and `adversaries`.")
+        print("\nROAR and adversarial models have their own keys in a config, `roar` and `adversaries`.")
 
 
-def show_plans(given: argparse.Namespace) -> None:
-    """Print what studies will take, one after the other, and their sum if there are several."""
-    # Only here: no other command needs them.
+def show_plans(options: argparse.Namespace) -> None:
+    """Print the plan of each study, and their sum if there are several."""
     from plumbline.planning.plan import Machine, plan_study
     from plumbline.planning.show import as_json, as_text, total_sentence
     from plumbline.runtime.gpus import installed_gpus, visible_gpus
     from plumbline.store import write_json
 
-    if given.json and given.json.is_dir():
-        raise PlumblineError(f"'{given.json}' is a folder; name a file for the plans.")
-    gpus = len(visible_gpus(os.environ, installed_gpus())) if given.gpus is None else given.gpus
-    machine = Machine(gpus, given.cores)
-    configs = [*given.config, *given.configfile]
+    if options.json and options.json.is_dir():
+        raise PlumblineError(f"'{options.json}' is a folder; name a file for the plans.")
+    gpus = len(visible_gpus(os.environ, installed_gpus())) if options.gpus is None else options.gpus
+    machine = Machine(gpus, options.cores)
+    configs = [*options.config, *options.configfile]
     for config in configs:
         read_config(config)
     plans = []
     for config in configs or [None]:
-        plans.append(plan_study(config, machine, given.directory, given.timings, given.all, given.workflow_profile))
+        plans.append(
+            plan_study(config, machine, options.directory, options.timings, options.all, options.workflow_profile)
+        )
         print(as_text(plans[-1]), end="\n\n" if len(plans) < len(configs) else "\n")
     if len(plans) > 1:
         print(f"\n{total_sentence(plans)}")
-    if given.json:
-        write_json(given.json, [as_json(plan) for plan in plans])
+    if options.json:
+        write_json(options.json, [as_json(plan) for plan in plans])
 
 
 def show_checks(files: list[Path], raw: Path, tracebacks: bool) -> int:
-    """Print what is wrong with the objects that files declare, as it is found."""
+    """Print the faults of the objects that files declare as they are found."""
     from tqdm import tqdm
 
     from plumbline.conformance.checking import check_files
 
-    good = []
-    for line, fine in check_files(files, raw, tracebacks):
-        # Above a line of progress, if there is one.
+    all_passed = True
+    for line, passed in check_files(files, raw, tracebacks):
+        # Above the progress bar, if there is one.
         tqdm.write(line)
-        good.append(fine)
-    return int(not all(good))
+        all_passed &= passed
+    return int(not all_passed)
 
 
 def write_template(kind: Kind, name: str, folder: Path) -> None:
-    """Write a template of the user's own and say what to do with it."""
+    """Write a template under a new name and print what to do with it."""
     from plumbline.templates.new import next_steps, write_new
 
     print(next_steps(kind, name, *write_new(kind, name, folder)))
 
 
-def _counted(least: int) -> Callable[[str], int]:
-    """A whole number of at least so much, as an option's value."""
+def _at_least(least: int) -> Callable[[str], int]:
+    """The argparse type of a whole number of at least `least`."""
 
-    def counted(text: str) -> int:
+    def parse(text: str) -> int:
         if not text.isdigit() or int(text) < least:
             raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of {least} or more")
         return int(text)
 
-    return counted
+    return parse
 
 
 def generate(project: Path, check: bool) -> int:
-    """Write the generated files, or with `check` only say which of them are out of date."""
+    """Write the generated files, or with `check` only list those that are out of date."""
     if not (project / "config.yaml").is_file():
-        raise PlumblineError(f"'{project}' is not the project's folder: it has no config.yaml; name that by --project.")
-    files = generated(project)
+        raise PlumblineError(f"'{project}' is not the project's folder: it has no config.yaml; set --project.")
+    files = generated_files(project)
     stale = [(path, text) for path, text in files.items() if not path.exists() or path.read_text() != text]
     for path, text in stale:
         print(f"{'out of date' if check else 'written'}: {path.relative_to(project)}")
@@ -120,29 +121,29 @@ def generate(project: Path, check: bool) -> int:
 
 
 def verify(results: Path, only_list: bool) -> int:
-    """Name the damaged files of a study and set them aside."""
+    """List the damaged files of a study and set them aside."""
     if not results.is_dir():
         raise PlumblineError(f"There is no folder '{results}': name the results of a study.")
-    found = list(damaged_files(results))
-    for path in found:
+    files = list(damaged_files(results))
+    for path in files:
         print(f"'{path}' is damaged{'' if only_list else f': set aside as {set_aside(path).name!r}'}.")
-    if not found:
-        print(f"All tables, tensors and records of '{results}' are whole.")
+    if not files:
+        print(f"All tables, tensors and records of '{results}' are intact.")
     else:
-        print("Delete them, or run this without --list." if only_list else "Run again, and Snakemake makes them anew.")
-    return int(bool(found))
+        print("Delete them or run this without --list." if only_list else "Run again; Snakemake regenerates them.")
+    return int(bool(files))
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(prog="plumbline", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    runs = commands.add_parser("runs", help="list all valid runs of a study, and why others are left out")
+    runs = commands.add_parser("runs", help="list all valid runs of a study, and why others are excluded")
     runs.add_argument("config", type=Path, nargs="?", default=Path("config.yaml"), help="by default config.yaml")
-    listing = commands.add_parser("list", help="list what is registered")
+    listing = commands.add_parser("list", help="list registered objects")
     listing.add_argument("kind", type=lambda word: f"{word.removesuffix('s')}s", choices=[f"{kind}s" for kind in KINDS])
     listing.add_argument("--plugin", type=Path, action="append", default=[])
-    checking = commands.add_parser("check", help="say what is wrong with your own measures, datasets, models, ...")
+    checking = commands.add_parser("check", help="report what is wrong with your own measures, datasets, models, ...")
     checking.add_argument("file", type=Path, nargs="+", help="Python files that declare them")
     checking.add_argument(
         "--raw",
@@ -150,62 +151,60 @@ def main(arguments: list[str] | None = None) -> int:
         default=Path(os.environ.get("PLUMBLINE_DATA") or "raw"),
         help="folder of the publishers' files that datasets read; by default PLUMBLINE_DATA, or raw",
     )
-    checking.add_argument("--traceback", action="store_true", help="show where exceptions came from")
-    new = commands.add_parser("new", help="write a working file of your own to begin with, and its test")
+    checking.add_argument("--traceback", action="store_true", help="show the tracebacks of exceptions")
+    new = commands.add_parser("new", help="write a working template of your own object and its test")
     new.add_argument("kind", choices=[kind for kind in KINDS if kind != "metric"])
-    new.add_argument("name", help="as the config will name it, such as late-words")
-    new.add_argument("--folder", type=Path, default=Path(), help="where to write; by default here")
-    planning = commands.add_parser("plan", help="say what a study will take: jobs, start-up, hours")
-    planning.add_argument(
-        "config", type=Path, nargs="*", help="studies, each planned by itself; by default config.yaml"
-    )
-    planning.add_argument("--configfile", type=Path, nargs="+", default=[], help="the same, as Snakemake's")
-    planning.add_argument("--gpus", type=_counted(0), help="GPUs to plan for; by default those of this machine")
-    planning.add_argument("--cores", type=_counted(1), default=os.cpu_count() or 1, help="likewise cores")
+    new.add_argument("name", help="its name in configs, such as late-words")
+    new.add_argument("--folder", type=Path, default=Path(), help="where to write; by default the working folder")
+    planning = commands.add_parser("plan", help="estimate the jobs, start-up times and hours of a study")
+    planning.add_argument("config", type=Path, nargs="*", help="studies to plan; by default config.yaml")
+    planning.add_argument("--configfile", type=Path, nargs="+", default=[], help="the same, like Snakemake's option")
+    planning.add_argument("--gpus", type=_at_least(0), help="number of GPUs; by default those of this machine")
+    planning.add_argument("--cores", type=_at_least(1), default=os.cpu_count() or 1, help="likewise for cores")
     planning.add_argument(
         "--timings", type=Path, nargs="+", default=[], help="timings.parquet, or results, of other runs"
     )
-    planning.add_argument("--directory", type=Path, default=Path(), help="the working folder, as Snakemake's")
-    planning.add_argument("--workflow-profile", type=Path, help="as Snakemake's, such as profiles/slurm")
-    planning.add_argument("--all", action="store_true", help="count what is done already, too")
-    planning.add_argument("--json", type=Path, help="also write the plans, a list, to this file; in seconds")
+    planning.add_argument("--directory", type=Path, default=Path(), help="the working folder, like Snakemake's option")
+    planning.add_argument("--workflow-profile", type=Path, help="like Snakemake's option, such as profiles/slurm")
+    planning.add_argument("--all", action="store_true", help="include jobs that are already done")
+    planning.add_argument("--json", type=Path, help="also write the list of plans, in seconds, to this file")
     drawing = commands.add_parser("graph", help="draw the rules of a study; needs graphviz")
     drawing.add_argument("file", type=Path, help="the SVG file to write")
-    drawing.add_argument("--configfile", type=Path, help="a study, as Snakemake's; by default config.yaml")
+    drawing.add_argument("--configfile", type=Path, help="a study, like Snakemake's option; by default config.yaml")
     generating = commands.add_parser(
         "generate", help="write the schema, the reference page and the comments of configs"
     )
     generating.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     generating.add_argument("--project", type=Path, default=Path())
-    verifying = commands.add_parser("verify", help="find files of a study that were cut off, and set them aside")
+    verifying = commands.add_parser("verify", help="find damaged files of a study and set them aside")
     verifying.add_argument("results", type=Path, nargs="?", default=Path("results"), help="by default results")
-    verifying.add_argument("--list", action="store_true", help="name them only")
+    verifying.add_argument("--list", action="store_true", help="only list them")
     watching = commands.add_parser("progress", help="show the running jobs of a study, from another terminal")
     watching.add_argument("results", type=Path, nargs="?", default=Path("results"), help="by default results")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        if given.command == "runs":
-            show_runs(given.config)
-        elif given.command == "list":
-            show_registered(given.kind.removesuffix("s"), given.plugin)
-        elif given.command == "check":
-            return show_checks(given.file, given.raw, given.traceback)
-        elif given.command == "new":
-            write_template(given.kind, given.name, given.folder)
-        elif given.command == "verify":
-            return verify(given.results, given.list)
-        elif given.command == "progress":
+        if options.command == "runs":
+            show_runs(options.config)
+        elif options.command == "list":
+            show_registered(options.kind.removesuffix("s"), options.plugin)
+        elif options.command == "check":
+            return show_checks(options.file, options.raw, options.traceback)
+        elif options.command == "new":
+            write_template(options.kind, options.name, options.folder)
+        elif options.command == "verify":
+            return verify(options.results, options.list)
+        elif options.command == "progress":
             from plumbline.runtime.display import watch
 
-            watch(given.results)
-        elif given.command == "plan":
-            show_plans(given)
-        elif given.command == "graph":
+            watch(options.results)
+        elif options.command == "plan":
+            show_plans(options)
+        elif options.command == "graph":
             from plumbline.planning.graph import draw_rules
 
-            draw_rules(given.configfile, given.file)
+            draw_rules(options.configfile, options.file)
         else:
-            return generate(given.project, given.check)
+            return generate(options.project, options.check)
     except PlumblineError as error:
         print(f"plumbline: {error}", file=sys.stderr)
         return 1

@@ -15,7 +15,7 @@ import torch
 
 from plumbline.attribution.captum_method import TOGETHER
 from plumbline.attribution.importances import Importances
-from plumbline.config.external import METHODS, with_files_located
+from plumbline.config.external import METHODS, locate_files
 from plumbline.config.resolve import resolve
 from plumbline.conformance import WORDS, check_measure, example_images, example_instances, example_model
 from plumbline.data.instances import Instances
@@ -273,7 +273,7 @@ def test_own_methods_that_cannot_be_are_refused_by_the_job(own, name, arguments,
 def study(tmp_path, **entry: Any) -> dict[str, Any]:
     (tmp_path / "my_methods.py").write_text(OWN)
     config = {"datasets": ["sst"], "models": ["bilstm-tanh"], "measures": {"mine": {"kind": "captum", **entry}}}
-    return with_files_located(config, [tmp_path])
+    return locate_files(config, [tmp_path])
 
 
 def test_methods_are_found_by_name_by_path_and_in_files(tmp_path):
@@ -297,13 +297,13 @@ def test_methods_are_found_by_name_by_path_and_in_files(tmp_path):
         ({}, r"`measures.mine.method` is missing; measure 'captum' needs it\."),
         ({"method": "IntegratedGradient"}, r"`measures.mine.method` .*did you mean 'IntegratedGradients'\?"),
         ({"method": "captum.attr.Salience"}, r"'Salience', .*did you mean 'Saliency'\?"),
-        ({"method": "LayerIntegratedGradients"}, r"its input is explained by 'IntegratedGradients'\."),
+        ({"method": "LayerIntegratedGradients"}, r"use 'IntegratedGradients', which attributes to the input\."),
         ({"method": "Lime", "arguments": {"samples": 3}}, r"'samples', which 'Lime' does not .*'n_samples'\?"),
         (
             {"method": "Saliency", "arguments": {"target": 3}},
-            r"'target', which 'Saliency' does not take; known are: abs",
+            r"'target', which 'Saliency' does not take; choose from: abs",
         ),
-        ({"method": "FeatureAblation", "arguments": {"x": 3}}, r"'FeatureAblation' does not take; none is known here"),
+        ({"method": "FeatureAblation", "arguments": {"x": 3}}, r"'FeatureAblation' does not take; none is available"),
         ({"method": "no_module.Mine"}, r"there is no module 'no_module', and no file 'no_module.py'"),
         ({"method": "my_methods.Lowd"}, r"has no class 'Lowd'; did you mean 'Loud'\?"),
         ({"method": "gone.py:Loud"}, r"there is no file '.*gone.py'\."),

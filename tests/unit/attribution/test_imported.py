@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.attribution.files import write_importances
 from plumbline.attribution.run import MeasureCall, attribute
-from plumbline.config.external import with_files_located
+from plumbline.config.external import locate_files
 from plumbline.config.resolve import resolve
 from plumbline.config.runs import list_runs
 from plumbline.conformance import example_images, example_instances, example_model
@@ -158,7 +158,7 @@ def test_faults_are_one_sentence(path, name):
 def study(tmp_path, entry: dict[str, Any], **changes: Any) -> dict[str, Any]:
     measures = {"random": {}, "theirs": {"kind": "imported", **entry}}
     config = {"datasets": ["sst"], "models": ["bilstm-tanh"], "measures": measures, **changes}
-    return with_files_located(config, [tmp_path])
+    return locate_files(config, [tmp_path])
 
 
 def test_a_file_beside_the_study_is_found(tmp_path):
@@ -173,7 +173,7 @@ def test_a_file_beside_the_study_is_found(tmp_path):
         ({}, r"`measures.theirs.path` is missing; measure 'imported' needs it\."),
         ({"path": "gone.parquet"}, r"`measures.theirs.path`: there is no file '.*gone.parquet'\."),
         ({"path": "text.parquet"}, r"the file '.*text.parquet' is not Parquet"),
-        ({"path": "bare.parquet"}, r"has no column 'scores'; it must have split, instance, scores, and may have"),
+        ({"path": "bare.parquet"}, r"has no column 'scores'; it must have split, instance, scores and may have"),
         ({"pth": "x"}, r"`measures.theirs.pth` .*did you mean 'path'\?"),
     ],
 )
@@ -191,7 +191,7 @@ def test_words_are_masked_by_a_file_but_not_recursively(tmp_path, path):
     assert any(masked.measure == "theirs" for masked in runs.masked.values())
     for asked in ({}, {"measures": ["theirs"]}, {"strategies": ["roar", "recursive"]}):
         with pytest.raises(
-            PlumblineError, match=r"`roar.relative` masks recursively, .*those of 'theirs' are a file's"
+            PlumblineError, match=r"`roar.relative` masks recursively, .*'theirs' reads them from a file"
         ):
             resolve(study(tmp_path, entry, roar={"relative": {"levels": [10], **asked}}))
     resolve(study(tmp_path, entry, roar={"relative": {"levels": [10], "measures": ["random"]}}))

@@ -6,7 +6,7 @@ import pytest
 from plumbline.cli import main
 from plumbline.config.names import RESERVED, check_name
 from plumbline.config.recipes import Training
-from plumbline.config.reference import annotate, generated
+from plumbline.config.reference import annotate, generated_files
 from plumbline.config.resolve import read_config, resolve
 from plumbline.config.runs import list_runs
 from plumbline.config.seeds import parse_seeds
@@ -29,9 +29,9 @@ def study(**changes):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"dataset": {}}, r"`dataset` \(set to {}\) is not a key that is known here; did you mean 'datasets'\?"),
+        ({"dataset": {}}, r"`dataset` \(set to {}\) is not a known key; did you mean 'datasets'\?"),
         ({"datasets": {"moive": {}}}, r"`datasets.moive`: There is no dataset 'moive'; did you mean 'movie'\?"),
-        ({"seeds": ["0-2", "2"]}, r"`seeds` is \['0-2', '2'\]: seed 2 stands twice"),
+        ({"seeds": ["0-2", "2"]}, r"`seeds` is \['0-2', '2'\]: seed 2 occurs twice"),
         ({"seeds": ["3-1"]}, "'3-1' is not a block of seeds"),
         (
             {"models": {"bilstm-tanh": {"hiden": 3}}},
@@ -56,7 +56,7 @@ def study(**changes):
             r"training` .*`first_eligible_epoch` is 2, but `epochs` is 1; lower it\.",
         ),
         ({"models": {"bow": {"kind": "bag-of-word"}}}, r"`models.bow.kind`: .*did you mean 'bag-of-words'\?"),
-        ({"models": {"b/d": {"kind": "bag-of-words"}}}, "a name may hold letters"),
+        ({"models": {"b/d": {"kind": "bag-of-words"}}}, "a name may contain only letters"),
         ({"explain": ["tset"]}, r"`explain.0` is 'tset'; did you mean 'test'\?"),
         (
             {"protocols": {"agreement": {"statistics": ["kendal"]}}},
@@ -66,7 +66,7 @@ def study(**changes):
             {"measures": {"gradient": {"target": "golden"}}},
             "`measures.gradient.target` is 'golden'; did you mean",
         ),
-        ({"models": {"bilstm-tanh": {"training": {"precision": "float16"}}}}, "Known are: tf32, float32, bfloat16."),
+        ({"models": {"bilstm-tanh": {"training": {"precision": "float16"}}}}, "Choose from: tf32, float32, bfloat16."),
         ({"compute": {"slots_per_gpu": "auto"}}, "`compute.slots_per_gpu` is 'auto': it must be a whole number."),
         ({"compute": []}, r"`compute` is \[\]: it must be keys and values."),
         ({"models": {"bilstm-tanh": {"measures": ["gradeint"]}}}, r"names 'gradeint'; did you mean 'gradient'\?"),
@@ -77,28 +77,28 @@ def study(**changes):
         ({"adversaries": {"attefa": {"of": ["bilstm"]}}}, r"`adversaries.attefa.of` names 'bilstm'; did you mean"),
         (
             {"adversaries": {"attefa": {"datasets": ["sst"]}}},
-            r"`adversaries.attefa.datasets` names 'sst'; known are: movie\.",
+            r"`adversaries.attefa.datasets` names 'sst'; choose from: movie\.",
         ),
         (
             {"adversaries": {"attefa": {"base_seed": 3}}, "seeds": ["0-1", "7"]},
-            r"^`adversaries.attefa.base_seed` is 3, which is none of the study's seeds \(0-1, 7\)\.$",
+            r"^`adversaries.attefa.base_seed` is 3; choose one of the base model's seeds \(0-1, 7\)\.$",
         ),
         (
             {"adversaries": {"attefa": {"strength": [0.1]}}},
-            "`adversaries.attefa.strength`: the objective 'attefa' has none; leave it out.",
+            "`adversaries.attefa.strength`: the objective 'attefa' has no strength; remove it.",
         ),
         (
             {"adversaries": {"wiegreffe-pinter": {"strength": [-1]}}},
-            r"`adversaries.wiegreffe-pinter.strength` is \[-1\]: must hold numbers of 0 or more, each once",
+            r"`adversaries.wiegreffe-pinter.strength` is \[-1\]: it must hold distinct numbers of 0 or more",
         ),
-        ({"adversaries": {"attefa": {"of": []}}}, "`adversaries.attefa.of` is \\[\\]: .*at least 1 item"),
+        ({"adversaries": {"attefa": {"of": []}}}, "`adversaries.attefa.of` is \\[\\]: it must not be empty"),
         (
             {"adversaries": {"mine": {"objective": "atefa"}}},
             r"`adversaries.mine.objective` is 'atefa'; did you mean 'attefa'\?",
         ),
         (
             {"adversaries": {"attefa": {"training": {"select_by": "roc_auc"}}}},
-            "`adversaries.attefa.training.select_by` is 'roc_auc'; an adversary chooses by its loss.",
+            "`adversaries.attefa.training.select_by` is 'roc_auc'; adversaries select by loss, so omit it.",
         ),
         ({"adversaries": {"attefa": {"seed": [1]}}}, r"`adversaries.attefa.seed` .*did you mean 'seeds'\?"),
         (
@@ -107,19 +107,19 @@ def study(**changes):
         ),
         (
             {"adversaries": {"attefa": {"of": ["bow"]}}, "models": {"bow": {"kind": "bag-of-words"}}},
-            "`adversaries.attefa.of`: model 'bow' provides no attention; take it off the list.",
+            "`adversaries.attefa.of`: model 'bow' provides no attention; remove it from the list.",
         ),
         (
             {"models": ["bilstm-tanh", "average-uniform"], "adversaries": {"attefa": {"of": ["average-uniform"]}}},
-            "`adversaries.attefa.of`: the attention of model 'average-uniform' is uniform and cannot move",
+            "`adversaries.attefa.of`: the attention of model 'average-uniform' is uniform and not trained",
         ),
         (
             {"adversaries": ["attefa"], "models": {"bilstm-tanh": {}, "bilstm-tanh.attefa": {"kind": "cnn-tanh"}}},
-            "`adversaries.attefa`: 'bilstm-tanh.attefa' is there twice; rename one.",
+            "`adversaries.attefa`: two models are named 'bilstm-tanh.attefa'; rename one.",
         ),
         (
             {"adversaries": {"wiegreffe-pinter": {}, "wiegreffe-pinter.0.1": {"objective": "attefa"}}},
-            "`adversaries.wiegreffe-pinter.0.1`: 'bilstm-tanh.wiegreffe-pinter.0.1' is there twice; rename one.",
+            "`adversaries.wiegreffe-pinter.0.1`: two models are named 'bilstm-tanh.wiegreffe-pinter.0.1'; rename one.",
         ),
         (
             {"models": {"bilstm-tanh": {}, "given": {"kind": "cnn-tanh", "attention_of": "bilstm-than"}}},
@@ -127,15 +127,15 @@ def study(**changes):
         ),
         (
             {"models": {"bilstm-tanh": {"attention_of": "bilstm-tanh"}}},
-            "`models.bilstm-tanh.attention_of` names 'bilstm-tanh'; a model cannot be given its own attention.",
+            "`models.bilstm-tanh.attention_of` names 'bilstm-tanh'; a model cannot take its attention from itself.",
         ),
         (
             {"models": {"bag-of-words": {}, "cnn-tanh": {"attention_of": "bag-of-words"}}},
-            "`models.cnn-tanh.attention_of`: model 'bag-of-words' does not provide attention of one head.",
+            "`models.cnn-tanh.attention_of`: model 'bag-of-words' does not provide single-head attention.",
         ),
         (
             {"models": {"cnn-tanh": {}, "bilstm-heads": {"attention_of": "cnn-tanh"}}},
-            "`models.bilstm-heads.attention_of`: model 'bilstm-heads' does not provide attention of one head.",
+            "`models.bilstm-heads.attention_of`: model 'bilstm-heads' does not provide single-head attention.",
         ),
         (
             {
@@ -144,15 +144,15 @@ def study(**changes):
                     "b": {"kind": "cnn-tanh", "attention_of": "a"},
                 }
             },
-            "`models.a.attention_of`: the attention of model 'b' is itself another's; name that one.",
+            "`models.a.attention_of`: model 'b' takes its attention from another model; name that model.",
         ),
         (
             {"protocols": {"adversary": {"kind": "agreement"}}},
-            "`protocols.adversary`: 'adversary' is a name that plumbline itself uses; choose another.",
+            "`protocols.adversary`: 'adversary' is reserved; choose another.",
         ),
     ],
 )
-def test_fault_is_one_sentence_with_key_value_and_nearest(changes, sentence):
+def test_error_is_one_sentence_with_key_value_and_hint(changes, sentence):
     with pytest.raises(PlumblineError, match=sentence) as caught:
         resolve(study(**changes))
     assert "\n" not in str(caught.value)
@@ -187,18 +187,18 @@ def test_runs_list_reasons_for_excluded_pairs():
     assert runs.excluded[0].reason == "measure 'attention' needs attention, which model 'bag-of-words' does not provide"
 
 
-def test_measure_that_no_model_can_have_is_refused():
-    with pytest.raises(PlumblineError, match=r"`measures\.attention` can explain no model of this study"):
+def test_measure_that_no_model_supports_is_refused():
+    with pytest.raises(PlumblineError, match=r"`measures\.attention` cannot explain any model of this study"):
         list_runs(resolve(study(models=["bag-of-words"])))
 
 
-def test_measure_that_a_model_names_but_cannot_have_is_refused():
+def test_measure_that_a_model_lists_but_does_not_support_is_refused():
     models = {"bilstm-tanh": {}, "bag-of-words": {"measures": ["attention"]}}
     with pytest.raises(PlumblineError, match=r"`models\.bag-of-words\.measures`: measure 'attention' needs attention"):
         list_runs(resolve(study(models=models)))
 
 
-def test_an_option_may_bring_a_need():
+def test_an_option_may_add_a_need():
     measures = {"gradient-attached": {}, "held": {"kind": "gradient-attached", "attention": "detached"}}
     runs = list_runs(resolve(study(models=["bilstm-tanh", "bag-of-words"], measures=measures)))
     assert runs.measures == {"bilstm-tanh": ["gradient-attached", "held"], "bag-of-words": ["gradient-attached"]}
@@ -206,38 +206,38 @@ def test_an_option_may_bring_a_need():
 
 def test_protocol_needs_enough_measures():
     with pytest.raises(
-        PlumblineError, match=r"protocol .agreement. compares at least 2 measures, and model .bilstm-tanh. has 1"
+        PlumblineError, match=r"protocol .agreement. compares at least 2 measures, but model .bilstm-tanh. has 1"
     ):
         list_runs(resolve(study(measures=["attention"])))
     runs = list_runs(resolve(study(models=["bilstm-tanh", "bag-of-words"])))
     assert [cell.model for cell in runs.scored["agreement"]] == ["bilstm-tanh"]
 
 
-def test_tokens_that_a_measure_does_not_tell_are_refused_before_any_work():
-    def asks(tokens, measures, dataset="mock-1", model="average-tanh"):
+def test_tokens_that_a_measure_does_not_score_are_refused():
+    def run(tokens, measures, dataset="mock-1", model="average-tanh"):
         protocols = {"agreement": {"tokens": tokens}}
         config = study(datasets=[dataset], models=[model], measures=measures, protocols=protocols)
         return list_runs(resolve(config))
 
     message = (
-        r"`protocols\.agreement\.tokens` ranks special tokens, of which measure 'leave-one-out' of model "
-        r"'average-tanh' tells nothing; set `tokens` or the measure's options otherwise, or leave the measure out\."
+        r"`protocols\.agreement\.tokens` ranks special tokens, which measure 'leave-one-out' of model 'average-tanh' "
+        r"does not score; change `tokens` or the measure's options or remove it\."
     )
     with pytest.raises(PlumblineError, match=message):
-        asks(["text", "all"], ["random", "leave-one-out"])
-    with pytest.raises(PlumblineError, match="ranks second texts, of which measure 'lime'"):
-        asks(["texts"], {"random": {}, "lime": {"texts": "first"}}, "stories")
-    with pytest.raises(PlumblineError, match="ranks special tokens, of which measure 'lime'"):
-        asks(["all"], {"random": {}, "lime": {"specials": False}})
-    with pytest.raises(PlumblineError, match=r"`protocols\.agreement\.tokens` names none; write \[text\]"):
-        asks([], ["random", "lime"])
-    # Texts that stand alone have no second ones to tell of.
-    assert asks(["text", "texts"], ["random", "leave-one-out"]).scored
-    assert asks(["all"], ["random", "lime", "deep-lift", "occlusion"], "stories").scored
+        run(["text", "all"], ["random", "leave-one-out"])
+    with pytest.raises(PlumblineError, match="ranks second texts, which measure 'lime'"):
+        run(["texts"], {"random": {}, "lime": {"texts": "first"}}, "stories")
+    with pytest.raises(PlumblineError, match="ranks special tokens, which measure 'lime'"):
+        run(["all"], {"random": {}, "lime": {"specials": False}})
+    with pytest.raises(PlumblineError, match=r"`protocols\.agreement\.tokens` is empty; write \[text\]"):
+        run([], ["random", "lime"])
+    # Single texts have no second text to score.
+    assert run(["text", "texts"], ["random", "leave-one-out"]).scored
+    assert run(["all"], ["random", "lime", "deep-lift", "occlusion"], "stories").scored
 
 
 def test_protocol_may_not_take_the_name_of_a_table():
-    with pytest.raises(PlumblineError, match=r"`protocols\.timings`: 'timings' is a name that plumbline itself uses"):
+    with pytest.raises(PlumblineError, match=r"`protocols\.timings`: 'timings' is reserved"):
         resolve(study(protocols={"timings": {"kind": "agreement"}}))
 
 
@@ -251,11 +251,11 @@ def test_adversaries_are_named_by_model_entry_and_strength():
         "bilstm-tanh.attefa", "cnn-tanh.attefa", *(f"bilstm-tanh.far.{s}" for s in strengths),
         *(f"cnn-tanh.far.{s}" for s in strengths), "cnn-tanh.near.0", "cnn-tanh.near.1e-05",
     ]  # fmt: skip
-    one, other = derived["cnn-tanh.attefa"], derived["cnn-tanh.near.1e-05"]
-    assert (one.base, one.base_seed, one.base_block, one.seeds) == ("cnn-tanh", 7, "5,7", ["3-4"])
-    assert (one.objective, one.strength, one.adversary) == ("attefa", None, "attefa")
-    assert (other.base, other.base_seed, other.base_block, other.seeds) == ("cnn-tanh", 0, "0-1", ["0-1", "5,7"])
-    assert (other.objective, other.strength, other.adversary) == ("wiegreffe-pinter", 1e-5, "near")
+    attefa, near = derived["cnn-tanh.attefa"], derived["cnn-tanh.near.1e-05"]
+    assert (attefa.base, attefa.base_seed, attefa.base_block, attefa.seeds) == ("cnn-tanh", 7, "5,7", ["3-4"])
+    assert (attefa.objective, attefa.strength, attefa.adversary) == ("attefa", None, "attefa")
+    assert (near.base, near.base_seed, near.base_block, near.seeds) == ("cnn-tanh", 0, "0-1", ["0-1", "5,7"])
+    assert (near.objective, near.strength, near.adversary) == ("wiegreffe-pinter", 1e-5, "near")
 
 
 def test_an_adversary_trains_as_its_base_model_but_for_its_objective():
@@ -313,7 +313,7 @@ def test_models_with_anothers_attention_train_but_are_not_explained_or_scored():
     reason = "the attention of model 'cnn-tanh' is that of 'bilstm-tanh.attefa'"
     assert reason in {excluded.reason for excluded in runs.excluded}
     models["cnn-tanh"]["measures"] = ["attention"]
-    with pytest.raises(PlumblineError, match=rf"`models\.cnn-tanh\.measures`: {reason}; take it off the list\."):
+    with pytest.raises(PlumblineError, match=rf"`models\.cnn-tanh\.measures`: {reason}; remove it from the list\."):
         list_runs(resolve(study(models=models, datasets=["movie"], adversaries=["attefa"])))
 
 
@@ -370,18 +370,18 @@ def test_roberta_trains_as_specified(dataset):
     assert (training.first_eligible_epoch, training.patience) == (1, None)
 
 
-def test_what_the_config_says_of_a_model_that_reads_pieces_wins_over_its_dataset():
+def test_the_config_overrides_the_training_of_a_subword_model_on_a_dataset():
     models = {"roberta": {"training": {"epochs": 2}}}
     datasets = {"babi-1": {"training": {"batch_size": 4}}, "babi-2": {}}
     trainings = resolve(study(datasets=datasets, models=models, measures=["random"], protocols=[])).trainings
     assert [(t.epochs, t.batch_size) for t in trainings.values()] == [(2, 4), (2, 16)]
 
 
-def test_of_the_task_a_model_that_reads_pieces_takes_only_how_its_epoch_is_chosen(tmp_path):
+def test_a_subword_model_takes_only_the_selection_metric_from_the_task(tmp_path):
     (tmp_path / "mine.py").write_text(
         "from plumbline.registry import model\n\n"
         '@model("mine", provides=["gradient"], tasks=["inference"], reads="subwords")\nclass Mine:\n'
-        '    """Reads subwords and says nothing of its training."""\n'
+        '    """Reads subwords and declares no training."""\n'
     )
     changes = {"plugins": [str(tmp_path / "mine.py")], "datasets": ["snli"], "models": ["mine", "bilstm-tanh"]}
     trainings = resolve(study(**changes, measures=["random"], protocols=[])).trainings
@@ -389,7 +389,7 @@ def test_of_the_task_a_model_that_reads_pieces_takes_only_how_its_epoch_is_chose
     assert (trainings["snli", "bilstm-tanh"].epochs, trainings["snli", "bilstm-tanh"].batch_size) == (25, 128)
 
 
-def test_the_softmax_bilstm_is_smaller_on_babi_unless_the_config_says_otherwise():
+def test_the_softmax_bilstm_is_smaller_on_babi_unless_the_config_overrides_it():
     models = {"bilstm-softmax": {}, "mine": {"kind": "bilstm-softmax", "hidden": 128}, "bilstm-tanh": {}}
     options = roar_study(**models).model_options
     for model in models:
@@ -414,7 +414,7 @@ def test_seed_blocks(block, seeds):
 
 
 def test_generated_files_are_up_to_date():
-    stale = [path.name for path, text in generated(PROJECT).items() if path.read_text(encoding="utf-8") != text]
+    stale = [path.name for path, text in generated_files(PROJECT).items() if path.read_text(encoding="utf-8") != text]
     assert stale == [], "run `make generate`"
 
 
@@ -431,7 +431,7 @@ def test_shipped_configs_are_valid(path):
     assert list_runs(resolve(read_config(path))).cells
 
 
-def test_command_line_says_one_sentence(tmp_path, capsys):
+def test_command_line_reports_one_sentence(tmp_path, capsys):
     config = tmp_path / "broken.yaml"
     config.write_text("datasets: [movie\n")
     assert main(["runs", str(config)]) == 1
@@ -442,17 +442,17 @@ def test_command_line_says_one_sentence(tmp_path, capsys):
 
 @pytest.mark.parametrize("tokens", ["lots", 0, True, 2.5])
 def test_a_token_budget_is_auto_or_a_number(tokens):
-    with pytest.raises(PlumblineError, match=r"`compute\.token_budget` is .*: must be 'auto' or a whole number"):
+    with pytest.raises(PlumblineError, match=r"`compute\.token_budget` is .*: it must be 'auto' or a whole number"):
         resolve(study(compute={"token_budget": tokens}))
     assert resolve(study(compute={"token_budget": 512})).study.compute.token_budget == 512
     assert resolve(study()).study.compute.token_budget == "auto"
 
 
-def test_nothing_behind_compute_means_the_defaults():
+def test_an_empty_compute_section_means_the_defaults():
     assert resolve(study(compute=None, report=None)).study.compute.slots_per_gpu == 1
 
 
-def test_runs_finds_plugins_beside_the_config_file(tmp_path, capsys):
+def test_runs_finds_plugins_next_to_the_config_file(tmp_path, capsys):
     (tmp_path / "mine.py").write_text(
         "from plumbline.registry import measure\n\n"
         '@measure("late", cheap=True, equation="t")\ndef late(evaluator, instances):\n    """Late words."""\n'
@@ -464,7 +464,7 @@ def test_runs_finds_plugins_beside_the_config_file(tmp_path, capsys):
     assert "late, random" in capsys.readouterr().out
 
 
-def test_every_rule_and_table_has_a_name_that_no_entry_may_have():
+def test_names_of_rules_and_tables_are_reserved():
     project = Path(__file__).parents[3]
     files = [project / "Snakefile", *(project / "rules").glob("*.smk")]
     texts = [file.read_text() for file in files]
@@ -476,11 +476,11 @@ def test_every_rule_and_table_has_a_name_that_no_entry_may_have():
     tables = set(Registry().names("table"))
     assert len(tables) > 8 and tables <= RESERVED
     own = {name for kind in KINDS if kind != "metric" for name in Registry().names(kind)}
-    assert not own & RESERVED, "what is registered can be had by its own name"
+    assert not own & RESERVED, "registered objects are usable under their own names"
 
 
 @pytest.mark.parametrize("section", ["datasets", "models", "measures", "protocols"])
 def test_reserved_names_are_refused_everywhere(section):
     for name in ("scorecard", "quirks", "trace", "meta_evaluation", "train"):
-        with pytest.raises(PlumblineError, match=f"`{section}.{name}`: '{name}' is a name that plumbline itself uses"):
+        with pytest.raises(PlumblineError, match=f"`{section}.{name}`: '{name}' is reserved"):
             check_name(name, f"{section}.{name}")

@@ -1,4 +1,4 @@
-"""What the pages tell a reader to type is what it seems."""
+"""The Snakemake commands of the documentation are valid."""
 
 import re
 import shlex
@@ -16,13 +16,13 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize(("page", "arguments"), COMMANDS, ids=lambda told: told if isinstance(told, str) else None)
+@pytest.mark.parametrize(("page", "arguments"), COMMANDS, ids=lambda value: value if isinstance(value, str) else None)
 def test_commands_name_their_target(page: str, arguments: list[str]) -> None:
-    """Some of Snakemake's options take all that follows them, such as `--configfile`, a target too."""
-    told = get_argument_parser().parse_args(arguments)
-    assert told.targets == ["all"], page
-    for file in told.configfile:
-        assert file == Path("my.yaml") or (PROJECT / file).is_file(), f"{page} names {file}, which is not there"
+    """Some options of Snakemake, such as `--configfile`, also take a target that follows them."""
+    parsed = get_argument_parser().parse_args(arguments)
+    assert parsed.targets == ["all"], page
+    for file in parsed.configfile:
+        assert file == Path("my.yaml") or (PROJECT / file).is_file(), f"{page} names {file}, which does not exist"
 
 
 def test_commands_are_found() -> None:

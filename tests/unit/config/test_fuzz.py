@@ -1,4 +1,4 @@
-"""Whatever a config holds, it gives a plan or is refused in one sentence."""
+"""Any config is either valid or refused in one sentence."""
 
 import copy
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ usual = settings(deadline=None, derandomize=True, database=None, suppress_health
 
 
 def check(config: dict[Any, Any]) -> None:
-    """A plan, or one sentence; so too where the raw files must be there, as for a run."""
+    """Either valid or refused in one sentence, also when the raw files must exist, as for a run."""
     try:
         parsed(config, PLACES, raw_there=False)
         parsed(config, PLACES)
@@ -79,30 +79,30 @@ def check(config: dict[Any, Any]) -> None:
         assert str(error).strip() and "\n" not in str(error), repr(str(error))
 
 
-def places(found: Any) -> Iterator[tuple[Any, Any]]:
+def positions(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every container of a config with each of its keys."""
-    keys = list(found) if isinstance(found, dict) else range(len(found)) if isinstance(found, list) else ()
-    for one in keys:
-        yield found, one
-        yield from places(found[one])
+    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield value, key
+        yield from positions(value[key])
 
 
 def mutate(data: st.DataObject, config: dict[str, Any]) -> None:
     """Delete, replace, rename or repeat something."""
-    container, place = data.draw(st.sampled_from(list(places(config))) if config else st.just((config, "name")))
+    container, at = data.draw(st.sampled_from(list(positions(config))) if config else st.just((config, "name")))
     what = data.draw(st.sampled_from(["delete", "replace", "replace", "replace", "rename", "repeat", "swap"]))
     if what == "replace":
-        container[place] = data.draw(value)
+        container[at] = data.draw(value)
     elif what == "swap":
-        other, there = data.draw(st.sampled_from(list(places(config))))
-        container[place] = copy.deepcopy(other[there])
+        source, source_at = data.draw(st.sampled_from(list(positions(config))))
+        container[at] = copy.deepcopy(source[source_at])
     elif what == "delete":
-        del container[place]
+        del container[at]
     elif isinstance(container, list):
-        container.append(copy.deepcopy(container[place]))
+        container.append(copy.deepcopy(container[at]))
     else:
-        taken = container.pop(place) if what == "rename" else copy.deepcopy(container[place])
-        container[data.draw(key)] = taken
+        moved = container.pop(at) if what == "rename" else copy.deepcopy(container[at])
+        container[data.draw(key)] = moved
 
 
 @pytest.fixture(autouse=True)
@@ -112,14 +112,14 @@ def without_settings(monkeypatch):
 
 @given(value)
 @settings(usual, max_examples=200)
-def test_any_value(found):
-    check(found if isinstance(found, dict) else {"name": found})
+def test_any_value(config):
+    check(config if isinstance(config, dict) else {"name": config})
 
 
 @given(st.fixed_dictionaries({}, optional={name: value for name in Study.model_fields}))
 @settings(usual, max_examples=200)
-def test_any_section(found):
-    check({**SMALL, **found})
+def test_any_section(sections):
+    check({**SMALL, **sections})
 
 
 @given(st.data())

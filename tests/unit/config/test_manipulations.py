@@ -42,7 +42,7 @@ def test_draws_differ_in_what_is_drawn_and_levels_of_a_draw_do_not():
     assert all(80 <= radius <= 130 for _, radius in radii)
     assert [(found.level, found.visibility) for found in made.values()] == [(1, 2.0), (2, 4.0)] * 3
     again = variants({"blur": {**entry, "draws": 4}})
-    assert all(again[name] == found for name, found in made.items()), "a draw that is added moves no other"
+    assert all(again[name] == found for name, found in made.items()), "an added draw changes no other"
 
 
 def test_a_list_of_probabilities_makes_a_variant_of_each():
@@ -79,32 +79,32 @@ def test_only_what_is_manipulated_has_a_truth_and_only_what_is_plain_is_scored_o
     assert {cell.variant for cell in runs.scored["agreement"]} == {"plain"}
 
 
-def test_measures_of_texts_do_not_explain_pictures():
+def test_measures_of_texts_do_not_explain_images():
     runs = list_runs(resolve(study({"articles": {}})))
     assert runs.measures["resnet-small"] == ["gradient-channels", "random"]
     assert runs.measures["bilstm-zhou"] == ["attention", "gradient-channels", "random"]
-    assert any("reads pictures" in excluded.reason for excluded in runs.excluded)
+    assert any("reads images" in excluded.reason for excluded in runs.excluded)
 
 
-def test_words_that_are_put_into_texts_are_told_once():
+def test_inserted_words_are_distinct():
     made = resolve(study({"articles": {}, "plant": {"kind": "planted", "tokens": ["left", "right"]}}))
-    assert made.words_put("reviews") == ["a", "left", "right", "the"]
-    assert made.words_put("textures") == []
+    assert made.inserted_words("reviews") == ["a", "left", "right", "the"]
+    assert made.inserted_words("textures") == []
 
 
 @pytest.mark.parametrize(
     ("manipulations", "sentence"),
     [
         ({"articels": {}}, r"`manipulations.articels`: There is no manipulation 'articels'; did you mean 'articles'\?"),
-        ({"articles": {"r": 1.5}}, r"`manipulations.articles.r` is 1.5: must be a probability"),
-        ({"articles": {"matrix": [[0.5, 0.4], [0, 1]]}}, "rows of probabilities that sum to 1"),
-        ({"articles": {"datasets": ["textures"]}}, "'textures' holds pictures, which 'articles' cannot change"),
+        ({"articles": {"r": 1.5}}, r"`manipulations.articles.r` is 1.5: it must be a probability"),
+        ({"articles": {"matrix": [[0.5, 0.4], [0, 1]]}}, "rows are probabilities that sum to 1"),
+        ({"articles": {"datasets": ["textures"]}}, "'textures' holds images, which 'articles' cannot change"),
         ({"articles": {"datasets": ["review"]}}, r"names 'review'; did you mean 'reviews'\?"),
         ({"b": {**BLUR, "radius": {"betwen": [1, 2]}}}, r"write a value, {between: \[low, high\]} or {levels"),
         ({"b": {**BLUR, "radius": {"between": [2, 1]}}}, r"write a value, {between"),
-        ({"b": {**BLUR, "radus": 3}}, r"`manipulations.b.radus` is not a key .* did you mean 'radius'\?"),
+        ({"b": {**BLUR, "radus": 3}}, r"`manipulations.b.radus` is not a known key; did you mean 'radius'\?"),
         ({"b": {**BLUR, "radius": "wide"}}, r"`manipulations.b.radius` is 'wide'"),
-        ({"articles": {}, "plain": {"kind": "articles"}}, "'plain' is a name that plumbline itself uses"),
+        ({"articles": {}, "plain": {"kind": "articles"}}, "'plain' is reserved"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(manipulations, sentence):
@@ -112,20 +112,20 @@ def test_what_cannot_be_is_refused_in_one_sentence(manipulations, sentence):
         resolve(study(manipulations))
 
 
-def test_a_variant_that_is_none_is_refused():
+def test_an_unknown_variant_is_refused():
     with pytest.raises(PlumblineError, match=r"`datasets.reviews.variants` names 'article'; did you mean 'articles'\?"):
         resolve(study({"articles": {}}, datasets={"reviews": {"variants": ["article"]}, "textures": {}}))
 
 
-def test_a_manipulation_that_nobody_takes_is_refused():
+def test_a_manipulation_without_a_model_is_refused():
     unused = study({"articles": {}}, datasets={"reviews": {"variants": ["plain"]}, "textures": {}})
-    with pytest.raises(PlumblineError, match=r"`manipulations.articles`: no dataset and model of this study take it"):
+    with pytest.raises(PlumblineError, match=r"`manipulations.articles`: no model is trained on it; add it to"):
         list_runs(resolve(unused))
 
 
 def test_a_protocol_with_nothing_to_score_is_refused():
     nothing = study({})
-    with pytest.raises(PlumblineError, match="nothing is trained on a manipulated dataset"):
+    with pytest.raises(PlumblineError, match="no model is trained on a manipulated dataset"):
         list_runs(resolve(nothing))
 
 

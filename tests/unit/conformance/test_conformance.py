@@ -1,4 +1,4 @@
-"""Everything registered keeps its contract; and the suite notices objects that do not."""
+"""All registered objects conform, and the checks notice objects that do not."""
 
 from itertools import combinations
 from pathlib import Path
@@ -26,11 +26,11 @@ BROKEN = {
     "not-finite": ("return Importances([np.full(m.sum(), np.nan) for m in instances.maskable])", "are not finite"),
     "restless": (
         "return Importances([np.random.random(m.sum()) for m in instances.maskable])",
-        "differ when it is run again",
+        "differ between runs",
     ),
     "greedy": (
         "return Importances([np.full(m.sum(), float(evaluator.budget.tokens)) for m in instances.maskable])",
-        "depend on the batch, that is on the token budget",
+        "depend on the batch: the token budget",
     ),
     "orderly": (
         "return Importances([np.full(m.sum(), float(i)) for i, m in enumerate(instances.maskable)])",
@@ -41,10 +41,10 @@ BROKEN = {
         "on every model it fails with ZeroDivisionError: division by zero (plugin.py, line 8).",
     ),
     "forgetful": ("Importances([])", "it returns None; end with `return Importances(scores)`."),
-    "missing": ("return Importances([])", "it gives scores for 0 of 12 texts; give one array for each."),
+    "missing": ("return Importances([])", "it returns scores for 0 of 12 texts; return one array for each."),
     "boundless": (
         "return Importances([np.arange(m.sum(), dtype=float) for m in instances.maskable])",
-        "its scores reach from 0 to 12, outside its declared range [0, 1].",
+        "its scores range from 0 to 12, outside its declared range [0, 1].",
     ),
 }
 
@@ -73,7 +73,7 @@ def test_undocumented_metric_is_noticed(tmp_path: Path):
     assert len(faults) == 5 and any("direction is 'up'" in fault for fault in faults)
 
 
-def test_measures_meet_frozen_models_with_gradients_on(tmp_path: Path):
+def test_measures_get_frozen_models_with_gradients_enabled(tmp_path: Path):
     plugin = tmp_path / "plugin.py"
     plugin.write_text(
         "import numpy as np\nimport torch\nfrom plumbline.attribution.importances import Importances\n"
@@ -101,7 +101,7 @@ STEPPED = {
 
 
 @pytest.mark.parametrize("name", STEPPED)
-def test_steps_are_few_unless_a_measure_asks_for_more_and_models_alike_are_all_named(name, tmp_path: Path):
+def test_steps_are_few_unless_a_measure_needs_more_and_equivalent_models_are_all_named(name, tmp_path: Path):
     body, complaints = STEPPED[name]
     plugin = tmp_path / "plugin.py"
     plugin.write_text(
@@ -111,11 +111,13 @@ def test_steps_are_few_unless_a_measure_asks_for_more_and_models_alike_are_all_n
         f'    """Takes steps."""\n    {body}\n'
         "    return Importances([np.ones(m.sum()) for m in instances.maskable])\n"
     )
-    assert check("measure", name, Registry([plugin])) == [f"The measure '{name}': {told}" for told in complaints]
+    assert check("measure", name, Registry([plugin])) == [
+        f"The measure '{name}': {complaint}" for complaint in complaints
+    ]
 
 
 @pytest.mark.parametrize(("least", "faults"), [(0, 0), (50, 0), (51, 1)])
-def test_steps_are_few_unless_a_protocol_asks_for_more(least: int, faults: int, tmp_path: Path):
+def test_steps_are_few_unless_a_protocol_needs_more(least: int, faults: int, tmp_path: Path):
     plugin = tmp_path / "plugin.py"
     plugin.write_text(
         "from plumbline.errors import PlumblineError\nfrom plumbline.protocols.erasure.score import Erasure\n"
@@ -128,30 +130,30 @@ def test_steps_are_few_unless_a_protocol_asks_for_more(least: int, faults: int, 
     assert len(check("protocol", "stepped", Registry([plugin]))) == faults
 
 
-def test_models_that_start_from_a_checkpoint_share_it_and_draw_their_output():
+def test_models_that_start_from_a_checkpoint_share_it_and_draw_their_output_layer():
     states = [example_model(REGISTRY.get("model", name), seed).state_dict() for name, seed in CHECKPOINTS]
-    drawn = [{key for key in one if not torch.equal(one[key], other[key])} for one, other in combinations(states, 2)]
+    drawn = [{key for key in a if not torch.equal(a[key], b[key])} for a, b in combinations(states, 2)]
     assert drawn[0] == set() and drawn[1] == drawn[2] != set()
     assert all("classifier" in key for key in drawn[1])
 
 
 BROKEN_HEADS = {
     "none": ("Output(o.logits, o.attention)", "it provides 'heads', but its output has none."),
-    "flat": ("o._replace(heads=o.attention)", "its `heads` came as (12, 15), not [B, K, L]."),
-    "turned": ("o._replace(heads=o.heads.mT)", "its `heads` came as (12, 15, 4), not [B, K, L]."),
+    "flat": ("o._replace(heads=o.attention)", "its `heads` has shape (12, 15), not [B, K, L]."),
+    "turned": ("o._replace(heads=o.heads.mT)", "its `heads` has shape (12, 15, 4), not [B, K, L]."),
     "halved": ("o._replace(heads=o.heads / 2)", "one of its heads does not sum to 1."),
     "everywhere": (
         "o._replace(heads=torch.full_like(o.heads, 1 / 15))",
-        "one of its heads falls on special tokens or padding.",
+        "one of its heads has weight on special tokens or padding.",
     ),
     "one": ("o._replace(attention=o.heads[:, 0])", "its attention is not the mean of its heads."),
     "swapped": (
         "o._replace(heads=o.heads.flip(1))",
-        "its decode does not take several sets of heads at once, [..., B, K, L].",
+        "its `decode` does not accept stacked weights [..., B, K, L].",
     ),
     "other": (
         "o._replace(logits=2 * o.logits)",
-        "its parts encode, attend and decode do not give what the whole gives.",
+        "its `encode`, `attend` and `decode` do not reproduce its logits.",
     ),
 }
 
@@ -186,7 +188,7 @@ BROKEN_PAIRS = {
     "stubborn": (
         "def forward(self, batch, embedded=None, pair_embedded=None):",
         "super().forward(batch, embedded, None if pair_embedded is None else 2 * pair_embedded)",
-        "it does not give for word vectors what it gives for the words.",
+        "its logits for word vectors differ from those for the words.",
     ),
     "halved": (
         "def forward(self, batch, embedded=None, pair_embedded=None):",
@@ -196,13 +198,13 @@ BROKEN_PAIRS = {
     "first": (
         "def forward(self, batch, embedded=None, pair_embedded=None):",
         "(o := super().forward(batch, embedded, pair_embedded))._replace(pair_attention=o.attention)",
-        "its `pair_attention` came as (12, 15), not [B, M].",
+        "its `pair_attention` has shape (12, 15), not [B, M].",
     ),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN_PAIRS)
-def test_broken_readers_of_pairs_are_noticed(name, tmp_path: Path):
+def test_broken_models_of_pairs_are_noticed(name, tmp_path: Path):
     signature, body, complaint = BROKEN_PAIRS[name]
     plugin = tmp_path / "plugin.py"
     plugin.write_text(
@@ -215,25 +217,33 @@ def test_broken_readers_of_pairs_are_noticed(name, tmp_path: Path):
 
 
 BROKEN_LAYERS = {
-    "flat": ("layers", "told.mean(2)", "came as (12, 2, 15, 15), not [B, layers, heads, T, T] with T = 15."),
-    "wide": ("readout", "told[:, 1:]", "its `readout` came as (12, 14), not [B, T] with T = 15."),
-    "doubled": ("layers", "2 * told", "a row of its `layers` does not sum to 1."),
-    "even": ("layers", "torch.full_like(told, 1 / 15)", "its `layers` has weight on padding."),
-    "padded": ("readout", "torch.full_like(told, 1 / told.shape[1])", "its `readout` has weight on padding."),
+    "flat": ("layers", "output.mean(2)", "has shape (12, 2, 15, 15), not [B, layers, heads, T, T] with T = 15."),
+    "wide": ("readout", "output[:, 1:]", "its `readout` has shape (12, 14), not [B, T] with T = 15."),
+    "doubled": ("layers", "2 * output", "a row of its `layers` does not sum to 1."),
+    "even": ("layers", "torch.full_like(output, 1 / 15)", "its `layers` has weight on padding."),
+    "padded": ("readout", "torch.full_like(output, 1 / output.shape[1])", "its `readout` has weight on padding."),
     "mixed": (
         "layers",
-        "told.flip(0) if len(told) > 1 else told",
+        "output.flip(0) if len(output) > 1 else output",
         "its `layers` depend on the padding or on the other",
     ),
-    "crowded": ("readout", "told if len(told) > 1 else told.flip(1)", "its `readout` depends on the padding or on the"),
-    "short": ("vectors", "told[:, 1:]", "its `vectors` came as (12, 14, 16), not [B, T, d] with T = 15."),
-    "moved": ("vectors", "told + 0.1", "its `read` does not give for its `vectors` what it gives for the words."),
-    "crossed": ("vectors", "told if len(told) > 1 else told + 0.1", "its `vectors` depend on the padding or on the"),
+    "crowded": (
+        "readout",
+        "output if len(output) > 1 else output.flip(1)",
+        "its `readout` depends on the padding or on the",
+    ),
+    "short": ("vectors", "output[:, 1:]", "its `vectors` has shape (12, 14, 16), not [B, T, d] with T = 15."),
+    "moved": ("vectors", "output + 0.1", "its `read` of its `vectors` does not reproduce its logits."),
+    "crossed": (
+        "vectors",
+        "output if len(output) > 1 else output + 0.1",
+        "its `vectors` depend on the padding or on the",
+    ),
     "cut": ("read", "self(batch)", "the gradient of its `read` to its `vectors` is zero or not finite."),
     "hooked": (
         "read",
-        "(self.encoder.base_model.embeddings.register_forward_hook(lambda m, i, o: o + 0.1), told)[1]",
-        "it gives something else once `vectors` and `read` were called.",
+        "(self.encoder.base_model.embeddings.register_forward_hook(lambda m, i, o: o + 0.1), output)[1]",
+        "its logits change after `vectors` and `read` are called.",
     ),
 }
 
@@ -248,7 +258,7 @@ def test_broken_layers_and_vectors_are_noticed(name, tmp_path: Path):
         f'@model("{name}", provides=["layers"], reads="subwords")\nclass Broken(TransformerClassifier):\n'
         '    """Broken on purpose."""\n\n    def __init__(self, embedding, classes, *, checkpoint: str = ""):\n'
         "        super().__init__(embedding, classes, checkpoint=checkpoint)\n\n"
-        f"    def {method}(self, batch, *rest):\n        told = super().{method}(batch, *rest)\n"
+        f"    def {method}(self, batch, *rest):\n        output = super().{method}(batch, *rest)\n"
         f"        return {body}\n"
     )
     faults = check("model", name, Registry([plugin]))

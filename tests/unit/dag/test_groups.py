@@ -1,4 +1,4 @@
-"""Which measures share a job."""
+"""Groups of measures that share a job."""
 
 import pytest
 
@@ -16,11 +16,11 @@ IMPORT = "from plumbline.registry import measure\n"
 
 @pytest.fixture
 def groups(tmp_path):
-    """The group of each measure of a study that has two plug-ins with files of one name."""
+    """The group of each measure of a study with two plug-ins of the same file name."""
     files = {"a/mine.py": [("early", True), ("late", True), ("slow", False)], "b/mine.py": [("other", True)]}
     for file, measures in files.items():
         (tmp_path / file).parent.mkdir()
-        (tmp_path / file).write_text(IMPORT + "".join(MEASURE.format(*about) for about in measures))
+        (tmp_path / file).write_text(IMPORT + "".join(MEASURE.format(*fields) for fields in measures))
 
     def of(*measures):
         config = {
@@ -30,26 +30,26 @@ def groups(tmp_path):
             "measures": dict(measures),
         }
         resolved = resolve(config)
-        found = MeasureGroups(resolved, list_runs(resolved))
-        return {name: found.of(name) for name, _ in measures}
+        groups = MeasureGroups(resolved, list_runs(resolved))
+        return {name: groups.of(name) for name, _ in measures}
 
     return of
 
 
-def test_cheap_measures_share_a_job_with_those_of_their_own_file(groups):
+def test_cheap_measures_share_a_job_with_those_of_the_same_file(groups):
     names = ("gradient", "early", "leave-one-out", "late", "other", "slow", "random")
-    found = groups(*((name, None) for name in names))
-    assert found["gradient"] == found["random"] == "cheap"
-    assert found["early"] == found["late"] == "cheap-mine-1" and found["other"] == "cheap-mine-2"
-    assert found["leave-one-out"] == "leave-one-out" and found["slow"] == "slow"
+    group_of = groups(*((name, None) for name in names))
+    assert group_of["gradient"] == group_of["random"] == "cheap"
+    assert group_of["early"] == group_of["late"] == "cheap-mine-1" and group_of["other"] == "cheap-mine-2"
+    assert group_of["leave-one-out"] == "leave-one-out" and group_of["slow"] == "slow"
 
 
-def test_another_measure_leaves_the_groups_of_the_others_alone(groups):
+def test_another_measure_does_not_change_the_groups_of_the_others(groups):
     few = groups(("early", None), ("other", None))
     more = groups(("random", None), ("slow", None), ("leave-one-out", None), ("early", None), ("other", None))
     assert few.items() <= more.items()
 
 
 def test_no_group_has_the_name_of_a_measure(groups):
-    found = groups(("early", None), ("cheap-mine-1", {"kind": "slow"}))
-    assert found["early"] != found["cheap-mine-1"] == "cheap-mine-1"
+    group_of = groups(("early", None), ("cheap-mine-1", {"kind": "slow"}))
+    assert group_of["early"] != group_of["cheap-mine-1"] == "cheap-mine-1"

@@ -1,4 +1,4 @@
-"""What the rules ask of a study, on the default study and on small ones."""
+"""Paths, params and targets of the default study and of small ones."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.config.resolve import read_config, resolve
 from plumbline.dag.checks import faults
-from plumbline.dag.study import StudyDag, files_of
+from plumbline.dag.study import StudyDag
 from plumbline.errors import PlumblineError
 from plumbline.registry import PARTS, Registry
 
@@ -41,7 +41,7 @@ def small() -> StudyDag:
     return dag(SMALL)
 
 
-def test_a_study_has_the_tables_of_what_it_asks_for(default: StudyDag, small: StudyDag):
+def test_a_study_has_the_tables_of_its_sections(default: StudyDag, small: StudyDag):
     always = {"performance", "timings", "reproduction", "quirks"}
     assert set(small.parts.tables) == {*always, "agreement", "scorecard", "meta_evaluation"}
     masking = {"roar", "faithfulness", "sparsity", "synthetic_roar"}
@@ -49,7 +49,7 @@ def test_a_study_has_the_tables_of_what_it_asks_for(default: StudyDag, small: St
     assert set(dag({**SMALL, "protocols": []}).parts.tables) == always
 
 
-def test_figures_are_those_of_the_cells_that_have_them(small: StudyDag):
+def test_figures_are_drawn_for_the_cells_of_their_protocols(small: StudyDag):
     plots = small.parts.plots(small.parts.figures)
     assert {plot.stem for plot in plots} == {
         "scorecard",
@@ -60,8 +60,8 @@ def test_figures_are_those_of_the_cells_that_have_them(small: StudyDag):
         "correlation-matrices/average-tanh",
         "mean-differences",
     }
-    assert files_of(plots[0]) == [f"results/figures/{plots[0].stem}.{suffix}" for suffix in ("svg", "pdf", "png")]
-    assert set(small.parts.drawn_together) == {"agreement", "scorecard"}
+    assert plots[0].files == [f"results/figures/{plots[0].stem}.{suffix}" for suffix in ("svg", "pdf", "png")]
+    assert set(small.parts.figure_groups) == {"agreement", "scorecard"}
 
 
 def test_pages_follow_from_tables_and_measures(small: StudyDag):
@@ -72,11 +72,12 @@ def test_pages_follow_from_tables_and_measures(small: StudyDag):
 
 
 def test_a_protocol_under_another_name_keeps_its_figures_and_criterion():
-    found = dag({**SMALL, "protocols": {"mine": {"kind": "agreement"}}})
-    assert "mine" in found.parts.tables and "agreement" not in found.parts.tables
-    (criteria,) = [file for file in found.parts.files("criteria")]
+    renamed = dag({**SMALL, "protocols": {"mine": {"kind": "agreement"}}})
+    assert "mine" in renamed.parts.tables and "agreement" not in renamed.parts.tables
+    (criteria,) = renamed.parts.files("criteria")
     assert criteria.keys == {"kind": "agreement"} and criteria.path == "results/tables/mine.parquet"
-    assert found.parts.files("scores:agreement")[0].path == "results/scores/mine/mock-2/plain/average-tanh/0-1.parquet"
+    (scores,) = renamed.parts.files("scores:agreement")
+    assert scores.path == "results/scores/mine/mock-2/plain/average-tanh/0-1.parquet"
 
 
 def test_cheap_measures_share_a_file_and_masked_ones_do_not(small: StudyDag):
@@ -89,27 +90,29 @@ def test_cheap_measures_share_a_file_and_masked_ones_do_not(small: StudyDag):
     assert list(small.params.measures(cell, "cheap")) == ["attention", "gradient", "random"]
 
 
-def test_wildcards_take_the_names_of_the_study_alone(default: StudyDag):
+def test_wildcards_match_only_the_names_of_the_study(default: StudyDag):
     for name, values in (("dataset", default.study.datasets), ("protocol", default.study.protocols)):
         pattern = re.compile(default.wildcards[name])
         assert all(pattern.fullmatch(value) for value in values) and not pattern.fullmatch("other")
-    explained = re.compile(default.explained)
+    explained = re.compile(default.explained_pattern)
     assert explained.fullmatch("unmasked") and explained.fullmatch("plain")
-    assert all(explained.fullmatch(cell.variant) for cell, how in default.runs.masked.items() if not how.positions)
+    assert all(
+        explained.fullmatch(cell.variant) for cell, masked in default.runs.masked.items() if not masked.positions
+    )
 
 
-def test_every_file_that_is_read_is_told_apart_by_its_keys(default: StudyDag):
+def test_every_file_has_its_keys_in_the_params(default: StudyDag):
     for table in default.parts.tables:
         params, files = default.table_params(table), default.parts.table_reads(table)
-        assert {source: len(found) for source, found in files.items()} == {
+        assert {source: len(read) for source, read in files.items()} == {
             source: len(keys) for source, keys in params["files"].items()
         }
-    for group in default.parts.drawn_together:
+    for group in default.parts.figure_groups:
         assert default.figure_params(group)["plots"]
 
 
-def test_one_list_is_not_made_for_each_of_its_members(default: StudyDag, monkeypatch: pytest.MonkeyPatch):
-    """Files of a source are found once, however many tables and figures read them."""
+def test_lists_are_cached(default: StudyDag):
+    """Files of a source are listed once, however many tables and figures read them."""
     assert default.sources.files("importances") is default.sources.files("importances")
     assert default.parts.tables is default.parts.tables and default.parts.figures is default.parts.figures
 
@@ -120,15 +123,15 @@ def test_rewording_changes_no_code_and_reaches_the_report(default: StudyDag):
     assert words["page masking"]["title"] == "Masking"
 
 
-def test_the_library_names_what_there_is():
+def test_the_library_uses_only_known_names():
     registry = Registry()
-    assert [(one.name, fault) for kind in PARTS for one in registry.all(kind) for fault in faults(one, registry)] == []
+    assert [fault for kind in PARTS for part in registry.all(kind) for fault in faults(part, registry)] == []
 
 
 BROKEN = {
     '@figure("f", reads=["predictions:agreement"], caption="c")': "the figure 'f' reads 'predictions:agreement'",
     '@figure("f", reads=["published"], caption="c")': "the figure 'f' reads 'published'",
-    '@figure("f", reads=["agreement"], per=["dataset"], caption="c")': "but not of which cells; state cells=",
+    '@figure("f", reads=["agreement"], per=["dataset"], caption="c")': "but no cells; add cells=",
     '@table("erasure", reads=["performance"])': "the table 'erasure' has the name of a protocol",
     '@figure("f", reads=["agremeent"], caption="c")': "the figure 'f' reads 'agremeent'; did you mean 'agreement'?",
     '@figure("f", reads=["scores:nothing"], caption="c")': "the figure 'f' reads 'scores:nothing'",
@@ -143,19 +146,19 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("declaration", BROKEN)
-def test_a_name_that_stands_for_nothing_is_refused_before_any_job(declaration: str, tmp_path: Path):
+def test_an_unknown_name_is_refused_before_any_job(declaration: str, tmp_path: Path):
     plugin = tmp_path / "plugin.py"
     kind = declaration[1 : declaration.index("(")]
-    plugin.write_text(f'from plumbline.registry import {kind}\n\n{declaration}\ndef mine(given):\n    """Mine."""\n')
+    plugin.write_text(f'from plumbline.registry import {kind}\n\n{declaration}\ndef mine(drawing):\n    """Mine."""\n')
     with pytest.raises(PlumblineError, match=re.escape(BROKEN[declaration])):
         dag({**SMALL, "plugins": [str(plugin)]})
 
 
-def test_the_overview_is_the_first_page_whatever_a_plug_in_says(tmp_path: Path):
+def test_the_overview_is_the_first_page_whatever_the_order_of_a_plug_in(tmp_path: Path):
     plugin = tmp_path / "plugin.py"
-    page = '@page("aims", title="Aims", about="Why.", order=-1)'
-    plugin.write_text(f'from plumbline.registry import page\n\n{page}\ndef aims(content):\n    """Aims."""\n')
-    assert [one.name for one in dag({**SMALL, "plugins": [str(plugin)]}).parts.pages][:2] == ["index", "aims"]
+    declaration = '@page("aims", title="Aims", about="Why.", order=-1)'
+    plugin.write_text(f'from plumbline.registry import page\n\n{declaration}\ndef aims(content):\n    """Aims."""\n')
+    assert [page.name for page in dag({**SMALL, "plugins": [str(plugin)]}).parts.pages][:2] == ["index", "aims"]
 
 
 def test_a_table_may_not_hide_a_protocol_of_the_study(tmp_path: Path):
@@ -167,7 +170,7 @@ def test_a_table_may_not_hide_a_protocol_of_the_study(tmp_path: Path):
 
 
 def test_a_cheap_measure_has_no_job_of_its_own(small: StudyDag):
-    with pytest.raises(PlumblineError, match="by 'gradient'; its importances are in 'cheap"):
+    with pytest.raises(PlumblineError, match="with 'gradient'; its importances are in 'cheap"):
         small.groups.measures("plain", "average-tanh", "gradient")
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
-from plumbline.config.external import TYPES, with_files_located
+from plumbline.config.external import MODEL_TYPES, locate_files
 from plumbline.config.recipes import Training
 from plumbline.config.resolve import resolve
 from plumbline.config.runs import list_runs
@@ -58,7 +58,7 @@ def classifier(tmp_path, tiny_bert):
     return folder, logits_of(model)
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", MODEL_TYPES)
 def test_every_type_says_what_transformers_says(kind, tmp_path):
     torch.manual_seed(0)
     AutoModel.from_config(config_of(kind)).save_pretrained(tmp_path)
@@ -155,7 +155,7 @@ def test_a_checkpoint_without_a_classification_head_has_none_to_keep(tiny_bert):
 
 def study(entry: dict[str, Any], places=(), **changes: Any) -> Any:
     config = {"datasets": ["sst"], "models": {"my-bert": entry}, "measures": ["random", "gradient-norm"], **changes}
-    return resolve(with_files_located(config, list(places)))
+    return resolve(locate_files(config, list(places)))
 
 
 def test_a_checkpoint_is_a_model_of_its_own(tiny_bert):
@@ -188,15 +188,15 @@ def without(*patterns):
     ("change", "message"),
     [
         (shutil.rmtree, r"`models.my-bert.checkpoint`: there is no folder '"),
-        (without("config.json"), r"has no config.json; save the model there by `save_pretrained`\."),
+        (without("config.json"), r"has no config.json; save the model there with `save_pretrained`\."),
         (
             with_config(json.dumps({"model_type": "gpt2"})),
-            r"of type 'gpt2', which models here cannot read; they read al",
+            r"of type 'gpt2', which is not supported; choose from: al",
         ),
-        (with_config("{"), r"the config.json of '.*' is not that of a model\."),
+        (with_config("{"), r"the config.json of '.*' is not the config of a model\."),
         (
             without("*token*", "vocab*"),
-            r"has no tokeniser \(such as tokenizer.json\); save it there by `tokenizer.save",
+            r"has no tokenizer \(such as tokenizer.json\); save it there with `tokenizer.save",
         ),
         (without("model.safetensors"), r"has no weights \(such as model.safetensors\)"),
     ],
@@ -226,5 +226,5 @@ def test_faults_of_the_config_are_reported_before_any_work(tiny_bert, entry, mes
 def test_a_model_that_is_not_trained_is_not_retrained(classifier):
     entry = {"checkpoint": str(classifier[0]), "head": "own", "training": {"epochs": 0}}
     resolved = study(entry, roar={"relative": {"levels": [10]}})
-    with pytest.raises(PlumblineError, match=r"`roar.relative` trains models anew, and model 'my-bert' is not trained"):
+    with pytest.raises(PlumblineError, match=r"`roar.relative` retrains models, but model 'my-bert' is not trained"):
         list_runs(resolved)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from plumbline.dag.parts import pages_of
+from plumbline.dag.parts import select_pages
 from plumbline.registry import Registry, load
 from plumbline.report.build import HERE, site, write_site
 from plumbline.report.content import Content
@@ -58,7 +58,7 @@ def test_a_study_has_the_pages_of_its_tables() -> None:
     usual = ("performance", "timings", "reproduction")
 
     def names(*kinds: str, attends: bool = True) -> list[str]:
-        return [page.name for page in pages_of(REGISTRY, [*usual, *kinds], ["attention"] if attends else ["lime"])]
+        return [page.name for page in select_pages(REGISTRY, [*usual, *kinds], ["attention"] if attends else ["lime"])]
 
     assert names() == ALWAYS
     assert set(names("roar", "faithfulness")) - set(ALWAYS) == {"masking"}

@@ -83,7 +83,7 @@ def test_a_noted_file_that_no_longer_exists_is_ignored(tmp_path):
 def test_a_damaged_file_that_is_no_input_of_the_job_stays(files, tmp_path):
     cut(files["a.parquet"])
     _, log = run(tmp_path, [], lambda: read_table(files["a.parquet"], HISTORY))
-    assert log.endswith("cannot be read as Parquet. Delete it and run again; Snakemake makes it anew.\n")
+    assert log.endswith("cannot be read as Parquet. Delete it and run again; Snakemake regenerates it.\n")
     assert files["a.parquet"].exists()
 
 
@@ -114,7 +114,7 @@ def test_other_errors_keep_their_traceback_and_old_logs_are_removed(tmp_path):
 
 def test_truncated_files_are_found_and_set_aside(files, tmp_path, capsys):
     assert main(["verify", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.endswith("are whole.\n")
+    assert capsys.readouterr().out.endswith("are intact.\n")
     assert main(["verify", str(tmp_path / "nowhere")]) == 1
     assert not list(damaged_files(tmp_path))
     for path in files.values():

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.attribution.importances import Importances
-from plumbline.config.external import WHERE, check_columns
+from plumbline.config.external import KEY_COLUMNS, check_columns
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
@@ -50,7 +50,7 @@ def read_external_scores(path: str, where: dict[str, str | int], measure: str = 
             raise PlumblineError(f"The column '{name}' of '{path}' is {type_}; it must hold {wanted}.")
         if table[name].null_count:
             raise PlumblineError(f"The column '{name}' of '{path}' is empty in {table[name].null_count} rows.")
-    for name in WHERE:
+    for name in KEY_COLUMNS:
         if name in names and name in where:
             table = table.filter(pc.equal(table[name], pa.scalar(where[name])))
     if "measure" not in names:

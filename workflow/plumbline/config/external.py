@@ -1,4 +1,4 @@
-"""What a study brings along without a plug-in: methods of Captum, checkpoints of transformers, importances in a file.
+"""Objects that need no plug-in: Captum methods, Hugging Face checkpoints and imported importances.
 
 Nothing here imports torch, Captum or transformers, because every job reads the config.
 """
@@ -18,10 +18,10 @@ from plumbline.config.resolved import Resolved
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import PACKAGE
 
-# The registered names of what is brought.
+# Registered names.
 CAPTUM, IMPORTED = "captum", "imported"
 CAPTUM_METHODS = "captum.attr"
-# The methods of captum.attr that explain what a model begins with, and the arguments that a config may give each.
+# The methods of captum.attr that attribute to a model's input, and the arguments that a config may set.
 METHODS: dict[str, tuple[str, ...]] = {
     "Deconvolution": (),
     "DeepLift": ("eps", "multiply_by_inputs"),
@@ -36,85 +36,81 @@ METHODS: dict[str, tuple[str, ...]] = {
     "Saliency": ("abs",),
     "ShapleyValueSampling": ("n_samples",),
 }
-# The columns of a file of importances: those that there must be, and those that say which rows it holds.
-SCORES = ("split", "instance", "scores")
-WHERE = ("dataset", "variant", "model", "seed")
-# The types of checkpoints, by the name in their config, that models here can read.
-TYPES = (
+# The columns of a file of importances: the required ones, and the optional keys of its rows.
+REQUIRED_COLUMNS = ("split", "instance", "scores")
+KEY_COLUMNS = ("dataset", "variant", "model", "seed")
+# The supported `model_type`s of checkpoints.
+MODEL_TYPES = (
     "albert", "bert", "camembert", "data2vec-text", "distilbert", "electra", "ernie", "mpnet", "roberta",
     "roberta-prelayernorm", "xlm-roberta",
 )  # fmt: skip
-TOKENISERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
 WEIGHTS, PICKLED = "model*.safetensors", ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-# How the hub lets models be called: an owner's name and the model's, or the model's alone.
-OF_HUB = re.compile(r"(?!.*(--|\.\.))[A-Za-z0-9][\w.-]*[A-Za-z0-9](/[\w-][\w.-]*)?", re.ASCII)
-LONGEST_OF_HUB = 96
+# Names of models on the hub: `owner/model` or `model`.
+HUB_NAME = re.compile(r"(?!.*(--|\.\.))[A-Za-z0-9][\w.-]*[A-Za-z0-9](/[\w-][\w.-]*)?", re.ASCII)
+LONGEST_HUB_NAME = 96
 
 
-def located(path: str, places: Iterable[Path]) -> str:
-    """What a study names, in the first of the places that has it; relative to the working folder unless absolute."""
-    found = next((place / path for place in places if os.path.exists(place / path)), Path(path))
+def locate(path: str, folders: Iterable[Path]) -> str:
+    """A path inside the first of the folders that contains it; relative to the working folder unless absolute."""
+    found = next((folder / path for folder in folders if os.path.exists(folder / path)), Path(path))
     return str(found) if Path(path).is_absolute() else os.path.relpath(found)
 
 
-def with_files_located(config: dict[str, Any], places: Sequence[Path]) -> dict[str, Any]:
-    """The config with the files and folders that it names where they lie; what cannot be in any config is refused."""
+def locate_files(config: dict[str, Any], folders: Sequence[Path]) -> dict[str, Any]:
+    """The config with its paths located; keys and values that no config may hold are refused."""
     check_plain(config)
     plugins = config.get("plugins")
-    beside = [*places]
     if isinstance(plugins, list) and all(isinstance(path, str) for path in plugins):
-        plugins = [located(path, places) for path in plugins]
+        plugins = [locate(path, folders) for path in plugins]
         config = {**config, "plugins": plugins}
-        beside += [Path(path).parent for path in plugins]
-    for section, locate in (("measures", _measure_located), ("models", _model_located)):
+        folders = [*folders, *(Path(path).parent for path in plugins)]
+    for section, locate_entry in (("measures", _locate_measure), ("models", _locate_checkpoint)):
         entries = config.get(section)
         if isinstance(entries, dict):
-            found = {
-                name: locate(name, entry, beside) if isinstance(entry, dict) else entry
+            located = {
+                name: locate_entry(name, entry, folders) if isinstance(entry, dict) else entry
                 for name, entry in entries.items()
             }
-            config = {**config, section: found}
+            config = {**config, section: located}
     return config
 
 
-def _measure_located(name: str, entry: dict[str, Any], places: Sequence[Path]) -> dict[str, Any]:
+def _locate_measure(name: str, entry: dict[str, Any], folders: Sequence[Path]) -> dict[str, Any]:
     kind, method, path = entry.get("kind", name), entry.get("method"), entry.get("path")
     if kind == IMPORTED and path and isinstance(path, str):
-        return {**entry, "path": located(path, places)}
+        return {**entry, "path": locate(path, folders)}
     if kind == CAPTUM and isinstance(method, str):
-        return {**entry, "method": _pointer(method, places)}
+        return {**entry, "method": _method_pointer(method, folders)}
     return entry
 
 
-def _model_located(name: str, entry: dict[str, Any], places: Sequence[Path]) -> dict[str, Any]:
+def _locate_checkpoint(name: str, entry: dict[str, Any], folders: Sequence[Path]) -> dict[str, Any]:
     checkpoint = entry.get("checkpoint")
-    if checkpoint and isinstance(checkpoint, str) and any(os.path.isdir(place / checkpoint) for place in places):
-        return {**entry, "checkpoint": located(checkpoint, places)}
+    if checkpoint and isinstance(checkpoint, str) and any(os.path.isdir(folder / checkpoint) for folder in folders):
+        return {**entry, "checkpoint": locate(checkpoint, folders)}
     return entry
 
 
-def _pointer(method: str, places: Sequence[Path]) -> str:
-    """Where a method is: the name of one of Captum's, ``package.module:Class`` or ``file.py:Class``.
-
-    A module that is a file in one of the places is that file.
-    """
+def _method_pointer(method: str, folders: Sequence[Path]) -> str:
+    """A Captum method as its name, ``package.module:Class`` or, for a file in one of the folders, ``file.py:Class``."""
     module, dot, name = method.rpartition(":" if ":" in method else ".")
     if not dot or module == CAPTUM_METHODS:
         return name
     file = module if module.endswith(".py") else f"{module.replace('.', '/')}.py"
-    if module.endswith(".py") or any(os.path.isfile(place / file) for place in places):
-        module = located(file, places)
+    if module.endswith(".py") or any(os.path.isfile(folder / file) for folder in folders):
+        module = locate(file, folders)
     return f"{module}:{name}"
 
 
 def method_file(method: str) -> Path | None:
-    """The study's own file that a method is in, if it is in one."""
+    """The study's own file that defines a method, if any."""
     module = method.rpartition(":")[0]
     return Path(module) if module.endswith(".py") else None
 
 
 def check_external(resolved: Resolved) -> None:
-    """Refuse what cannot be used, before any work."""
+    """Refuse unusable methods, importances and checkpoints before any job runs."""
     for (kind, name), declaration in resolved.declarations.items():
         where, options = f"{kind}s.{name}", resolved.options.get((kind, name), {})
         if kind == "measure" and declaration.name == CAPTUM:
@@ -135,12 +131,12 @@ def _check_method(where: str, method: str, arguments: Mapping[str, Any]) -> None
     for internal in ("Layer", "Neuron"):
         if method not in METHODS and method.removeprefix(internal) in METHODS:
             raise PlumblineError(
-                f"`{where}.method` is '{method}', which explains a part inside of a model; its input is explained by "
-                f"'{method.removeprefix(internal)}'."
+                f"`{where}.method` is '{method}', which attributes to an internal layer; use "
+                f"'{method.removeprefix(internal)}', which attributes to the input."
             )
     if method not in METHODS:
         raise PlumblineError(
-            f"`{where}.method` is '{method}', which is no method of captum.attr that explains a model's input; "
+            f"`{where}.method` is '{method}', which is not a method of captum.attr for a model's input; "
             f"{nearest(method, METHODS)}"
         )
     for argument in arguments:
@@ -152,12 +148,12 @@ def _check_method(where: str, method: str, arguments: Mapping[str, Any]) -> None
 
 
 def _check_own_method(where: str, module: str, name: str) -> None:
-    """A class of the study's own must be there; whether it is a method of Captum's kind, the job sees."""
+    """A class of the study's own must exist; the job checks that it is a Captum method."""
     if not module.endswith(".py"):
         if find_spec(module.partition(".")[0]) is None:
             raise PlumblineError(
                 f"{where}: there is no module '{module}', and no file '{module.replace('.', '/')}.py' in the working "
-                "folder, beside the config, beside a plug-in or in the project."
+                "folder, next to the config, next to a plug-in or in the project."
             )
         return
     try:
@@ -176,7 +172,7 @@ def _check_own_method(where: str, module: str, name: str) -> None:
 
 
 def check_columns(where: str, path: str) -> None:
-    """A file of importances must be there, be Parquet and have its columns."""
+    """A file of importances must exist, be Parquet and have the required columns."""
     from pyarrow import ArrowInvalid
     from pyarrow.parquet import read_schema
 
@@ -186,94 +182,95 @@ def check_columns(where: str, path: str) -> None:
         names = read_schema(path).names
     except ArrowInvalid as error:
         raise PlumblineError(f"{where}: the file '{path}' is not Parquet ({error}).") from None
-    for column in SCORES:
+    for column in REQUIRED_COLUMNS:
         if column not in names:
             raise PlumblineError(
-                f"{where}: the file '{path}' has no column '{column}'; it must have {', '.join(SCORES)}, and may have "
-                f"{', '.join((*WHERE, 'target'))}."
+                f"{where}: the file '{path}' has no column '{column}'; it must have {', '.join(REQUIRED_COLUMNS)} and "
+                f"may have {', '.join((*KEY_COLUMNS, 'target'))}."
             )
 
 
 def _check_checkpoint(where: str, name: str) -> None:
-    """What a folder with a checkpoint must hold. A name that the hub may know is tried by the job."""
+    """Check the files of a checkpoint's folder; whether the hub has a name, the job checks."""
     if not name:
-        raise PlumblineError(f"{where} names none; write a folder, an installed package or a name of the hub.")
+        raise PlumblineError(f"{where} is empty; name a folder, an installed package or a model of the hub.")
     folder = Path(find_checkpoint(name))
     if not os.path.isdir(folder):
-        place = name.startswith((".", "~", "/")) or folder.is_absolute()
-        if place or len(folder.parts) > 2 or os.path.isdir(folder.parts[0]):
+        is_path = name.startswith((".", "~", "/")) or folder.is_absolute()
+        if is_path or len(folder.parts) > 2 or os.path.isdir(folder.parts[0]):
             raise PlumblineError(f"{where}: there is no folder '{name}'.")
-        if len(name) > LONGEST_OF_HUB or not OF_HUB.fullmatch(name):
+        if len(name) > LONGEST_HUB_NAME or not HUB_NAME.fullmatch(name):
             raise PlumblineError(
-                f"{where}: there is no folder and no installed package '{name}', and no model of the hub can be called "
-                "so; write `owner/model`."
+                f"{where}: '{name}' is not a folder, an installed package or a valid name of a model of the hub; write "
+                "`owner/model`."
             )
         return
     if not (folder / CONFIG).is_file():
         raise PlumblineError(
-            f"{where}: the folder '{name}' has no {CONFIG}; save the model there by `save_pretrained`."
+            f"{where}: the folder '{name}' has no {CONFIG}; save the model there with `save_pretrained`."
         )
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        found = config.get("model_type")
+        model_type = config.get("model_type")
     except (ValueError, AttributeError):
-        raise PlumblineError(f"{where}: the {CONFIG} of '{name}' is not that of a model.") from None
-    if found not in TYPES:
+        raise PlumblineError(f"{where}: the {CONFIG} of '{name}' is not the config of a model.") from None
+    if model_type not in MODEL_TYPES:
         raise PlumblineError(
-            f"{where}: '{name}' is a checkpoint of type '{found}', which models here cannot read; they read "
-            f"{', '.join(TYPES)}."
+            f"{where}: '{name}' is a checkpoint of type '{model_type}', which is not supported; choose from: "
+            f"{', '.join(MODEL_TYPES)}."
         )
-    if not any((folder / file).is_file() for file in TOKENISERS):
+    if not any((folder / file).is_file() for file in TOKENIZER_FILES):
         raise PlumblineError(
-            f"{where}: the folder '{name}' has no tokeniser (such as {TOKENISERS[0]}); save it there by "
+            f"{where}: the folder '{name}' has no tokenizer (such as {TOKENIZER_FILES[0]}); save it there with "
             "`tokenizer.save_pretrained`."
         )
-    _check_tokeniser(where, name, folder / TOKENISERS[0], config)
+    _check_tokenizer(where, name, folder / TOKENIZER_FILES[0], config)
     _check_weights(where, name, folder)
 
 
-def _check_tokeniser(where: str, name: str, file: Path, config: Mapping[str, Any]) -> None:
-    """A tokeniser must be whole, and have no token without a vector."""
+def _check_tokenizer(where: str, name: str, file: Path, config: Mapping[str, Any]) -> None:
+    """A tokenizer must be readable and have no token without an embedding."""
     if not file.is_file():
         return
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-        words = told["model"]["vocab"]
-        ids = [*(words.values() if isinstance(words, dict) else range(len(words)))]
-        ids += [token["id"] for token in told.get("added_tokens") or ()]
+        tokenizer = json.loads(file.read_text(encoding="utf-8"))
+        vocabulary = tokenizer["model"]["vocab"]
+        ids = [*(vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary)))]
+        ids += [token["id"] for token in tokenizer.get("added_tokens") or ()]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise PlumblineError(
-            f"{where}: the {file.name} of '{name}' is broken; save it there again by `tokenizer.save_pretrained`."
+            f"{where}: the {file.name} of '{name}' is damaged; save it there again with `tokenizer.save_pretrained`."
         ) from None
     size = config.get("vocab_size")
     if isinstance(size, int) and ids and max(ids) >= size:
         raise PlumblineError(
-            f"{where}: the tokeniser of '{name}' has tokens up to number {max(ids)}, and the model has {size} vectors; "
-            "save both as they were trained together, or call `resize_token_embeddings` before."
+            f"{where}: the tokenizer of '{name}' has token ids up to {max(ids)}, but the model has only {size} "
+            "embeddings; save the pair that was trained together, or call `resize_token_embeddings` first."
         )
 
 
 def _check_weights(where: str, name: str, folder: Path) -> None:
-    """Weights must be there, whole and not pickled: what is pickled can run any code when it is read."""
+    """Weights must exist, be complete and not be pickled: loading a pickle can run any code."""
     files = sorted(folder.glob(WEIGHTS))
     pickled = [path.name for pattern in PICKLED for path in sorted(folder.glob(pattern))]
     if not files and pickled:
         raise PlumblineError(
-            f"{where}: the weights of '{name}' are pickled ('{pickled[0]}'), which can run any code and is not read; "
-            "load them where you trust them and save them by `save_pretrained`, as model.safetensors."
+            f"{where}: the weights of '{name}' are pickled ('{pickled[0]}') and not loaded, because a pickle can run "
+            "any code; if you trust them, load them yourself and save them with `save_pretrained`, as "
+            "model.safetensors."
         )
     if not files:
         raise PlumblineError(
-            f"{where}: the folder '{name}' has no weights (such as model.safetensors); save the model there by "
+            f"{where}: the folder '{name}' has no weights (such as model.safetensors); save the model there with "
             "`save_pretrained`."
         )
     for file in files:
-        if fault := _cut_off(file):
-            raise PlumblineError(f"{where}: '{file}' {fault}; copy it again, or save the model by `save_pretrained`.")
+        if fault := _truncation(file):
+            raise PlumblineError(f"{where}: '{file}' {fault}; copy it again or save the model with `save_pretrained`.")
 
 
-def _cut_off(file: Path) -> str:
-    """What is wrong with a file of tensors, as far as its header and its size tell."""
+def _truncation(file: Path) -> str:
+    """What is wrong with a safetensors file, judged by its header and size, or an empty string."""
     with file.open("rb") as opened:
         start = opened.read(8)
         length = int.from_bytes(start, "little")
@@ -282,15 +279,15 @@ def _cut_off(file: Path) -> str:
         tensors = {key: value for key, value in json.loads(header).items() if key != "__metadata__"}
         end = 8 + length + max((value["data_offsets"][1] for value in tensors.values()), default=0)
     except (ValueError, KeyError, TypeError, AttributeError):
-        return "is not a file of safetensors, or is cut off"
+        return "is truncated or not a safetensors file"
     size = file.stat().st_size
-    return f"is cut off: it has {size} of {end} bytes" if size < end else ""
+    return f"is truncated: it has {size} of {end} bytes" if size < end else ""
 
 
 def check_epochs(where: str, epochs: int, options: Mapping[str, Any]) -> None:
-    """Only a model that has learnt to classify before may learn nothing."""
+    """Only a checkpoint with a trained classifier may be used without training."""
     if not epochs and options.get("head") != "own":
         raise PlumblineError(
-            f"`{where}.training.epochs` is 0: it must be 1 or more, unless the model keeps the output of a checkpoint "
-            "that classifies (`head: own`)."
+            f"`{where}.training.epochs` is 0: it must be 1 or more, unless the model keeps the classifier of its "
+            "checkpoint (`head: own`)."
         )

@@ -1,12 +1,12 @@
-"""Variants of a dataset whose truth is known: labels are drawn anew, and texts or pictures changed as they say."""
+"""Variants of a dataset with known ground truth: labels are redrawn, and texts or images changed accordingly."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from random import Random
 from typing import Any
 
+from plumbline.config.entries import ManipulationEntry
 from plumbline.config.resolved import Resolved
-from plumbline.config.schema import ManipulationEntry
 from plumbline.config.variants import PLAIN, Manipulated
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import IMAGES, Declaration
@@ -15,7 +15,7 @@ BETWEEN, LEVELS = "between", "levels"
 
 
 def _values(name: str, draw: int, option: str, value: Any, whole: bool, where: str) -> list[Any]:
-    """The values of an option in one draw: one, or one for each level."""
+    """The values of an option in one draw: a single one, or one for each level."""
     if not isinstance(value, Mapping):
         return [value]
     if set(value) == {LEVELS} and isinstance(value[LEVELS], list) and value[LEVELS]:
@@ -29,32 +29,32 @@ def _values(name: str, draw: int, option: str, value: Any, whole: bool, where: s
         raise PlumblineError(
             f"`{where}.{option}` is {value!r}; write a value, {{between: [low, high]}} or {{levels: [...]}}."
         )
-    # By name, so that a parameter that is added moves no other.
+    # Seeded by name, so that a new option does not change the values of others.
     drawn = Random(f"{name} {draw} {option}").uniform(*bounds)
     return [int(drawn)] if whole else [drawn]
 
 
 def expand(name: str, entry: ManipulationEntry, declaration: Declaration, datasets: Sequence[str]) -> Iterator[Any]:
-    """The variants of an entry, their options not yet checked."""
+    """The variants of an entry, with unchecked options."""
     where = f"manipulations.{name}"
-    chances: list[float | None] = [None] if entry.matrix else list(entry.r if isinstance(entry.r, list) else [entry.r])
+    rates: list[float | None] = [None] if entry.matrix else list(entry.r if isinstance(entry.r, list) else [entry.r])
     for option in entry.options:
         if option not in declaration.options:
-            known = [*declaration.options, *(key for key in type(entry).model_fields)]
-            raise PlumblineError(f"`{where}.{option}` is not a key that is known here; {nearest(option, known)}")
-    graded = [o for o, value in entry.options.items() if isinstance(value, Mapping) and LEVELS in value]
+            known = [*declaration.options, *type(entry).model_fields]
+            raise PlumblineError(f"`{where}.{option}` is not a known key; {nearest(option, known)}")
+    graded = [option for option, value in entry.options.items() if isinstance(value, Mapping) and LEVELS in value]
     for draw in range(entry.draws):
         options = {
             option: _values(name, draw, option, value, declaration.options[option].type is int, where)
             for option, value in entry.options.items()
         }
-        for values, r in product(product(*options.values()), chances):
+        for values, r in product(product(*options.values()), rates):
             chosen = dict(zip(options, values, strict=True))
             parts = [name, *([str(draw)] if entry.draws > 1 else [])]
             parts += [f"{option}{chosen[option]:g}" for option in graded]
-            parts += [f"r{r:g}"] if len(chances) > 1 else []
-            usual = {option: known.default for option, known in declaration.options.items()}
-            seen = {**usual, **chosen}.get(declaration.visibility)
+            parts += [f"r{r:g}"] if len(rates) > 1 else []
+            defaults = {option: declared.default for option, declared in declaration.options.items()}
+            visibility = {**defaults, **chosen}.get(declaration.visibility)
             level = options[graded[0]].index(chosen[graded[0]]) + 1 if graded else None
             yield Manipulated(
                 variant="-".join(parts),
@@ -66,32 +66,32 @@ def expand(name: str, entry: ManipulationEntry, declaration: Declaration, datase
                 classes=entry.classes[draw % len(entry.classes)] if entry.classes else None,
                 draw=draw,
                 level=level,
-                visibility=None if seen is None else abs(float(seen)),
+                visibility=None if visibility is None else abs(float(visibility)),
                 seed=entry.seed + draw,
                 datasets=tuple(datasets),
             )
 
 
-def fitting(resolved: Resolved, name: str, entry: ManipulationEntry, declaration: Declaration) -> list[str]:
-    """The datasets that a manipulation changes; one that is named and cannot be changed is refused."""
+def applicable_datasets(resolved: Resolved, name: str, entry: ManipulationEntry, declaration: Declaration) -> list[str]:
+    """The datasets that a manipulation changes; a listed one that it cannot change is refused."""
     study, where = resolved.study, f"manipulations.{name}.datasets"
-    found = []
+    applicable = []
     for dataset in entry.datasets if entry.datasets is not None else study.datasets:
         if dataset not in study.datasets:
             raise PlumblineError(f"`{where}` names '{dataset}'; {nearest(dataset, study.datasets)}")
-        pictures = resolved.declarations["dataset", dataset].task == IMAGES
-        if pictures == (declaration.reads == "pixels"):
-            found.append(dataset)
+        has_images = resolved.declarations["dataset", dataset].task == IMAGES
+        if has_images == (declaration.reads == "pixels"):
+            applicable.append(dataset)
         elif entry.datasets is not None:
-            what = "pictures" if pictures else "texts"
+            what = "images" if has_images else "texts"
             raise PlumblineError(f"`{where}`: '{dataset}' holds {what}, which '{declaration.name}' cannot change.")
-    if not found:
-        raise PlumblineError(f"`manipulations.{name}` can change no dataset of this study.")
-    return found
+    if not applicable:
+        raise PlumblineError(f"`manipulations.{name}` cannot change any dataset of this study.")
+    return applicable
 
 
 def check_variants(study: Any) -> None:
-    """Refuse variants that a dataset or model names and that are none."""
+    """Refuse unknown variants in the entries of datasets and models."""
     for kind in ("datasets", "models"):
         for name, entry in getattr(study, kind).items():
             for variant in entry.variants or []:

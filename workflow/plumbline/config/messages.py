@@ -1,4 +1,4 @@
-"""Faults of a config as sentences: the key, the value and what would be right."""
+"""Validation errors as sentences: the key, its value and what is allowed."""
 
 import types
 from collections.abc import Iterable
@@ -10,19 +10,20 @@ from plumbline.errors import nearest
 
 
 def _known_keys(model: type[BaseModel], path: Iterable[Any]) -> list[str]:
-    """The keys that could stand where an unknown one was found."""
-    at: Any = model
+    """The keys that are allowed in the section at `path`."""
+    section: Any = model
     for part in path:
-        if part not in getattr(at, "model_fields", {}):
+        if part not in getattr(section, "model_fields", {}):
             continue
-        annotation = at.model_fields[part].annotation
+        annotation = section.model_fields[part].annotation
         if get_origin(annotation) in (Union, types.UnionType):
             annotation = next(a for a in get_args(annotation) if a is not type(None))
-        at = get_args(annotation)[1] if get_origin(annotation) is dict else annotation
-    return list(at.model_fields) if isinstance(at, type) and issubclass(at, BaseModel) else []
+        section = get_args(annotation)[1] if get_origin(annotation) is dict else annotation
+    return list(section.model_fields) if isinstance(section, type) and issubclass(section, BaseModel) else []
 
 
-WANTED = {
+# What a value must be, by pydantic's type of error.
+EXPECTED = {
     **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "a whole number"),
     **dict.fromkeys(("float_parsing", "float_type"), "a number"),
     **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
@@ -33,9 +34,9 @@ WANTED = {
 
 
 def validation_message(error: ValidationError, prefix: str, known: type[BaseModel] | list[str]) -> str:
-    """The first fault of a validation as one sentence: the key, the value and what would be right."""
+    """The first validation error as one sentence; `known` are the keys that are allowed at `prefix`."""
     fault = error.errors()[0]
-    # pydantic adds the member of a union to the place.
+    # pydantic appends the member of a union to the location.
     location = [str(part) for part in fault["loc"] if not str(part).startswith(("literal[", "constrained-", "[key]"))]
     if len(location) > 1 and location[-1] in ("int", "float", "str", "bool"):
         location = location[:-1]
@@ -43,14 +44,17 @@ def validation_message(error: ValidationError, prefix: str, known: type[BaseMode
     value = fault["input"]
     if fault["type"] == "extra_forbidden":
         candidates = known if isinstance(known, list) else _known_keys(known, fault["loc"][:-1])
-        return f"`{key}` (set to {value!r}) is not a key that is known here; {nearest(location[-1], candidates)}"
+        return f"`{key}` (set to {value!r}) is not a known key; {nearest(location[-1], candidates)}"
     if fault["type"] == "missing":
-        return f"`{key}` is missing; the study needs it."
+        return f"`{key}` is missing; a study needs it."
     if fault["type"] == "literal_error":
         expected = [word.strip(" '") for word in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
         hint = nearest(str(value), expected)
-        return f"`{key}` is {value!r}; {hint}" + ("" if "known are" in hint else f" Known are: {', '.join(expected)}.")
-    if fault["type"] in WANTED:
-        return f"`{key}` is {value!r}: it must be {WANTED[fault['type']]}."
+        choices = "" if "choose from" in hint else f" Choose from: {', '.join(expected)}."
+        return f"`{key}` is {value!r}; {hint}{choices}"
+    if fault["type"] in ("too_short", "string_too_short"):
+        return f"`{key}` is {value!r}: it must not be empty."
+    if fault["type"] in EXPECTED:
+        return f"`{key}` is {value!r}: it must be {EXPECTED[fault['type']]}."
     message = fault["msg"].removeprefix("Value error, ")
     return f"`{key}` is {value!r}: {message[0].lower() + message[1:].rstrip('.')}."

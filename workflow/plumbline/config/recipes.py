@@ -1,6 +1,6 @@
-"""The two recipes that a study may adjust: how a dataset is prepared and how a model is trained.
+"""The recipes of a study: how a dataset is prepared and how a model is trained.
 
-A dataset's or model's declaration states the recipe of its study; the config overrides single values.
+The declaration of a dataset or model holds the recipe of its paper; the config overrides single values.
 """
 
 from typing import Literal, Self
@@ -9,40 +9,40 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Recipe(BaseModel):
-    """Unknown keys are refused."""
+    """A section without unknown keys."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Embedding(Recipe):
-    """Where word vectors come from."""
+    """The word vectors."""
 
     kind: Literal["random", "file", "word2vec"] = Field(
-        "random", description="Drawn at random, read from a text file of vectors, or trained on the training split."
+        "random", description="Random, read from a text file of vectors, or trained on the training split."
     )
-    path: str = Field("", description="File of word vectors (GloVe, fastText or word2vec text form), under `raw`.")
-    dimensions: int = Field(300, gt=0, description="Numbers per word.")
+    path: str = Field("", description="File of word vectors (GloVe, fastText or word2vec text format), under `raw`.")
+    dimensions: int = Field(300, gt=0, description="Dimension of the vectors.")
     missing: Literal["zeros", "normal", "uniform", "like-found"] = Field(
         "zeros",
-        description="Words without a vector: zeros, N(0, 1), uniform in [-0.05, 0.05] or `like-found`, normal with the "
-        "mean and standard deviation of all numbers of the vectors that are found. Jain & Wallace's code: zeros; A "
-        "Song of (Dis)agreement: like-found.",
+        description="Vectors of words without one: zeros, N(0, 1), uniform in [-0.05, 0.05] or `like-found`, normal "
+        "with the mean and standard deviation of all found vectors. Jain & Wallace's code: zeros; A Song of "
+        "(Dis)agreement: like-found.",
     )
     scale: float = Field(
-        1.0, gt=0, description="Factor on every vector; small vectors make a small signal, and learning slow to begin."
+        1.0, gt=0, description="Factor on every vector; small vectors slow down the beginning of training."
     )
     trainable: bool = Field(True, description="Whether training updates the vectors.")
     seed: int = Field(0, ge=0, description="Seed of everything random about the vectors.")
 
 
 class Preparation(Recipe):
-    """From a publisher's text to instances: vocabulary, length filter, size and word vectors."""
+    """How a dataset is prepared: vocabulary, length filter, size and word vectors."""
 
     minimum_document_frequency: int = Field(
         1,
         ge=1,
-        description="A word is in the vocabulary if that many of the texts of `vocabulary_of` hold it; other words are "
-        "UNK.",
+        description="A word is in the vocabulary if at least this many texts of `vocabulary_of` contain it; other "
+        "words are UNK.",
     )
     vocabulary_of: Literal["train", "all"] = Field(
         "train",
@@ -56,107 +56,107 @@ class Preparation(Recipe):
     )
     open_bound: Literal["keep", "drop-extreme"] = Field(
         "keep",
-        description="What a bound that is not given does. `drop-extreme` is Jain & Wallace's code: it takes the "
-        "shortest or longest text of each split as a strict bound, and so drops it.",
+        description="What a missing bound means. `drop-extreme` is Jain & Wallace's code: the shortest or longest text "
+        "of each split is the strict bound, and so is dropped.",
     )
     limit: int | None = Field(
-        None, ge=1, description="Keep at most this many instances of each split, drawn by `seed`."
+        None, ge=1, description="Keep at most this many instances of each split, sampled with `seed`."
     )
     seed: int = Field(0, ge=0, description="Seed of splits, samples and generated texts.")
-    embedding: Embedding = Field(default_factory=lambda: Embedding(), description="Where word vectors come from.")
+    embedding: Embedding = Field(default_factory=lambda: Embedding(), description="The word vectors.")
 
 
 class Training(Recipe):
     """How a model is trained."""
 
     epochs: int = Field(
-        8, ge=0, description="Passes over the training split; 0 keeps a checkpoint with `head: own` as it is."
+        8, ge=0, description="Passes over the training split; 0 leaves a checkpoint with `head: own` unchanged."
     )
     batch_size: int = Field(32, ge=1, description="Instances per step.")
     optimiser: Literal["amsgrad", "adam", "adamw"] = Field(
         "amsgrad",
-        description="Adam with AMSGrad or without, whose weight decay is a term of the gradient, or AdamW, whose is "
-        "not.",
+        description="Adam with or without AMSGrad, with weight decay as a term of the gradient, or AdamW, with "
+        "decoupled weight decay.",
     )
-    learning_rate: float = Field(1e-3, gt=0, description="Step size of Adam; its peak, where a schedule changes it.")
-    beta2: float = Field(
-        0.999, ge=0, lt=1, description="How much of its mean of squared gradients Adam keeps at each step."
-    )
+    learning_rate: float = Field(1e-3, gt=0, description="Learning rate of Adam; its peak under a schedule.")
+    beta2: float = Field(0.999, ge=0, lt=1, description="Decay rate of Adam's running mean of squared gradients.")
     schedule: Literal["constant", "linear", "plateau"] = Field(
         "constant",
-        description="Whether the step size stays, falls by the same amount each step, to 0 after the last epoch, or is "
+        description="Whether the learning rate is constant, decays linearly to 0 after the last epoch, or is "
         "multiplied by `plateau_factor` once `select_by` on `select_on` no longer improves.",
     )
     warmup: float = Field(
-        0.0, ge=0, lt=1, description="Share of all steps in which a `linear` step size first grows from 0 to its peak."
+        0.0,
+        ge=0,
+        lt=1,
+        description="Share of all steps in which a `linear` learning rate first rises from 0 to its peak.",
     )
     plateau_patience: int = Field(
         30,
         ge=0,
-        description="How many epochs in a row may be no better than the best, by a ten-thousandth of it, before a "
-        "`plateau` step size falls (PyTorch's ReduceLROnPlateau).",
+        description="Number of consecutive epochs without an improvement by a ten-thousandth of the best value before "
+        "a `plateau` learning rate falls (PyTorch's ReduceLROnPlateau).",
     )
-    plateau_factor: float = Field(0.1, gt=0, lt=1, description="What a `plateau` step size is multiplied by.")
+    plateau_factor: float = Field(0.1, gt=0, lt=1, description="Factor on a `plateau` learning rate.")
     clip_norm: float | None = Field(
         None,
         gt=0,
-        description="Before each step the gradient of all parameters together is shortened to this norm if it is "
-        "longer; by default it is left as it is.",
+        description="Clip the norm of the gradient of all parameters to this value; by default gradients are not "
+        "clipped.",
     )
-    weight_decay: float = Field(1e-5, ge=0, description="Weight decay of all parameters but those of `no_decay`.")
+    weight_decay: float = Field(1e-5, ge=0, description="Weight decay of all parameters except those of `no_decay`.")
     no_decay: list[str] = Field(
         ["attention"],
-        description="Parameters whose name starts so, or matches a pattern with `*`, get no weight decay (Jain & "
-        "Wallace: the attention).",
+        description="Parameters without weight decay: prefixes of their names, or patterns with `*` (Jain & Wallace: "
+        "the attention).",
     )
     class_weights: Literal["balanced", "none"] = Field(
         "balanced", description="`balanced` weighs a class by the size of class 0 over its own (Jain & Wallace's code)."
     )
     reduction: Literal["sum", "mean"] = Field(
         "sum",
-        description="How a batch's losses are joined. Jain & Wallace sum for classification and take the mean for "
-        "questions and inference; under Adam a sum makes the weight decay that much weaker.",
+        description="How the losses of a batch are reduced. Jain & Wallace use the sum for classification and the mean "
+        "for question answering and inference; under Adam, a sum weakens weight decay by the batch size.",
     )
     batching: Literal["length-noise", "shuffle"] = Field(
-        "length-noise", description="Sort by length with 10% noise and cut, or shuffle; batches come in random order."
+        "length-noise",
+        description="Batch texts sorted by length with 10% noise, or shuffle; batches are in random order.",
     )
     select_on: Literal["dev", "test", "train"] = Field(
         "dev",
-        description="The split that chooses the epoch. `test` is how the published tables were made; it is optimistic.",
+        description="The split on which the epoch is selected. The published tables use `test`, which is optimistic.",
     )
     also_select_on: list[Literal["dev", "test", "train"]] = Field(
         [],
-        description="Other splits that choose an epoch each; the table of adversaries tells of every choice, the model "
-        "that is kept is that of `select_on`.",
+        description="Further splits on which an epoch is selected; the table of adversaries reports each of them, and "
+        "the model of `select_on` is kept.",
     )
     select_by: Literal["roc_auc", "accuracy", "loss"] = Field(
-        "roc_auc", description="The metric that chooses the epoch; `train` can only choose by its `loss`."
+        "roc_auc", description="The metric by which the epoch is selected; `train` supports only `loss`."
     )
     patience: int | None = Field(
         None,
         ge=1,
-        description="Stop once so many epochs brought nothing better, on each split that chooses; by default never.",
+        description="Stop after this many epochs without improvement on any selection split; by default never.",
     )
     stop_at: float | None = Field(
         None,
         gt=0,
         le=1,
-        description="Stop once `select_by` reaches this, on each split that chooses; by default training goes on.",
+        description="Stop once `select_by` reaches this value on every selection split; by default never.",
     )
     checkpoint_gain: float | None = Field(
         None,
         ge=0,
         lt=1,
-        description="Keep also the parameters of the first epoch, and of each whose accuracy on `select_on` exceeds "
-        "that of the last one kept so by more than this; by default only the chosen epoch is kept.",
+        description="Also keep the parameters of the first epoch, and of each epoch whose accuracy on `select_on` "
+        "exceeds that of the last kept one by more than this; by default only the selected epoch is kept.",
     )
-    first_eligible_epoch: int = Field(
-        2, ge=1, description="Epochs before this one are never chosen (Jain & Wallace: 2)."
-    )
+    first_eligible_epoch: int = Field(2, ge=1, description="The first epoch that may be selected (Jain & Wallace: 2).")
     precision: Literal["tf32", "float32", "bfloat16"] = Field(
         "tf32",
         description="Arithmetic of training. `tf32` is PyTorch's default on a GPU and float32 on a CPU; `float32` is "
-        "exact on both; `bfloat16` is mixed precision. docs/engine.md states what each does to speed and scores. "
+        "exact on both; `bfloat16` is mixed precision. docs/engine.md reports the effect on speed and scores. "
         "Explanations are always computed in float32.",
     )
 
@@ -168,27 +168,27 @@ class Training(Recipe):
             )
         if self.select_by != "loss" and "train" in (self.select_on, *self.also_select_on):
             raise ValueError(
-                f"the training split chooses by its loss, and `select_by` is {self.select_by}; set it to loss"
+                f"the training split supports only `select_by: loss`, but it is {self.select_by}; change it"
             )
         if self.warmup and self.schedule != "linear":
             raise ValueError(
-                f"`warmup` is {self.warmup:g}, but `schedule` is {self.schedule}; set it to linear or `warmup` to 0"
+                f"`warmup` is {self.warmup:g}, but `schedule` is {self.schedule}; set that to linear or `warmup` to 0"
             )
         for name in ("plateau_patience", "plateau_factor"):
-            value, usual = getattr(self, name), type(self).model_fields[name].default
-            if value != usual and self.schedule != "plateau":
+            value = getattr(self, name)
+            if value != type(self).model_fields[name].default and self.schedule != "plateau":
                 raise ValueError(
-                    f"`{name}` is {value:g}, but `schedule` is {self.schedule}; set it to plateau or leave `{name}` out"
+                    f"`{name}` is {value:g}, but `schedule` is {self.schedule}; set that to plateau or remove `{name}`"
                 )
         if self.stop_at is not None and self.select_by == "loss":
             raise ValueError(
-                f"`stop_at` is {self.stop_at:g}, but `select_by` is loss; set it to accuracy or roc_auc or leave "
-                "`stop_at` out"
+                f"`stop_at` is {self.stop_at:g}, but `select_by` is loss; set that to accuracy or roc_auc, or remove "
+                "`stop_at`"
             )
         if self.checkpoint_gain is not None and self.select_on == "train":
             raise ValueError(
-                "`checkpoint_gain` reads the accuracy of `select_on`, and that of the training split is not told; set "
-                "`select_on` to dev or leave `checkpoint_gain` out"
+                "`checkpoint_gain` needs the accuracy on `select_on`, which is not computed for the training split; "
+                "set `select_on` to dev or remove `checkpoint_gain`"
             )
         return self
 
@@ -198,8 +198,8 @@ class Training(Recipe):
         return self.select_by != "loss"
 
 
-# What Jain & Wallace do otherwise for questions and inference than for one text. What a model, a dataset or the config
-# says goes before it.
+# Jain & Wallace's training for question answering and inference, where it differs from that for single texts. Models,
+# datasets and the config override it.
 PAIRED_TRAINING = {
     "epochs": 25,
     "class_weights": "none",
@@ -208,7 +208,7 @@ PAIRED_TRAINING = {
     "select_by": "accuracy",
 }
 
-# What an adversary's training does otherwise than its base model's, by its objective.
+# Where the training of an adversary differs from that of its base model, by objective.
 ADVERSARY_TRAINING = {
     "epochs": 80,
     "patience": 10,

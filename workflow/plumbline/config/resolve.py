@@ -1,4 +1,4 @@
-"""From a config to a resolved study: every fault is one sentence, before any work."""
+"""From a config to a resolved study: every error is one sentence, raised before any job runs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,21 +8,22 @@ import yaml
 from pydantic import ValidationError
 
 from plumbline.config.derived import derive
+from plumbline.config.entries import ManipulationEntry
 from plumbline.config.external import check_epochs, check_external
-from plumbline.config.manipulations import check_variants, expand, fitting
+from plumbline.config.manipulations import applicable_datasets, check_variants, expand
 from plumbline.config.masking import check_roar
 from plumbline.config.messages import validation_message
 from plumbline.config.names import check_name
 from plumbline.config.recipes import OBJECTIVE_TRAINING, PAIRED_TRAINING, Training
-from plumbline.config.resolved import Derived, Resolved, checked_options, merged
-from plumbline.config.schema import ManipulationEntry, Study
+from plumbline.config.resolved import Derived, Resolved, check_options, merge_recipe
+from plumbline.config.schema import Study
 from plumbline.config.variants import PLAIN
 from plumbline.errors import PlumblineError
 from plumbline.registry import PAIRED, Kind, holds
 
 
 def resolve(config: dict[str, Any]) -> Resolved:
-    """Check a config whole, before any work; the first fault is raised as one sentence."""
+    """Check the whole config before any job runs; the first error is raised as one sentence."""
     try:
         study = Study(**config)
     except ValidationError as error:
@@ -33,7 +34,7 @@ def resolve(config: dict[str, Any]) -> Resolved:
     check_variants(study)
     for dataset in study.datasets:
         for model in study.models:
-            _fit(resolved, dataset, model)
+            _set_training(resolved, dataset, model)
     check_external(resolved)
     for name in study.adversaries:
         check_name(name, f"adversaries.{name}")
@@ -46,63 +47,68 @@ def resolve(config: dict[str, Any]) -> Resolved:
 
 
 def _add_manipulation(resolved: Resolved, name: str, entry: ManipulationEntry) -> None:
-    """The variants of a manipulation, each with its options typed."""
+    """Add the variants of a manipulation, with typed options."""
     where = f"manipulations.{name}"
     check_name(name, where)
     declaration = resolved.declared("manipulation", name, entry, where)
     resolved.declarations["manipulation", name] = declaration
-    for variant in expand(name, entry, declaration, fitting(resolved, name, entry, declaration)):
+    for variant in expand(name, entry, declaration, applicable_datasets(resolved, name, entry, declaration)):
         if variant.variant in (PLAIN, *resolved.manipulated):
-            raise PlumblineError(f"`{where}`: a variant '{variant.variant}' is there twice; rename one.")
-        typed = checked_options(declaration, variant.options, where, list(type(entry).model_fields))
+            raise PlumblineError(f"`{where}`: there are two variants named '{variant.variant}'; rename one.")
+        typed = check_options(declaration, variant.options, where, type(entry).model_fields)
         resolved.manipulated[variant.variant] = replace(variant, options=typed)
 
 
 def _add_adversary(resolved: Resolved, derived: Derived) -> None:
-    """An adversary's object and options are its base model's; its training is, but for what its objective asks."""
+    """Add an adversary: the object, options and training of its base model, with the training of its objective."""
     if derived.name in resolved.study.models or derived.name in resolved.derived:
-        raise PlumblineError(f"`adversaries.{derived.adversary}`: '{derived.name}' is there twice; rename one.")
+        raise PlumblineError(f"`adversaries.{derived.adversary}`: two models are named '{derived.name}'; rename one.")
     kind: Kind = "model"
     resolved.declarations[kind, derived.name] = resolved.declarations[kind, derived.base]
     resolved.options[kind, derived.name] = resolved.options[kind, derived.base]
-    own = resolved.study.adversaries[derived.adversary].training
+    overrides = resolved.study.adversaries[derived.adversary].training
+    where = f"adversaries.{derived.adversary}.training"
     for dataset in resolved.study.datasets:
-        usual = resolved.trainings[dataset, derived.base].model_dump()
-        layers = [usual, OBJECTIVE_TRAINING[derived.objective], own]
-        where = f"adversaries.{derived.adversary}.training"
-        training = resolved.trainings[dataset, derived.name] = merged(Training, layers, where)
+        layers = [
+            resolved.trainings[dataset, derived.base].model_dump(),
+            OBJECTIVE_TRAINING[derived.objective],
+            overrides,
+        ]
+        training = resolved.trainings[dataset, derived.name] = merge_recipe(Training, layers, where)
         if training.select_by != "loss":
-            raise PlumblineError(f"`{where}.select_by` is '{training.select_by}'; an adversary chooses by its loss.")
+            raise PlumblineError(
+                f"`{where}.select_by` is '{training.select_by}'; adversaries select by loss, so omit it."
+            )
         check_epochs(f"adversaries.{derived.adversary}", training.epochs, {})
         resolved.model_options[dataset, derived.name] = resolved.model_options[dataset, derived.base]
 
 
-def _fit(resolved: Resolved, dataset: str, model: str) -> None:
-    """The training and the options of a model on a dataset: what the two declare, then what the config sets."""
-    data, of_data = resolved.declarations["dataset", dataset], resolved.study.datasets[dataset]
-    net, of_net = resolved.declarations["model", model], resolved.study.models[model]
-    usual: dict[str, Any] = dict(PAIRED_TRAINING) if data.task in PAIRED else {}
-    of_task = data.training
-    if net.reads == "subwords":
-        # Fine-tuning has a recipe of its own, of which the task decides only how the epoch is chosen.
-        usual = {key: value for key, value in usual.items() if key == "select_by"}
-        of_task = data.subword_training
-    recipes = [usual, net.training, of_task, of_net.training]
-    resolved.trainings[dataset, model] = merged(Training, recipes, f"models.{model}.training")
-    if of_data.training:
-        recipes.append(of_data.training)
-        resolved.trainings[dataset, model] = merged(Training, recipes, f"datasets.{dataset}.training")
+def _set_training(resolved: Resolved, dataset: str, model: str) -> None:
+    """Set the training and options of a model on a dataset: what the two declare, then what the config sets."""
+    declared_data, declared_model = resolved.declarations["dataset", dataset], resolved.declarations["model", model]
+    data_entry, model_entry = resolved.study.datasets[dataset], resolved.study.models[model]
+    defaults: dict[str, Any] = dict(PAIRED_TRAINING) if declared_data.task in PAIRED else {}
+    data_training = declared_data.training
+    if declared_model.reads == "subwords":
+        # Fine-tuning has a recipe of its own; the task only decides by which metric the epoch is selected.
+        defaults = {key: value for key, value in defaults.items() if key == "select_by"}
+        data_training = declared_data.subword_training
+    layers = [defaults, declared_model.training, data_training, model_entry.training]
+    resolved.trainings[dataset, model] = merge_recipe(Training, layers, f"models.{model}.training")
+    if data_entry.training:
+        layers.append(data_entry.training)
+        resolved.trainings[dataset, model] = merge_recipe(Training, layers, f"datasets.{dataset}.training")
     options = dict(resolved.options["model", model])
-    for key, value in data.model_options.items():
+    for key, value in declared_data.model_options.items():
         name = key.rpartition(":")[2]
-        if name in options and name not in of_net.options and holds(key, options):
+        if name in options and name not in model_entry.options and holds(key, options):
             options[name] = value
     resolved.model_options[dataset, model] = options
     check_epochs(f"models.{model}", resolved.trainings[dataset, model].epochs, options)
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """A config file as plain values."""
+    """The content of a config file."""
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -112,11 +118,11 @@ def read_config(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise PlumblineError(f"The config file '{path}' cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise PlumblineError(f"'{path}' is no config file: it is not UTF-8 text.") from error
+        raise PlumblineError(f"'{path}' is not a config file: it is not UTF-8 text.") from error
     except yaml.MarkedYAMLError as error:
         where = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise PlumblineError(f"'{path}'{where} is not valid YAML: {error.problem}.") from error
-    # Signs that YAML forbids, and values such as a date that there is not.
+    # Characters that YAML forbids, and values such as a date that does not exist.
     except (yaml.YAMLError, ValueError) as error:
         raise PlumblineError(f"'{path}' is not valid YAML: {str(error).splitlines()[0]}.") from error
     if not isinstance(config, dict):

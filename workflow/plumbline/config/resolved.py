@@ -1,29 +1,29 @@
-"""A study with every name looked up, every option typed and every recipe merged."""
+"""A study with its registered objects, typed options and merged recipes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from plumbline.config.entries import Entry
 from plumbline.config.messages import validation_message
 from plumbline.config.names import check_name
 from plumbline.config.recipes import Preparation, Training
-from plumbline.config.schema import Entry, ManipulationEntry, Study
+from plumbline.config.schema import Study
 from plumbline.config.variants import Manipulated
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import Declaration, Kind, Registry
 
-# The registered model that a checkpoint alone stands for.
+# The registered model of an entry that names only a checkpoint.
 PRETRAINED = "pretrained"
 
 
 @dataclass(frozen=True)
 class Derived:
-    """A model and the one that it reads: of that model, the seed `base_seed`, which `base_block` holds.
+    """A model whose training reads the seed `base_seed`, in `base_block`, of the model `base`.
 
-    `adversary` is the config's name of it, empty for a model with another's attention; `datasets` are those it may
-    learn.
+    `adversary` is the config's name of an adversary, empty for a model with another's attention.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Derived:
 
 
 class Resolved:
-    """A study with every name looked up, every option typed and every recipe merged."""
+    """A study with its registered objects, typed options and merged recipes."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -60,78 +60,67 @@ class Resolved:
                 check_name(name, where)
                 declaration = self.declared(kind, name, entry, where)
                 self.declarations[kind, name] = declaration
-                own = [key for key in type(entry).model_fields if key != "options"]
-                self.options[kind, name] = checked_options(declaration, entry.options, where, own)
+                self.options[kind, name] = check_options(declaration, entry.options, where, type(entry).model_fields)
                 if kind == "dataset":
                     recipes = [declaration.preparation, entry.preparation]
-                    self.preparations[name] = merged(Preparation, recipes, f"{where}.preparation")
-                for key, known in (("measures", study.measures), ("datasets", study.datasets)):
-                    for word in getattr(entry, key, None) or []:
-                        if word not in known:
-                            raise PlumblineError(f"`{where}.{key}` names '{word}'; {nearest(word, known)}")
-        # Filled by `resolve`: variants of manipulations, and models that read another.
+                    self.preparations[name] = merge_recipe(Preparation, recipes, f"{where}.preparation")
+                check_listed(entry, where, measures=study.measures, datasets=study.datasets)
+        # Filled by `resolve`: variants of manipulations, and models whose training reads another model.
         self.manipulated: dict[str, Manipulated] = {}
         self.derived: dict[str, Derived] = {}
 
-    def words_put(self, dataset: str) -> list[str]:
-        """The words that manipulations may put into the texts of a dataset, each once."""
-        found = [
-            word
-            for variant in self.manipulated.values()
-            if dataset in variant.datasets
-            for word in put_words(self.declarations["manipulation", variant.name], variant.options)
-        ]
-        return sorted(set(found))
+    def inserted_words(self, dataset: str) -> list[str]:
+        """The distinct words that manipulations may insert into the texts of a dataset; vocabularies include them."""
+        variants = [variant for variant in self.manipulated.values() if dataset in variant.datasets]
+        declared = [word for variant in variants for word in self.declarations["manipulation", variant.name].words]
+        return sorted({*declared, *(word for variant in variants for word in variant.options.get("tokens", []))})
 
-    def declared(self, kind: Kind, name: str, entry: Entry | ManipulationEntry, where: str) -> Declaration:
-        """The declaration behind an entry of the study."""
+    def declared(self, kind: Kind, name: str, entry: Entry, where: str) -> Declaration:
+        """The declaration of an entry's registered object."""
+        checkpoint = kind == "model" and "checkpoint" in entry.options and name not in self.registry.names(kind)
         try:
-            return self.registry.get(kind, kind_of(kind, name, entry, self.registry.names(kind)))
+            return self.registry.get(kind, entry.kind or (PRETRAINED if checkpoint else name))
         except PlumblineError as error:
             key = f"{where}.kind" if entry.kind else where
             raise PlumblineError(f"`{key}`: {error}") from None
 
 
-def kind_of(kind: str, name: str, entry: Any, known: Iterable[str]) -> str:
-    """The registered name behind an entry: what it says, or a pretrained model where it names just a checkpoint."""
-    if kind == "model" and not entry.kind and name not in known and "checkpoint" in entry.options:
-        return PRETRAINED
-    return str(entry.kind or name)
+def check_listed(entry: Any, where: str, **known: Iterable[str]) -> None:
+    """Refuse names in an entry's lists, such as `datasets`, that are not among the known ones."""
+    for key, names in known.items():
+        for name in getattr(entry, key, None) or []:
+            if name not in names:
+                raise PlumblineError(f"`{where}.{key}` names '{name}'; {nearest(name, names)}")
 
 
-def put_words(declaration: Declaration, options: Mapping[str, Any]) -> list[str]:
-    """The words that a manipulation may put into texts, so that vocabularies have them."""
-    return [*declaration.words, *options.get("tokens", [])]
-
-
-def checked_options(
-    declaration: Declaration, options: Mapping[str, Any], where: str, own: Sequence[str]
+def check_options(
+    declaration: Declaration, options: Mapping[str, Any], where: str, entry_keys: Iterable[str]
 ) -> dict[str, Any]:
-    """Options typed, with the defaults of those that are not set; `own` are the other keys of the entry."""
+    """Typed options, with defaults for those that are not set; `entry_keys` are the other keys of the entry."""
     fields: dict[str, Any] = {name: (option.type, option.default) for name, option in declaration.options.items()}
     try:
         typed = create_model(declaration.name, __config__=ConfigDict(extra="forbid"), **fields)(**options)
     except ValidationError as error:
-        raise PlumblineError(validation_message(error, where, [*fields, *own])) from None
+        raise PlumblineError(validation_message(error, where, [*fields, *entry_keys])) from None
     for name in getattr(declaration, "required", ()):
         if options.get(name) in (None, ""):
             raise PlumblineError(f"`{where}.{name}` is missing; {declaration.kind} '{declaration.name}' needs it.")
     for name, (least, most) in declaration.limits.items():
         value = getattr(typed, name)
         if (least is not None and value < least) or (most is not None and value > most):
-            wanted = f"{least:g} or more" if most is None else f"from {least:g} to {most:g}"
-            raise PlumblineError(f"`{where}.{name}` is {value:g}; it must be {wanted}.")
+            allowed = f"{least:g} or more" if most is None else f"from {least:g} to {most:g}"
+            raise PlumblineError(f"`{where}.{name}` is {value:g}; it must be {allowed}.")
     return {name: getattr(typed, name) for name in sorted(fields)}
 
 
-def merged(recipe: type[BaseModel], layers: Iterable[dict[str, Any]], where: str) -> Any:
-    """A recipe from layers of values, of which later ones win."""
-    merged: dict[str, Any] = {}
+def merge_recipe(recipe: type[BaseModel], layers: Iterable[dict[str, Any]], where: str) -> Any:
+    """A recipe from layers of values; later layers take precedence."""
+    values: dict[str, Any] = {}
     for layer in layers:
         for name, value in layer.items():
-            nested = isinstance(value, dict) and isinstance(merged.get(name), dict)
-            merged[name] = {**merged[name], **value} if nested else value
+            nested = isinstance(value, dict) and isinstance(values.get(name), dict)
+            values[name] = {**values[name], **value} if nested else value
     try:
-        return recipe(**merged)
+        return recipe(**values)
     except ValidationError as error:
         raise PlumblineError(validation_message(error, where, recipe)) from None

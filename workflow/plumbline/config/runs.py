@@ -1,4 +1,4 @@
-"""All valid runs of a study, and why the other pairs are not among them."""
+"""All valid runs of a study, and the reasons why other combinations are excluded."""
 
 from dataclasses import dataclass, replace
 
@@ -12,7 +12,7 @@ from plumbline.registry import PAIRED, Declaration, Kind, covered, needed
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """A block of models: one dataset, variant, model and block of seeds."""
+    """The models of one dataset, variant, architecture and block of seeds."""
 
     dataset: str
     variant: str
@@ -22,7 +22,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Excluded:
-    """A pair that cannot run. `dataset` or `measure` is empty when it does not matter."""
+    """A combination that cannot run; fields that do not matter are empty."""
 
     dataset: str
     model: str
@@ -30,15 +30,13 @@ class Excluded:
     reason: str
 
 
-# What measures and protocols do with texts.
-DOES = {"measure": "explains", "protocol": "scores"}
+VERBS = {"measure": "explains", "protocol": "scores"}
 
 
 @dataclass(frozen=True)
 class Runs:
-    """What a study runs: its cells, of plain and manipulated datasets, those of adversaries, those of texts with words
-    masked and the points of the curves that these make, the measures that explain each model, the cells that each
-    protocol scores, what was left out."""
+    """What a study runs: cells of plain and manipulated datasets, of adversaries and of masked texts; the points of the
+    masking curves of each plain cell; the measures of each model; the cells of each protocol; and what is excluded."""
 
     cells: list[Cell]
     adversaries: list[Cell]
@@ -49,82 +47,88 @@ class Runs:
     excluded: list[Excluded]
 
 
-def _missing(resolved: Resolved, kind: Kind, name: str, model: str) -> str:
-    """Why a measure or protocol cannot have a model, if so."""
-    declaration, of_model = resolved.declarations[kind, name], resolved.declarations["model", model]
-    if of_model.reads == "pixels" and not declaration.pixels:
-        return f"{kind} '{name}' {DOES[kind]} texts, and model '{model}' reads pictures"
-    needs = needed(declaration, resolved.options[kind, name])
-    lacking = sorted(needs - set(resolved.declarations["model", model].provides))
+def _unsupported(resolved: Resolved, kind: Kind, name: str, model: str) -> str:
+    """Why a measure or protocol does not support a model, or an empty string."""
+    declaration, declared_model = resolved.declarations[kind, name], resolved.declarations["model", model]
+    if declared_model.reads == "pixels" and not declaration.pixels:
+        return f"{kind} '{name}' {VERBS[kind]} texts, but model '{model}' reads images"
+    lacking = sorted(needed(declaration, resolved.options[kind, name]) - set(declared_model.provides))
     return f"{kind} '{name}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""
 
 
-# So many others are named where a measure cannot be had.
-MOST_NAMED = 6
+# The most measures that an error message suggests.
+MOST_SUGGESTED = 6
 
 
-def _instead(resolved: Resolved, measure: str, models: list[str]) -> str:
-    """The measures that would explain the models, those first that need the same of them."""
+def _suggestions(resolved: Resolved, measure: str, models: list[str]) -> str:
+    """Other measures that support the models, those with similar needs first."""
     needs = set(needed(resolved.declarations["measure", measure], resolved.options["measure", measure]))
 
-    def fits(declaration: Declaration, model: str) -> bool:
-        of_model = resolved.declarations["model", model]
-        usual = {name: option.default for name, option in declaration.options.items()}
-        reads = declaration.pixels or of_model.reads != "pixels"
-        return reads and not declaration.required and needed(declaration, usual) <= set(of_model.provides)
+    def supports(candidate: Declaration, model: str) -> bool:
+        declared_model = resolved.declarations["model", model]
+        defaults = {name: option.default for name, option in candidate.options.items()}
+        reads = candidate.pixels or declared_model.reads != "pixels"
+        return reads and not candidate.required and needed(candidate, defaults) <= set(declared_model.provides)
 
-    able = [one for one in resolved.registry.all("measure") if all(fits(one, model) for model in models)]
-    able = [one for one in able if one.name not in resolved.study.measures and not one.name.endswith("-published")]
-    close = sorted(able, key=lambda one: -len(needs & set(one.needs)))[:MOST_NAMED]
-    return f" (measures that would do: {', '.join(sorted(one.name for one in close))})" if close else ""
+    candidates = [
+        candidate
+        for candidate in resolved.registry.all("measure")
+        if all(supports(candidate, model) for model in models)
+        and candidate.name not in resolved.study.measures
+        and not candidate.name.endswith("-published")
+    ]
+    similar = sorted(candidates, key=lambda candidate: -len(needs & set(candidate.needs)))[:MOST_SUGGESTED]
+    names = ", ".join(sorted(candidate.name for candidate in similar))
+    return f" (supported measures: {names})" if names else ""
 
 
-def _unreadable(resolved: Resolved, dataset: str, model: str) -> str:
+def _untrainable(resolved: Resolved, dataset: str, model: str) -> str:
+    """Why a model cannot be trained on a dataset, or an empty string."""
     task, tasks = resolved.declarations["dataset", dataset].task, resolved.declarations["model", model].tasks
     derived = resolved.derived.get(model)
     if task in tasks and derived and dataset not in derived.datasets:
         return f"model '{model}' has the attention of '{derived.base}', which is not trained on dataset '{dataset}'"
-    return "" if task in tasks else f"model '{model}' does {' and '.join(tasks)}, dataset '{dataset}' is {task}"
+    return "" if task in tasks else f"model '{model}' does {' and '.join(tasks)}, but dataset '{dataset}' is {task}"
 
 
 def list_runs(resolved: Resolved) -> Runs:
-    """Every valid run. A pair that the config names outright and that cannot be is refused."""
+    """Every valid run; an impossible combination that the config names explicitly is refused."""
     study = resolved.study
     excluded: list[Excluded] = []
     cells: list[Cell] = []
-    able: dict[str, list[str]] = {}
+    supported: dict[str, list[str]] = {}
     for model, entry in study.models.items():
-        able[model] = []
+        supported[model] = []
         for measure in entry.measures if entry.measures is not None else study.measures:
-            reason = _given(resolved, model) or _missing(resolved, "measure", measure, model)
+            reason = _guided(resolved, model) or _unsupported(resolved, "measure", measure, model)
             if reason and entry.measures is not None:
-                others = "" if _given(resolved, model) else _instead(resolved, measure, [model])
-                raise PlumblineError(f"`models.{model}.measures`: {reason}; take it off the list{others}.")
+                others = "" if _guided(resolved, model) else _suggestions(resolved, measure, [model])
+                raise PlumblineError(f"`models.{model}.measures`: {reason}; remove it from the list{others}.")
             if reason:
                 excluded.append(Excluded("", model, measure, reason))
             else:
-                able[model].append(measure)
+                supported[model].append(measure)
         for dataset in entry.datasets if entry.datasets is not None else study.datasets:
-            reason = _unreadable(resolved, dataset, model)
+            reason = _untrainable(resolved, dataset, model)
             if reason and entry.datasets is not None:
-                raise PlumblineError(f"`models.{model}.datasets`: {reason}; take it off the list.")
+                raise PlumblineError(f"`models.{model}.datasets`: {reason}; remove it from the list.")
             if reason:
                 excluded.append(Excluded(dataset, model, "", reason))
             else:
                 variants = _variants(resolved, dataset, model)
                 cells += [Cell(dataset, variant, model, seeds) for variant in variants for seeds in study.blocks(model)]
     for measure in study.measures:
-        if not any(measure in explained for explained in able.values()):
-            reasons = [e.reason for e in excluded if e.measure == measure] or ["no model's list of measures names it"]
-            others = _instead(resolved, measure, list(study.models))
+        if not any(measure in measures for measures in supported.values()):
+            reasons = [e.reason for e in excluded if e.measure == measure] or ["no model lists it in `measures`"]
+            others = _suggestions(resolved, measure, list(study.models))
             raise PlumblineError(
-                f"`measures.{measure}` can explain no model of this study: {'; '.join(reasons)}{others}."
+                f"`measures.{measure}` cannot explain any model of this study: {'; '.join(reasons)}{others}."
             )
     for dataset in study.datasets:
         if not any(cell.dataset == dataset for cell in cells):
             reasons = [e.reason for e in excluded if e.dataset == dataset]
-            reasons = reasons or ["no model's list of datasets names it, or none of its variants"]
-            raise PlumblineError(f"`datasets.{dataset}` can train no model of this study: {'; '.join(reasons)}.")
+            reasons = reasons or ["no model lists it in `datasets` and one of its variants in `variants`"]
+            raise PlumblineError(f"`datasets.{dataset}` cannot train any model of this study: {'; '.join(reasons)}.")
     adversaries = [
         Cell(dataset, "plain", derived.name, seeds)
         for derived in resolved.derived.values()
@@ -133,22 +137,19 @@ def list_runs(resolved: Resolved) -> Runs:
         if derived.adversary
     ]
     for name, adversary in study.adversaries.items():
-        found = [derived.name for derived in resolved.derived.values() if derived.adversary == name]
-        if not any(cell.model in found for cell in adversaries):
-            told = f" on {', '.join(adversary.datasets)}" if adversary.datasets else ""
-            raise PlumblineError(f"`adversaries.{name}`: no model of this study has attention{told}.")
-    measures, unexplained = _explained(resolved, able)
+        if not any(resolved.derived[cell.model].adversary == name for cell in adversaries):
+            where = f" on {', '.join(adversary.datasets)}" if adversary.datasets else ""
+            raise PlumblineError(f"`adversaries.{name}`: no model of this study has attention{where}.")
+    measures, unexplained = _explained(resolved, supported)
     excluded += unexplained
     for name in study.manipulations:
         if not any(resolved.manipulated[c.variant].name == name for c in cells if c.variant != PLAIN):
-            raise PlumblineError(f"`manipulations.{name}`: no dataset and model of this study take it as a variant.")
-    masked, curves = _masked(resolved, sorted(cell for cell in cells if cell.variant == PLAIN), able)
+            raise PlumblineError(f"`manipulations.{name}`: no model is trained on it; add it to `variants`.")
+    masked, curves = _masked(resolved, sorted(cell for cell in cells if cell.variant == PLAIN), supported)
     scored = {}
     for protocol in study.protocols:
         if not study.explain:
-            raise PlumblineError(
-                f"`protocols.{protocol}` scores texts that are explained, and `explain` names no split."
-            )
+            raise PlumblineError(f"`protocols.{protocol}` scores explained texts; add a split to `explain`.")
         unscored = {model: _unscored(resolved, protocol, model, measures[model]) for model in study.models}
         _check_tokens(resolved, protocol, cells, measures)
         small = _small_blocks(resolved, protocol)
@@ -162,13 +163,11 @@ def list_runs(resolved: Resolved) -> Runs:
         ]
         scored[protocol] = [cell for cell in candidates if not unscored[cell.model] and cell.seeds not in small]
         if not scored[protocol]:
-            told = "; ".join(reason for reason in (*small.values(), *unscored.values()) if reason)
-            lacking = (
-                "no model is trained on a plain dataset" if plain else "nothing is trained on a manipulated dataset"
-            )
-            lacking += f" of `datasets` ({', '.join(datasets)})" if study.protocols[protocol].datasets else ""
-            told = told if candidates else lacking
-            raise PlumblineError(f"`protocols.{protocol}` can score no model of this study: {told}.")
+            reason = "; ".join(filter(None, (*small.values(), *unscored.values())))
+            if not candidates:
+                reason = f"no model is trained on a {'plain' if plain else 'manipulated'} dataset"
+                reason += f" of `datasets` ({', '.join(datasets)})" if study.protocols[protocol].datasets else ""
+            raise PlumblineError(f"`protocols.{protocol}` cannot score any model of this study: {reason}.")
         excluded += [Excluded("", model, "", reason) for model, reason in unscored.items() if reason]
         excluded += [Excluded("", "", "", reason) for reason in small.values()]
     return Runs(sorted(cells), sorted(adversaries), masked, curves, measures, scored, excluded)
@@ -176,100 +175,106 @@ def list_runs(resolved: Resolved) -> Runs:
 
 def _variants(resolved: Resolved, dataset: str, model: str) -> list[str]:
     """The variants of a dataset that a model is trained on."""
-    asked = [resolved.study.datasets[dataset].variants, resolved.study.models[model].variants]
-    found = {PLAIN: PLAIN} | {v.variant: v.name for v in resolved.manipulated.values() if dataset in v.datasets}
-    return [variant for variant, name in found.items() if all(some is None or name in some for some in asked)]
+    listed = [resolved.study.datasets[dataset].variants, resolved.study.models[model].variants]
+    names = {PLAIN: PLAIN} | {v.variant: v.name for v in resolved.manipulated.values() if dataset in v.datasets}
+    return [variant for variant, name in names.items() if all(some is None or name in some for some in listed)]
 
 
-def _explained(resolved: Resolved, able: dict[str, list[str]]) -> tuple[dict[str, list[str]], list[Excluded]]:
-    """The measures that explain each model's plain texts: those that it can have and that have the splits they need."""
+def _explained(resolved: Resolved, supported: dict[str, list[str]]) -> tuple[dict[str, list[str]], list[Excluded]]:
+    """The measures that explain each model's plain texts: the supported ones whose splits are explained."""
     explain, excluded = resolved.study.explain, []
-    found: dict[str, list[str]] = {}
-    for model, measures in able.items():
-        found[model] = []
+    explaining: dict[str, list[str]] = {}
+    for model, measures in supported.items():
+        explaining[model] = []
         for measure in measures if explain else []:
             absent = [split for split in resolved.declarations["measure", measure].splits if split not in explain]
             if absent:
-                reason = f"measure '{measure}' needs split '{absent[0]}', which is not among those that are explained"
+                reason = f"measure '{measure}' needs split '{absent[0]}', which `explain` does not list"
                 excluded.append(Excluded("", model, measure, reason))
             else:
-                found[model].append(measure)
-    return found, excluded
+                explaining[model].append(measure)
+    return explaining, excluded
 
 
 def _masked(
-    resolved: Resolved, cells: list[Cell], able: dict[str, list[str]]
+    resolved: Resolved, cells: list[Cell], supported: dict[str, list[str]]
 ) -> tuple[dict[Cell, Masked], dict[Cell, list[Point]]]:
-    """The cells of texts with words masked, and the points of the curves of each plain cell."""
+    """The cells of masked texts, and the points of the curves of each plain cell."""
     masked: dict[Cell, Masked] = {}
     curves: dict[Cell, list[Point]] = {}
     random = baseline(resolved)
     for unit, entry in resolved.study.roar.items():
-        where, found = f"roar.{unit}", False
-        for cell in cells:
-            chosen = (entry.models is None or cell.model in entry.models) and not _given(resolved, cell.model)
-            if not chosen or not (entry.datasets is None or cell.dataset in entry.datasets):
-                continue
+        selected = [
+            cell
+            for cell in cells
+            if (entry.models is None or cell.model in entry.models)
+            and (entry.datasets is None or cell.dataset in entry.datasets)
+            and not _guided(resolved, cell.model)
+        ]
+        if not selected:
+            raise PlumblineError(f"`roar.{unit}`: none of its models is trained on one of its datasets; change either.")
+        for cell in selected:
             if not resolved.trainings[cell.dataset, cell.model].epochs:
                 raise PlumblineError(
-                    f"`{where}` trains models anew, and model '{cell.model}' is not trained (`training.epochs` is 0); "
-                    "name others by `models`."
+                    f"`roar.{unit}` retrains models, but model '{cell.model}' is not trained (`training.epochs` is 0); "
+                    "list other models in `models`."
                 )
-            asked = able[cell.model] if entry.measures is None else entry.measures
-            measures = [random, *(measure for measure in asked if measure in able[cell.model] and measure != random)]
+            listed = supported[cell.model] if entry.measures is None else entry.measures
+            measures = [random, *(name for name in listed if name in supported[cell.model] and name != random)]
             if len(measures) < 2:
-                raise PlumblineError(f"`{where}`: model '{cell.model}' has no measure to mask by but '{random}'.")
-            found = True
-            for one in masked_variants(unit, entry, measures, random):
-                masked[replace(cell, variant=one.variant)] = one
+                raise PlumblineError(
+                    f"`roar.{unit}`: model '{cell.model}' needs a measure to mask by besides '{random}'."
+                )
+            for variant in masked_variants(unit, entry, measures, random):
+                masked[replace(cell, variant=variant.variant)] = variant
             curves.setdefault(cell, []).extend(points(unit, entry, measures, random))
-        if not found:
-            raise PlumblineError(f"`{where}` names no model and dataset that go together.")
     return masked, curves
 
 
-def _given(resolved: Resolved, model: str) -> str:
-    """Why a model with another's attention is neither explained nor scored by itself."""
+def _guided(resolved: Resolved, model: str) -> str:
+    """Why a model with another's attention is not explained or scored, or an empty string."""
     derived = resolved.derived.get(model)
     return f"the attention of model '{model}' is that of '{derived.base}'" if derived else ""
 
 
 def _small_blocks(resolved: Resolved, protocol: str) -> dict[str, str]:
-    """The blocks that have too few seeds for a protocol that compares them, and why."""
+    """The blocks with too few seeds for a protocol that compares seeds, each with the reason."""
     least = resolved.declarations["protocol", protocol].least_seeds
-    needs = f"protocol '{protocol}' needs blocks of {least} seeds or more, and '{{}}' has fewer"
-    blocks = dict.fromkeys(block for model in resolved.study.models for block in resolved.study.blocks(model))
-    return {block: needs.format(block) for block in blocks if len(parse_seeds(block)) < least}
+    return {
+        block: f"protocol '{protocol}' needs blocks of {least} seeds or more, but '{block}' has fewer"
+        for model in resolved.study.models
+        for block in resolved.study.blocks(model)
+        if len(parse_seeds(block)) < least
+    }
 
 
 def _check_tokens(resolved: Resolved, protocol: str, cells: list[Cell], measures: dict[str, list[str]]) -> None:
-    """Refuse a protocol that ranks tokens of which a measure that it compares tells nothing."""
+    """Refuse a protocol that ranks tokens which one of the compared measures does not score."""
     ranked = set(resolved.options["protocol", protocol].get("tokens", ["text"]))
     if not ranked:
-        raise PlumblineError(f"`protocols.{protocol}.tokens` names none; write [text], [texts], [all] or several.")
+        raise PlumblineError(f"`protocols.{protocol}.tokens` is empty; write [text], [texts], [all] or several.")
     for cell in cells:
         paired = resolved.declarations["dataset", cell.dataset].task in PAIRED
-        wanted = {"specials": "special tokens"} if "all" in ranked else {}
-        wanted |= {"pair": "second texts"} if paired and ranked & {"texts", "all"} else {}
+        required = {"specials": "special tokens"} if "all" in ranked else {}
+        required |= {"pair": "second texts"} if paired and ranked & {"texts", "all"} else {}
         for measure in measures[cell.model] if len(measures[cell.model]) > 1 else []:
             covers = covered(resolved.declarations["measure", measure], resolved.options["measure", measure])
-            for part, what in wanted.items():
+            for part, tokens in required.items():
                 if part not in covers:
                     raise PlumblineError(
-                        f"`protocols.{protocol}.tokens` ranks {what}, of which measure '{measure}' of model "
-                        f"'{cell.model}' tells nothing; set `tokens` or the measure's options otherwise, or leave the "
-                        "measure out."
+                        f"`protocols.{protocol}.tokens` ranks {tokens}, which measure '{measure}' of model "
+                        f"'{cell.model}' does not score; change `tokens` or the measure's options or remove it."
                     )
 
 
 def _unscored(resolved: Resolved, protocol: str, model: str, measures: list[str]) -> str:
-    """Why a protocol cannot score a model, if so."""
-    if given := _given(resolved, model):
-        return given
-    wanted = resolved.options["protocol", protocol].get("measure")
-    if wanted is not None and wanted not in measures:
-        return f"protocol '{protocol}' reads measure '{wanted}', which does not explain model '{model}'"
+    """Why a protocol cannot score a model, or an empty string."""
+    if reason := _guided(resolved, model):
+        return reason
+    measure = resolved.options["protocol", protocol].get("measure")
+    if measure is not None and measure not in measures:
+        return f"protocol '{protocol}' reads measure '{measure}', which does not explain model '{model}'"
     least = resolved.declarations["protocol", protocol].least_measures
     if len(measures) < least:
-        return f"protocol '{protocol}' compares at least {least} measures, and model '{model}' has {len(measures)}"
-    return _missing(resolved, "protocol", protocol, model)
+        return f"protocol '{protocol}' compares at least {least} measures, but model '{model}' has {len(measures)}"
+    return _unsupported(resolved, "protocol", protocol, model)

@@ -1,16 +1,17 @@
-"""Variants of datasets: those that every study has, and those that a manipulation makes."""
+"""Variants of datasets: those of every study, and those made by a manipulation."""
 
 from dataclasses import dataclass
 from typing import Any
 
-# As it is; the same where masking asks for importances of all splits; and with nothing left but which words are masked.
+# The original dataset; the same, with importances of all splits for masking; and the prefix of variants that hold
+# nothing but the positions of masked words.
 PLAIN, UNMASKED, POSITIONS = "plain", "unmasked", "positions/"
 
 
 @dataclass(frozen=True)
 class Manipulated:
-    """A variant that a manipulation makes: `options` are values, `level` counts those of its levels from 1, and
-    `visibility` is how visible it is, in the manipulation's own terms."""
+    """A variant made by a manipulation. `level` is the index of its level, from 1, and `visibility` how visible the
+    manipulation is, in its own unit."""
 
     variant: str
     name: str

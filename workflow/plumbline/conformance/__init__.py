@@ -1,7 +1,6 @@
-"""What every registered object must do, the user's too. Each check returns sentences about what is wrong; none is good.
+"""Conformance checks of registered objects, plug-ins included; each check returns sentences about what is wrong.
 
-A new measure that passes gives one finite number per word, the same whatever the batch, the padding and the order.
-The command `plumbline check` runs this for the user's files.
+The command `plumbline check` runs them on the user's files.
 """
 
 from plumbline.conformance.declarations import FEW_STEPS
@@ -21,7 +20,7 @@ from plumbline.conformance.examples import (
     whole_batch,
 )
 from plumbline.conformance.measures import check_measure
-from plumbline.conformance.notes import Note, Tried, Untried, failure
+from plumbline.conformance.notes import Checked, Note, Unchecked, failure
 from plumbline.conformance.run import check, examine
 
 __all__ = [
@@ -31,9 +30,9 @@ __all__ = [
     "FEW_STEPS",
     "SIDE",
     "WORDS",
+    "Checked",
     "Note",
-    "Tried",
-    "Untried",
+    "Unchecked",
     "check",
     "check_measure",
     "examine",

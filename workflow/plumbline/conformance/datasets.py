@@ -1,4 +1,4 @@
-"""Datasets: what they state, and what is read of the publishers' files."""
+"""Checks of datasets: their declarations, and what they read from the publishers' files."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -10,7 +10,7 @@ import numpy as np
 
 from plumbline.config.recipes import Preparation, Training
 from plumbline.conformance.declarations import TASKS, check_documentation, check_recipe, default_options
-from plumbline.conformance.notes import Tried, Untried, type_name
+from plumbline.conformance.notes import Checked, Unchecked, type_name
 from plumbline.data.corpus import Corpus
 from plumbline.data.images import ImageCorpus, prepare_images
 from plumbline.data.prepare import prepare
@@ -20,7 +20,7 @@ from plumbline.registry import Declaration, holds, load
 
 
 def check_dataset(declaration: Declaration, raw: Path | None = None) -> Iterator[str]:
-    """A dataset states where its files come from and under which licence; with their folder, it is read too."""
+    """A dataset declares its source and licence; given the folder of its files, it is read too."""
     yield from check_documentation(declaration, "source", "licence")
     if declaration.task not in TASKS:
         yield f"its task is '{declaration.task}'; {nearest(declaration.task, TASKS)}"
@@ -29,18 +29,18 @@ def check_dataset(declaration: Declaration, raw: Path | None = None) -> Iterator
     wrong += check_recipe(Training, declaration, "subword_training")
     yield from wrong
     if not callable(load(declaration.pointer)):
-        yield "it cannot be called."
+        yield "it is not callable."
     elif raw is not None and not wrong:
         yield from _check_reading(declaration, raw)
 
 
 def _check_reading(declaration: Declaration, raw: Path) -> Iterator[str]:
-    """What is read can be prepared, and is the same when it is read again."""
+    """The corpus can be prepared, and is the same when it is read again."""
     options = default_options(declaration)
     files = {key: path.format(**options) for key, path in declaration.files.items() if holds(key, options)}
     lacking = missing_files(declaration.name, files, raw, declaration.source)
     if lacking:
-        yield Untried(f"it was not read: {lacking}")
+        yield Unchecked(f"it was not read: {lacking}")
         return
     recipe = Preparation(**declaration.preparation)
     read = partial(load(declaration.pointer), raw, recipe.seed, **options)
@@ -54,33 +54,33 @@ def _check_reading(declaration: Declaration, raw: Path) -> Iterator[str]:
         return
     if isinstance(corpus, ImageCorpus):
         prepare_images(corpus, recipe, declaration.name, declaration.counts, declaration.task)
-        count, what = len(corpus.pictures), "pictures"
+        count, what = len(corpus.pictures), "images"
     else:
         prepare(corpus, recipe, declaration.name, declaration.counts, declaration.task)
         count, what = len(corpus.examples), "texts"
     if not _same_corpus(corpus, read()):
-        yield "it reads something else when it is read again; draw at random by its `seed` alone."
-    yield Tried(f"{count} {what}")
+        yield "it returns different data when it is read again; draw random numbers only from its `seed`."
+    yield Checked(f"{count} {what}")
 
 
 def _check_examples(corpus: Corpus | ImageCorpus) -> Iterator[str]:
-    """Labels are numbers and texts are lists of words. One fault is enough."""
+    """Labels are class indices and texts are lists of words; the first fault is reported."""
     examples: Sequence[Any] = corpus.pictures if isinstance(corpus, ImageCorpus) else corpus.examples
-    for place, example in enumerate(examples):
+    for i, example in enumerate(examples):
         if not isinstance(example.label, Integral):
-            yield f"the label of text {place} is {example.label!r}; give the number of its class, from 0."
+            yield f"the label of text {i} is {example.label!r}; return the index of its class, from 0."
             return
         texts = {name: getattr(example, name, None) for name in ("tokens", "pair")}
         for name, words in texts.items():
             if words is not None and not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
-                yield f"the `{name}` of text {place} are {type_name(words)}; give a list of words, each a str."
+                yield f"the `{name}` of text {i} are {type_name(words)}; return a list of words, each a str."
                 return
 
 
-def _same_corpus(one: Corpus | ImageCorpus, other: Corpus | ImageCorpus) -> bool:
-    if isinstance(one, Corpus) or isinstance(other, Corpus):
-        return one == other
-    pairs = zip(one.pictures, other.pictures, strict=False)
-    return len(one.pictures) == len(other.pictures) and all(
+def _same_corpus(first: Corpus | ImageCorpus, second: Corpus | ImageCorpus) -> bool:
+    if isinstance(first, Corpus) or isinstance(second, Corpus):
+        return first == second
+    pairs = zip(first.pictures, second.pictures, strict=False)
+    return len(first.pictures) == len(second.pictures) and all(
         (a.split, a.label) == (b.split, b.label) and np.array_equal(a.pixels, b.pixels) for a, b in pairs
     )

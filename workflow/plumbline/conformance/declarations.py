@@ -1,4 +1,4 @@
-"""What a declaration states. Of a metric and of a part of the report nothing else is checked."""
+"""Checks of declarations, the only ones of metrics and of parts of the report."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ TASKS = ("classification", *PAIRED, IMAGES)
 READS = {"model": ("words", "subwords", "pixels"), "manipulation": ("words", "pixels")}
 
 
-# An option `steps` or `samples` is so many here: what is checked does not depend on it, and time does.
+# The value of options `steps` and `samples` in checks: it affects their time, not their result.
 FEW_STEPS = 4
 
 
@@ -23,32 +23,32 @@ def default_options(declaration: Declaration) -> dict[str, Any]:
 
 
 def with_few_steps(options: dict[str, Any]) -> dict[str, Any]:
-    """Options with no more than FEW_STEPS `steps` or `samples`."""
+    """Options with at most FEW_STEPS `steps` and `samples`."""
     many = {name: value for name, value in options.items() if name in ("steps", "samples") and isinstance(value, int)}
     return {**options, **{name: min(value, FEW_STEPS) for name, value in many.items()}}
 
 
 def check_facts(declaration: Declaration) -> Iterator[str]:
-    """A declaration states things of the right types, and its options have defaults of theirs."""
-    for fact, usual in FACTS[declaration.kind].items():
+    """Facts and defaults of options have the right types."""
+    for fact, default in FACTS[declaration.kind].items():
         stated = declaration.facts[fact]
-        if usual is not None and not isinstance(stated, type(usual)):
-            example = f", such as [{stated!r}]" if isinstance(usual, list) and isinstance(stated, str) else ""
-            yield f"its declaration states {fact}={stated!r}; it must be a {type(usual).__name__}{example}."
+        if default is not None and not isinstance(stated, type(default)):
+            example = f", such as [{stated!r}]" if isinstance(default, list) and isinstance(stated, str) else ""
+            yield f"its declaration states {fact}={stated!r}; it must be a {type(default).__name__}{example}."
     reads = READS.get(declaration.kind)
     if reads and declaration.reads not in reads:
         yield f"its declaration states reads={declaration.reads!r}; {nearest(str(declaration.reads), reads)}"
     if not _is_range(declaration.facts.get("range")):
-        yield f"its declaration states range={declaration.range!r}; it must be [least, greatest]; None is no bound."
+        yield f"its declaration states range={declaration.range!r}; it must be [minimum, maximum]; None is no bound."
     for name, option in declaration.options.items():
         try:
             TypeAdapter(option.type).validate_python(option.default)
         except ValidationError:
-            yield f"its option '{name}: {option.annotation}' has the default {option.default!r}; change one of the two."
+            yield f"its option '{name}: {option.annotation}' has the default {option.default!r} of another type."
 
 
 def _is_range(stated: Any) -> bool:
-    """Whether it is a least and a greatest number, or nothing; None is no bound."""
+    """Whether it is None or [minimum, maximum], where None is no bound."""
     if stated is None:
         return True
     if not isinstance(stated, list) or len(stated) != 2:
@@ -58,7 +58,7 @@ def _is_range(stated: Any) -> bool:
 
 
 def check_recipe(recipe: type[BaseModel], declaration: Declaration, fact: str) -> Iterator[str]:
-    """A recipe that is part of a declaration has known keys and possible values."""
+    """A recipe of a declaration has known keys and valid values."""
     try:
         recipe(**getattr(declaration, fact))
     except ValidationError as error:
@@ -67,28 +67,28 @@ def check_recipe(recipe: type[BaseModel], declaration: Declaration, fact: str) -
 
 def check_documentation(declaration: Declaration, *facts: str) -> Iterator[str]:
     if not declaration.summary:
-        yield "it has no docstring; say in one sentence what it is."
+        yield "it has no docstring; describe it in one sentence."
     for fact in facts:
         if not getattr(declaration, fact):
             yield f"its declaration does not state `{fact}`."
 
 
 def check_metric(declaration: Declaration) -> Iterator[str]:
-    """A metric states which direction is better, its range and the equation it implements."""
+    """A metric declares its direction, range, unit and equation."""
     yield from check_documentation(declaration, "direction", "range", "unit", "equation")
     if declaration.direction not in ("higher", "lower"):
         yield f"its direction is '{declaration.direction}'; it must be 'higher' or 'lower'."
     if not callable(load(declaration.pointer)):
-        yield "it cannot be called."
+        yield "it is not callable."
 
 
-# What each part of the report must say of itself.
-SAID = {"table": (), "figure": ("caption",), "page": ("title", "about"), "criterion": ("table", "direction")}
+# The facts that each part of the report must declare.
+REQUIRED_FACTS = {"table": (), "figure": ("caption",), "page": ("title", "about"), "criterion": ("table", "direction")}
 
 
 def check_part(declaration: Declaration, registry: Registry) -> Iterator[str]:
-    """A part of the report says what it is, and names sources, tables and pages that there are."""
-    yield from check_documentation(declaration, *SAID[declaration.kind])
+    """A part of the report has its required facts, and names existing sources, tables and pages."""
+    yield from check_documentation(declaration, *REQUIRED_FACTS[declaration.kind])
     yield from (f"it {fault}" for fault in faults(declaration, registry))
     if not callable(load(declaration.pointer)):
-        yield "it cannot be called."
+        yield "it is not callable."

@@ -1,4 +1,4 @@
-"""Small random texts, pictures, models and cells, on which objects are tried."""
+"""Small random texts, images, models and cells, on which objects are checked."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,18 +26,18 @@ from plumbline.registry import PACKAGE, Declaration, Registry
 from plumbline.training.schemas import PREDICTIONS
 
 WORDS, DIMENSIONS, CLASSES, ANSWERS, SIDE = 40, 8, 2, 5, 16
-# The library's own models are so narrow here: what is checked does not depend on it, and time does.
+# The hidden size of the library's models in checks: it affects their time, not their result.
 HIDDEN = 8
 TOLERANCE = 1e-6
-# Tokens in one pass, for all examples at once.
-ENOUGH = 10_000
+# A token budget that holds all examples in one forward pass.
+LARGE_BUDGET = 10_000
 
 
 def example_instances(
     count: int = 12, seed: int = 0, paired: bool = False, splits: Sequence[str] = ("test",)
 ) -> Instances:
-    """Texts of two to thirteen random words, as a dataset would give them; with questions, if asked for, to which the
-    answer must be the label or one other class."""
+    """Texts of two to thirteen random words; if paired, with questions whose possible answers are the label and one
+    other class."""
     random = np.random.default_rng(seed)
     words = [random.integers(len(SPECIALS), WORDS, size=2 + i % 12) for i in range(count)]
     ids = [np.concatenate([[SOS], text, [EOS]]).astype(np.int32) for text in words]
@@ -54,52 +54,52 @@ def example_instances(
 
 
 def example_images(count: int = 12, seed: int = 0, splits: Sequence[str] = ("test",)) -> Instances:
-    """Pictures of SIDE x SIDE random pixels, as a dataset would give them."""
+    """Images of SIDE x SIDE random pixels."""
     texts = example_instances(count, seed, splits=splits)
     pixels = np.random.default_rng(seed).integers(256, size=(count, SIDE, SIDE, 3), dtype=np.uint8)
     return replace(texts, ids=list(pack(pixels)), maskable=list(np.ones((count, SIDE**2), dtype=bool)))
 
 
 def examples_for(declaration: Declaration, count: int = 12, splits: Sequence[str] = ("test",)) -> Instances:
-    """What a model reads: pictures, pairs of texts if it cannot do without second ones, or texts."""
+    """Examples that a model can read: images, pairs of texts if it requires them, or texts."""
     if declaration.reads == "pixels":
         return example_images(count, splits=splits)
     return example_instances(count, paired=needs_pairs(declaration), splits=splits)
 
 
-def example_model(declaration: Declaration, seed: int = 0, paired: bool = False, **changed: Any) -> Any:
-    """The declared model with random weights; one for questions has ANSWERS classes. Those that start from a checkpoint
-    start from the same one, and `seed` draws their output. `changed` are options that differ from those of examples."""
-    options, classes = {**example_options(declaration), **changed}, ANSWERS if paired else CLASSES
+def example_model(declaration: Declaration, seed: int = 0, paired: bool = False, **overrides: Any) -> Any:
+    """The declared model with random weights; with questions it has ANSWERS classes. Models that start from a
+    checkpoint share one, and `seed` draws their output layer. `overrides` are options other than those of examples."""
+    options, classes = {**example_options(declaration), **overrides}, ANSWERS if paired else CLASSES
     torch.manual_seed(seed)
     if declaration.reads == "subwords":
         return build_model(declaration.pointer, options, None, classes)
     if declaration.reads == "pixels":
-        return _settled(build_model(declaration.pointer, options, None, classes))
+        return _with_batch_statistics(build_model(declaration.pointer, options, None, classes))
     embedding = torch.randn(WORDS, DIMENSIONS)
     embedding[0] = 0
     pair = torch.randn(WORDS, DIMENSIONS) if paired else None
     return build_model(declaration.pointer, options, embedding, classes, pair)
 
 
-def _settled(model: Any) -> Any:
-    """A model of pictures that has met some, so that the means and variances by which it normalises are theirs; in
-    double precision, because a deep one makes much of the last digits of noise."""
+def _with_batch_statistics(model: Any) -> Any:
+    """A model of images with the batch-norm statistics of the examples; in double precision, because a deep model
+    amplifies rounding errors."""
     model.double()
     norms = [part for part in model.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)]
-    usual = [norm.momentum for norm in norms]
+    momenta = [norm.momentum for norm in norms]
     for norm in norms:
         norm.momentum = 1.0
     with torch.no_grad():
         model(whole_batch(example_images()))
-    for norm, momentum in zip(norms, usual, strict=True):
+    for norm, momentum in zip(norms, momenta, strict=True):
         norm.momentum = momentum
     return model
 
 
 def example_options(declaration: Declaration) -> dict[str, Any]:
-    """The options of an example model: as declared, but for the checkpoint, the side of pictures and the width of
-    models of the library."""
+    """The options of an example model: defaults except for the checkpoint, the side of images and the hidden size of
+    the library's models."""
     options = default_options(declaration)
     if "hidden" in options and declaration.path.is_relative_to(PACKAGE):
         options |= {"hidden": HIDDEN}
@@ -110,7 +110,7 @@ def example_options(declaration: Declaration) -> dict[str, Any]:
 
 @cache
 def _example_checkpoint() -> "TemporaryDirectory[str]":
-    """A folder with a checkpoint, which is there as long as the process is."""
+    """A folder with a checkpoint, which exists as long as the process."""
     folder = TemporaryDirectory()
     torch.manual_seed(0)
     save_example_checkpoint(folder.name)
@@ -139,19 +139,19 @@ def save_example_checkpoint(folder: str | Path) -> None:
 
 
 def reads_one_text(declaration: Declaration) -> bool:
-    """Whether a model can do without second texts."""
+    """Whether a model can read single texts."""
     return "classification" in declaration.tasks
 
 
 def needs_pairs(declaration: Declaration) -> bool:
-    """Whether a model reads nothing but texts with second ones."""
+    """Whether a model reads only pairs of texts."""
     return not reads_one_text(declaration) and declaration.reads != "pixels"
 
 
 def whole_batch(instances: Instances) -> Batch:
     """All instances in one batch."""
-    beside = instances.pair, instances.answers, instances.pair_maskable
-    return collate(instances.ids, instances.maskable, "cpu", *beside)
+    pairs = instances.pair, instances.answers, instances.pair_maskable
+    return collate(instances.ids, instances.maskable, "cpu", *pairs)
 
 
 def example_explained(folder: Path, model: str = "average-tanh") -> Explained:
@@ -165,12 +165,11 @@ def example_explained(folder: Path, model: str = "average-tanh") -> Explained:
         "instance": np.tile(instances.instance, len(seeds)),
     }
     rows = len(keys["seed"])
-    share = random.random(rows)
-    probabilities = [np.array([p, 1 - p], dtype=np.float32) for p in share]
+    probabilities = [np.array([p, 1 - p], dtype=np.float32) for p in random.random(rows)]
     labels = np.tile(instances.label, len(seeds))
     predictions = folder / "predictions.parquet"
     store.write_table(predictions, PREDICTIONS, {**keys, "label": labels, "probabilities": probabilities})
-    words = [int(free.sum()) for free in instances.maskable] * len(seeds)
+    words = [int(maskable.sum()) for maskable in instances.maskable] * len(seeds)
     importances = {}
     for measure in ("attention", "gradient", "selection"):
         importances[measure] = folder / f"{measure}.parquet"
@@ -194,4 +193,4 @@ def _example_evaluators(seeds: list[int], model: str) -> Iterator[Evaluator]:
     """A model for each seed."""
     declaration = Registry().get("model", model)
     for seed in seeds:
-        yield Evaluator(example_model(declaration, seed).requires_grad_(False), seed, ENOUGH)
+        yield Evaluator(example_model(declaration, seed).requires_grad_(False), seed, LARGE_BUDGET)

@@ -1,4 +1,4 @@
-"""Models: their logits, their weights and whether they learn."""
+"""Checks of models: their logits, their weights and whether they learn."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +17,7 @@ from plumbline.conformance.examples import (
     example_options,
     whole_batch,
 )
-from plumbline.conformance.notes import Tried, type_name
+from plumbline.conformance.notes import Checked, type_name
 from plumbline.conformance.parts import check_model_parts
 from plumbline.data.instances import Instances
 from plumbline.errors import nearest
@@ -27,31 +27,31 @@ from plumbline.registry import IMAGES, PAIRED, Declaration, Registry
 
 
 def check_model(declaration: Declaration, registry: Registry) -> Iterator[str]:
-    """A model gives finite logits that do not depend on padding, and keeps what it says it provides."""
+    """A model returns finite logits that do not depend on padding, and has the parts that it declares."""
     yield from check_documentation(declaration, "provides")
     for task in declaration.tasks:
         if task not in TASKS:
             yield f"one of its tasks is '{task}'; {nearest(task, TASKS)}"
-    wanted = _wanted(registry)
+    known = _known_parts(registry)
     for part in declaration.provides:
-        if part not in wanted:
-            yield f"it provides '{part}', which no measure or protocol needs; {nearest(part, wanted)}"
+        if part not in known:
+            yield f"it provides '{part}', which no measure or protocol needs; {nearest(part, known)}"
     yield from check_recipe(Training, declaration, "training")
-    tried = []
+    checked = []
     if {"classification", IMAGES} & set(declaration.tasks):
         yield from _check_model(declaration, False)
-        tried.append("pictures" if declaration.reads == "pixels" else "texts")
+        checked.append("images" if declaration.reads == "pixels" else "texts")
     if set(PAIRED) & set(declaration.tasks):
         yield from (f"with questions, {fault}" for fault in _check_model(declaration, True))
-        tried.append("texts with questions")
-    yield Tried(" and ".join(tried))
+        checked.append("texts with questions")
+    yield Checked(" and ".join(checked))
 
 
-def _wanted(registry: Registry) -> set[str]:
-    """All that a measure or protocol may need of a model, and what says which models are of a kind."""
-    declared = [*registry.all("measure"), *registry.all("protocol")]
+def _known_parts(registry: Registry) -> set[str]:
+    """All that measures and protocols need of a model or that models of the library provide."""
+    users = [*registry.all("measure"), *registry.all("protocol")]
     provided = {part for model in Registry().all("model") for part in model.provides}
-    return provided | {entry.rpartition(":")[2] for one in declared for entry in one.needs}
+    return provided | {entry.rpartition(":")[2] for user in users for entry in user.needs}
 
 
 def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:
@@ -69,13 +69,13 @@ def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:
         yield f"its logits have shape {tuple(together.logits.shape)}, not {expected}, which is [instances, classes]."
         return
     if not _same_batch(batch, whole_batch(instances)):
-        yield "it writes into the batch that it is given; clone a tensor before you change it."
+        yield "it modifies its input batch; clone a tensor before you change it."
         return
     with torch.no_grad():
         again = model(batch).logits
         alone = [model(single).logits[0] for single in singles]
     if not torch.equal(again.nan_to_num(), together.logits.nan_to_num()):
-        yield "its logits differ when it is run again; draw at random only `if self.training`."
+        yield "its logits differ between runs; use random numbers only `if self.training`."
         return
     allowed = torch.ones_like(together.logits, dtype=torch.bool)
     if instances.answers is not None:
@@ -84,24 +84,25 @@ def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:
         yield "its logits are not finite."
         return
     if (together.logits.softmax(-1)[~allowed] > 0).any():
-        yield "it gives probability to classes that cannot be the answer."
+        yield "it gives probability to classes that are not possible answers."
     if not torch.allclose(together.logits.softmax(-1), torch.stack(alone).softmax(-1), atol=TOLERANCE):
         yield (
-            "its logits depend on the padding or on the other texts of the batch; leave out what `batch.present` says "
-            "is padding."
+            "its logits depend on the padding or on the other texts of the batch; ignore tokens that are not "
+            "`batch.present`."
         )
     yield from _check_stored(declaration, model, whole_batch(instances), together.logits)
     yield from _check_learning(declaration, instances, paired)
     yield from check_model_parts(declaration, model, batch, singles, together)
 
 
-def _same_batch(one: Batch, other: Batch) -> bool:
-    tensors = all(torch.equal(getattr(one, name), getattr(other, name)) for name in ("ids", "present", "attendable"))
-    return tensors and (one.pair is None or other.pair is None or _same_batch(one.pair, other.pair))
+def _same_batch(first: Batch, second: Batch) -> bool:
+    names = ("ids", "present", "attendable")
+    same = all(torch.equal(getattr(first, name), getattr(second, name)) for name in names)
+    return same and (first.pair is None or second.pair is None or _same_batch(first.pair, second.pair))
 
 
 def _check_stored(declaration: Declaration, model: Any, batch: Batch, logits: torch.Tensor) -> Iterator[str]:
-    """A model that is built anew with the weights of another gives what that one gives."""
+    """A new model with loaded weights has the same logits."""
     state = model.state_dict()
     vectors = state["embedding.weight"], logits.shape[1], state.get("pair_embedding.weight")
     torch.manual_seed(1)
@@ -109,18 +110,15 @@ def _check_stored(declaration: Declaration, model: Any, batch: Batch, logits: to
     try:
         twin.load_state_dict(state)
     except RuntimeError as error:
-        yield f"its weights cannot be loaded into a new one: {' '.join(str(error).split())}"
+        yield f"its weights cannot be loaded into a new model: {' '.join(str(error).split())}"
         return
     with torch.no_grad():
         if not torch.allclose(twin(batch).logits, logits, atol=TOLERANCE):
-            yield (
-                "its logits differ once its weights are stored and loaded; keep all that it draws as parameters or "
-                "buffers."
-            )
+            yield "its logits differ after its weights are saved and loaded; make random tensors parameters or buffers."
 
 
 def _check_learning(declaration: Declaration, instances: Instances, paired: bool) -> Iterator[str]:
-    """In training, some of its parameters get a gradient."""
+    """In training mode, some parameters get a gradient."""
     model = example_model(declaration, paired=paired).train()
     logits = model(whole_batch(instances)).logits
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -128,6 +126,6 @@ def _check_learning(declaration: Declaration, instances: Instances, paired: bool
     if not loss.requires_grad or not learned:
         yield "it cannot learn: no gradient of the loss reaches its parameters."
         return
-    slopes = torch.autograd.grad(loss, learned, allow_unused=True)
-    if not any(slope is not None and slope.abs().sum() > 0 for slope in slopes):
+    gradients = torch.autograd.grad(loss, learned, allow_unused=True)
+    if not any(gradient is not None and gradient.abs().sum() > 0 for gradient in gradients):
         yield "it cannot learn: the gradient of the loss is zero for all of its parameters."

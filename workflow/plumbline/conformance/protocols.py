@@ -1,4 +1,4 @@
-"""Protocols: their scores and the tables that they make of them."""
+"""Checks of protocols: their scores and their summary tables."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,30 +14,30 @@ from plumbline import store
 from plumbline.config.names import TABLES
 from plumbline.conformance.declarations import check_documentation, default_options, with_few_steps
 from plumbline.conformance.examples import example_explained, reads_one_text
-from plumbline.conformance.notes import Tried, type_name
+from plumbline.conformance.notes import Checked, type_name
 from plumbline.errors import PlumblineError
 from plumbline.protocols.explained import scores_of
 from plumbline.registry import PACKAGE, Declaration, Registry, load
 
-# The tables that are plumbline's own.
+# The tables of the library.
 for _path in sorted(PACKAGE.rglob("schemas.py")):
     import_module(".".join(("plumbline", *_path.relative_to(PACKAGE).with_suffix("").parts)))
 OWN_TABLES = dict(store.SCHEMAS)
 
 
 def check_protocol(declaration: Declaration) -> Iterator[str]:
-    """A protocol turns importances into valid rows of scores, deterministically, and scores into its table."""
+    """A protocol deterministically turns importances into valid rows of scores, and scores into its table."""
     yield from check_documentation(declaration, "equation")
     if declaration.name in TABLES:
         yield f"every study has a table '{declaration.name}'; choose another name."
     options = default_options(declaration)
     few = with_few_steps(options)
     if few != options:
-        # A protocol may ask for more steps than that.
+        # A protocol may need more steps.
         with suppress(Exception):
-            told = list(_check_scoring(declaration, few))
-            if all(isinstance(one, Tried) for one in told):
-                yield from told
+            results = list(_check_scoring(declaration, few))
+            if all(isinstance(result, Checked) for result in results):
+                yield from results
                 return
     yield from _check_scoring(declaration, options)
 
@@ -48,60 +48,61 @@ def _check_scoring(declaration: Declaration, options: dict[str, Any]) -> Iterato
     if lacking:
         yield from (f"it has no `{part}`." for part in lacking)
         return
-    taken = [kind for kind, own in OWN_TABLES.items() if store.SCHEMAS[kind] is not own]
+    taken = [name for name, schema in OWN_TABLES.items() if store.SCHEMAS[name] is not schema]
     if taken:
-        yield f"its file declares the table '{taken[0]}', which is plumbline's own; choose another name."
+        yield f"its file declares the table '{taken[0]}', which plumbline already has; choose another name."
         return
-    kinds = {"table": protocol.table, "scores": scores_of(protocol)}
-    for part, kind in kinds.items():
-        if not isinstance(kind, store.TableSchema):
-            yield f"its `{part}` is {kind!r}; make it a table that plumbline.store.declare returns."
+    schemas = {"table": protocol.table, "scores": scores_of(protocol)}
+    for part, schema in schemas.items():
+        if not isinstance(schema, store.TableSchema):
+            yield f"its `{part}` is {schema!r}; set it to a table returned by plumbline.store.declare."
             return
     with TemporaryDirectory() as folder:
-        explained = example_explained(Path(folder), _example_of(declaration))
+        explained = example_explained(Path(folder), _example_model_name(declaration))
         try:
-            first, again = (_stored(Path(folder), kinds["scores"], protocol.score(explained)) for _ in range(2))
+            first, again = (
+                _write_and_read(Path(folder), schemas["scores"], protocol.score(explained)) for _ in range(2)
+            )
         except PlumblineError as error:
             yield f"its scores cannot be stored: {_without_path(error)}"
             return
         if not first.equals(again):
-            yield "its scores differ when it is run again."
+            yield "its scores differ between runs."
         yield from _check_summary(protocol, first, Path(folder))
-        yield Tried(f"{len(first)} rows of scores")
+        yield Checked(f"{len(first)} rows of scores")
 
 
 def _check_summary(protocol: Any, scores: pa.Table, folder: Path) -> Iterator[str]:
-    """A summary is a table of pandas with the columns that are declared, but for those that name the cell."""
+    """A summary is a pandas DataFrame with the declared columns except those of the cell."""
     summary = protocol.summarise(scores)
     if not isinstance(summary, pd.DataFrame):
-        yield f"its summarise returns {type_name(summary)}, not a DataFrame of pandas."
+        yield f"its summarise returns {type_name(summary)}, not a pandas DataFrame."
         return
     expected = set(protocol.table.columns) - set(store.CELL)
     if set(summary.columns) != expected:
         differing = ", ".join(sorted(set(summary.columns) ^ expected))
-        yield f"its summary differs from its declared table in {differing}."
+        yield f"its summary and its declared table differ in the columns: {differing}."
         return
     cell = summary.assign(**dict.fromkeys(store.CELL, "example"))
     try:
-        _stored(folder, protocol.table, {column: cell[column] for column in cell})
+        _write_and_read(folder, protocol.table, {column: cell[column] for column in cell})
     except PlumblineError as error:
         yield f"its summary cannot be stored: {_without_path(error)}"
 
 
-def _stored(folder: Path, kind: store.TableSchema, columns: Any) -> pa.Table:
-    """A table as it is read after it was written."""
+def _write_and_read(folder: Path, schema: store.TableSchema, columns: Any) -> pa.Table:
     path = folder / "written.parquet"
-    store.write_table(path, kind, columns)
-    return store.read_table(path, kind)
+    store.write_table(path, schema, columns)
+    return store.read_table(path, schema)
 
 
 def _without_path(error: PlumblineError) -> str:
-    """What is wrong with a table, without where it would have been."""
+    """The message of an error about a table without its path."""
     return str(error).partition("written.parquet': ")[2] or str(error)
 
 
-def _example_of(declaration: Declaration) -> str:
-    """A model that has what a protocol needs."""
+def _example_model_name(declaration: Declaration) -> str:
+    """A model that provides what a protocol needs."""
     needs = set(declaration.needs)
-    fitting = [m.name for m in Registry().all("model") if needs <= set(m.provides) and reads_one_text(m)]
-    return next((name for name in ("average-tanh", *fitting) if name in fitting), "average-tanh")
+    models = [m.name for m in Registry().all("model") if needs <= set(m.provides) and reads_one_text(m)]
+    return "average-tanh" if "average-tanh" in models or not models else models[0]

@@ -1,4 +1,4 @@
-"""All checks of one registered object."""
+"""Run all checks of a registered object."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,10 +15,10 @@ from plumbline.registry import PARTS, Kind, Registry
 
 
 def examine(kind: Kind, name: str, registry: Registry, raw: Path | None = None) -> list[str]:
-    """All that is told of one registered object: faults, and notes of what was tried. `raw` is the folder of the
-    publishers' files; without it, datasets are not read."""
+    """The faults of a registered object, and notes on what was checked. `raw` is the folder of the publishers' files;
+    without it, datasets are not read."""
     declaration = registry.get(kind, name)
-    faults: dict[str, Callable[[], Iterator[str]]] = {
+    checks: dict[str, Callable[[], Iterator[str]]] = {
         "metric": lambda: check_metric(declaration),
         "dataset": lambda: check_dataset(declaration, raw),
         "manipulation": lambda: check_manipulation(declaration),
@@ -27,21 +27,21 @@ def examine(kind: Kind, name: str, registry: Registry, raw: Path | None = None) 
         "protocol": lambda: check_protocol(declaration),
         **{part: lambda: check_part(declaration, registry) for part in PARTS},
     }
-    told = list(check_facts(declaration))
-    if told:
-        return told
+    results = list(check_facts(declaration))
+    if results:
+        return results
     try:
-        # One by one, so that what was found before an exception is told.
-        for fault in faults[kind]():
-            told.append(fault)
+        # One by one, so that results before an exception are kept.
+        for result in checks[kind]():
+            results.append(result)
     except PlumblineError as error:
-        told.append(str(error).removeprefix(f"Dataset '{name}'").lstrip(",: "))
+        results.append(str(error).removeprefix(f"Dataset '{name}'").lstrip(",: "))
     except Exception as error:
-        told.append(failure(error, declaration.path))
-    return told
+        results.append(failure(error, declaration.path))
+    return results
 
 
 def check(kind: Kind, name: str, registry: Registry, raw: Path | None = None) -> list[str]:
-    """All that is wrong with one registered object, as sentences."""
-    told = examine(kind, name, registry, raw)
-    return [f"The {kind} '{name}': {fault}" for fault in told if not isinstance(fault, Note)]
+    """The faults of a registered object as sentences."""
+    results = examine(kind, name, registry, raw)
+    return [f"The {kind} '{name}': {result}" for result in results if not isinstance(result, Note)]

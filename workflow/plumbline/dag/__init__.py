@@ -1,1 +1,1 @@
-"""What the rules ask of a study: paths, params and targets. It imports neither torch nor pandas nor Snakemake."""
+"""Paths, params and targets of a study for the rules; imports neither torch nor pandas nor Snakemake."""

@@ -1,4 +1,4 @@
-"""Names in the declarations of tables, figures, pages and criteria that stand for nothing, in one sentence."""
+"""Checks that the names in declarations of tables, figures, pages and criteria exist."""
 
 from collections.abc import Collection, Iterator
 
@@ -6,8 +6,8 @@ from plumbline.dag.facts import Facts
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import PARTS, Declaration, Registry
 
-# Kinds of files, and what they may be about; some may be about a protocol.
-OF_PROTOCOLS = ("scores", "datasets", "instances")
+# Kinds of files and the sets of cells that each may cover; some may also cover those of a protocol.
+PROTOCOL_KINDS = ("scores", "datasets", "instances")
 KINDS = {
     "predictions": ("", "curves", "shown"),
     "histories": ("adversaries",),
@@ -23,37 +23,32 @@ AXES = ("dataset", "model")
 CELLS = ("adversaries", "curves", "explained")
 CONDITIONS = ("images", "texts", "visibility", "reassignment", "traced", "shown", "whole")
 SECTIONS = ("", "roar", "adversaries")
-FACTS = [name for name in vars(Facts) if not name.startswith("_") and name != "asked"]
+FACTS = [name for name in vars(Facts) if not name.startswith("_") and name != "requested_by"]
 
 
 def check_declarations(registry: Registry, protocols: Collection[str] = ()) -> None:
-    """Refuse the first declaration of a plug-in that names what there is not, or hides a protocol of the study."""
-    own = [one for kind in PARTS for one in registry.all(kind) if one.path in registry.plugins]
-    for one in own:
-        if one.kind == "table" and one.name in protocols:
-            raise PlumblineError(f"`protocols.{one.name}`: '{one.name}' is a table of {one.path.name}; rename one.")
-        for fault in faults(one, registry):
-            raise PlumblineError(f"{one.path.name}: the {one.kind} '{one.name}' {fault}")
+    """Refuse the first declaration of a plug-in with an unknown name, or that hides a protocol of the study."""
+    for declaration in (part for kind in PARTS for part in registry.all(kind) if part.path in registry.plugins):
+        kind, name, file = declaration.kind, declaration.name, declaration.path.name
+        if kind == "table" and name in protocols:
+            raise PlumblineError(f"`protocols.{name}`: '{name}' is a table of {file}; rename one.")
+        for fault in faults(declaration, registry):
+            raise PlumblineError(f"{file}: the {kind} '{name}' {fault}")
 
 
 def faults(declaration: Declaration, registry: Registry) -> Iterator[str]:
-    """What a declaration names that there is not."""
+    """What is wrong with a declaration, such as unknown names."""
     protocols, pages = registry.names("protocol"), registry.names("page")
     tables = [*registry.names("table"), *protocols]
     facts = declaration.facts
     for source in facts.get("reads", []):
         kind, _, of = source.removesuffix("?").partition(":")
-        if kind in KINDS and (of in KINDS[kind] or (kind in OF_PROTOCOLS and of in protocols)):
+        if kind in KINDS and (of in KINDS[kind] or (kind in PROTOCOL_KINDS and of in protocols)):
             continue
         if kind in tables and not of:
             continue
         yield f"reads '{source}'; {nearest(source, [*tables, *KINDS, *(f'scores:{name}' for name in protocols)])}"
-    known = {
-        "params": FACTS,
-        "per": AXES,
-        "only": CONDITIONS,
-        "tables": [*tables, "*"],
-    }
+    known = {"params": FACTS, "per": AXES, "only": CONDITIONS, "tables": [*tables, "*"]}
     for fact, names in known.items():
         for name in facts.get(fact, []):
             if name.partition(":")[0] not in names:
@@ -63,9 +58,9 @@ def faults(declaration: Declaration, registry: Registry) -> Iterator[str]:
         if fact in facts and facts[fact] not in names:
             yield f"states {fact} '{facts[fact]}'; {nearest(str(facts[fact]), [name for name in names if name])}"
     if declaration.kind == "table" and declaration.name in protocols:
-        yield "has the name of a protocol, whose table it would hide; choose another."
+        yield "has the name of a protocol, whose table it would hide; choose another name."
     if facts.get("per") and not facts["cells"]:
-        yield f'has a figure per {" and ".join(facts["per"])}, but not of which cells; state cells="PROTOCOL".'
+        yield f'has a figure per {" and ".join(facts["per"])}, but no cells; add cells="PROTOCOL".'
     if "shown" in facts.get("only", []) and "model" not in facts["per"]:
         yield "shows instances of a model; add 'model' to `per`."
     if declaration.kind == "criterion" and facts["direction"] not in ("higher", "lower"):

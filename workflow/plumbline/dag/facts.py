@@ -1,4 +1,4 @@
-"""Facts of a study that tables and figures may ask for, by name: plain values, which reach a job through its params."""
+"""Facts of a study that tables and figures may request by name; they reach a job through its params."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from plumbline.runtime.provenance import text_hash
 
 
 class Facts:
-    """The facts of a study. Each is a method of its name."""
+    """The facts of a study, one method for each."""
 
     def __init__(self, resolved: Resolved, runs: Runs, criteria: list[Declaration]) -> None:
         self._resolved, self._runs, self._criteria = resolved, runs, criteria
 
-    def asked(self, declarations: list[Declaration]) -> dict[str, Any]:
-        """The facts that declarations ask for."""
-        names = {name for one in declarations for name in one.facts.get("params", [])}
+    def requested_by(self, declarations: list[Declaration]) -> dict[str, Any]:
+        """The facts that declarations name in `params`."""
+        names = {name for declaration in declarations for name in declaration.facts.get("params", [])}
         return {name: getattr(self, name)() for name in sorted(names)}
 
     def _kinds_of(self, kind: Kind) -> dict[str, str]:
@@ -37,15 +37,15 @@ class Facts:
         return self._resolved.study.least_above_chance
 
     def measure_kinds(self) -> dict[str, str]:
-        """The registered measure behind each name."""
+        """The registered measure of each name."""
         return self._kinds_of("measure")
 
     def model_kinds(self) -> dict[str, str]:
-        """The registered model behind each name."""
+        """The registered model of each name."""
         return self._kinds_of("model")
 
     def kinds(self) -> dict[str, str]:
-        """Both of these."""
+        """The registered measure or model of each name."""
         return {**self._kinds_of("measure"), **self._kinds_of("model")}
 
     def datasets(self) -> list[str]:
@@ -65,24 +65,25 @@ class Facts:
         return {name: self._resolved.declarations["dataset", name].task for name in self._resolved.study.datasets}
 
     def headlines(self) -> dict[str, str]:
-        """The metric by which masking is judged on each dataset."""
-        tasks = self.tasks()
-        return {name: "accuracy" if task in PAIRED else "macro_f1" for name, task in tasks.items()}
+        """The metric of ROAR on each dataset."""
+        return {name: "accuracy" if task in PAIRED else "macro_f1" for name, task in self.tasks().items()}
 
     def criteria(self) -> list[dict[str, Any]]:
-        """The columns of the scorecard, as they are declared."""
+        """The declared columns of the scorecard."""
         return [
             {
-                "name": one.name,
-                "object": one.pointer,
-                "facts": {fact: one.facts[fact] for fact in ("table", "direction", "range", "variants", "measure")},
-                "options": {name: option.default for name, option in one.options.items()},
+                "name": criterion.name,
+                "object": criterion.pointer,
+                "facts": {
+                    fact: criterion.facts[fact] for fact in ("table", "direction", "range", "variants", "measure")
+                },
+                "options": {name: option.default for name, option in criterion.options.items()},
             }
-            for one in self._criteria
+            for criterion in self._criteria
         ]
 
     def curve_points(self) -> list[dict[str, Any]]:
-        """Each point of the curves with the cell whose models it is about."""
+        """Each point of the masking curves with its cell."""
         return [
             {
                 "dataset": cell.dataset,
@@ -95,12 +96,12 @@ class Facts:
                 "variant": point.variant,
                 "seeds": cell.seeds,
             }
-            for cell, some in self._runs.curves.items()
-            for point in some
+            for cell, points in self._runs.curves.items()
+            for point in points
         ]
 
     def select_on(self) -> dict[str, dict[str, str]]:
-        """The split on which each model's epoch is chosen, by dataset and model."""
+        """The split on which each model's epoch is selected, by dataset and model."""
         study, trainings = self._resolved.study, self._resolved.trainings
         return {
             dataset: {model: trainings[dataset, model].select_on for model in study.models}
@@ -108,11 +109,11 @@ class Facts:
         }
 
     def names(self) -> dict[str, Any]:
-        """The registered names and changed options behind the study's own, by which published numbers find ours."""
+        """Registered names and non-default options, which match the study's objects with published numbers."""
         study = self._resolved.study
         return {
             "datasets": self._kinds_of("dataset"),
-            # Published numbers are about models that read no other.
+            # Published numbers do not cover derived models.
             "models": {
                 model: kind for model, kind in self._kinds_of("model").items() if model not in self._resolved.derived
             },
@@ -124,11 +125,11 @@ class Facts:
         }
 
     def published(self) -> str:
-        """The hash of the published numbers. Their files are no inputs: neither their place nor their age counts."""
+        """The hash of the published numbers; their files are no inputs, so that paths and dates do not matter."""
         return text_hash(PACKAGE, "papers/published/*.csv")
 
     def _changed(self, kind: Kind, name: str) -> dict[str, Any]:
-        """The options of an object that the config sets otherwise than they are registered."""
-        usual = self._resolved.declarations[kind, name].options
-        set_ = self._resolved.options[kind, name]
-        return {option: value for option, value in set_.items() if value != usual[option].default}
+        """The options of an object that differ from their defaults."""
+        declared = self._resolved.declarations[kind, name].options
+        options = self._resolved.options[kind, name]
+        return {option: value for option, value in options.items() if value != declared[option].default}

@@ -1,6 +1,6 @@
-"""Which measures a job computes: each costly one by itself, the cheap ones of a model together.
+"""Groups of measures that share a job: costly measures are alone, the cheap ones of a model together.
 
-A job that fails loses all its results, so a plug-in's measures share no job with the library's.
+A job that fails loses all its results, so measures of a plug-in do not share a job with those of the library.
 """
 
 from functools import cached_property
@@ -17,7 +17,7 @@ CHEAP = "cheap"
 
 
 class MeasureGroups:
-    """The groups of measures that share a job, by name: a measure's own, or one of cheap measures."""
+    """The groups of measures that share a job; a costly measure is a group of its own name."""
 
     def __init__(self, resolved: Resolved, runs: Runs) -> None:
         self._resolved, self._runs = resolved, runs
@@ -25,45 +25,45 @@ class MeasureGroups:
     @cached_property
     def _names(self) -> dict[str, str]:
         """The group of each measure of the study."""
-        of_files: dict[Path, str] = {}
-        found = {}
+        plugin_groups: dict[Path, str] = {}
+        groups = {}
         for measure in self._resolved.study.measures:
             declaration = self._resolved.declarations["measure", measure]
             if not declaration.cheap:
-                found[measure] = measure
+                groups[measure] = measure
             elif declaration.path.is_relative_to(PACKAGE):
-                found[measure] = CHEAP
+                groups[measure] = CHEAP
             else:
-                if declaration.path not in of_files:
-                    # Two plug-ins may have files of one name. What else a study has does not count: another name of the
-                    # group would be another file.
+                if declaration.path not in plugin_groups:
+                    # Two plug-ins may have the same file name. The name must not depend on other measures of the study,
+                    # because it is a file name.
                     names = (f"{CHEAP}-{declaration.path.stem}-{number}" for number in count(1))
-                    taken = {*self._resolved.study.measures, *of_files.values()}
-                    of_files[declaration.path] = next(name for name in names if name not in taken)
-                found[measure] = of_files[declaration.path]
-        return found
+                    taken = {*self._resolved.study.measures, *plugin_groups.values()}
+                    plugin_groups[declaration.path] = next(name for name in names if name not in taken)
+                groups[measure] = plugin_groups[declaration.path]
+        return groups
 
     @cached_property
     def names(self) -> list[str]:
-        """All names of groups, and of measures, which masking computes one by one."""
+        """All names of groups and of measures; masking computes each measure in its own job."""
         return sorted({*self._names.values(), *self._names})
 
     def of(self, measure: str, masked: bool = False) -> str:
-        """The group of a measure; where texts are masked it is alone."""
+        """The group of a measure; for masking, the measure itself."""
         return measure if masked else self._names[measure]
 
     def measures(self, variant: str, model: str, group: str) -> list[str]:
         """The measures that a job of this group computes."""
         if is_masked(variant):
             return [group]
-        found = [measure for measure in self._runs.measures[model] if self._names[measure] == group]
-        if not found:
-            own = self._names.get(group)
-            hint = f"; its importances are in '{own}.parquet'" if own and own != group else ""
-            raise PlumblineError(f"No job explains model '{model}' by '{group}'{hint}.")
-        return found
+        measures = [measure for measure in self._runs.measures[model] if self._names[measure] == group]
+        if not measures:
+            shared = self._names.get(group)
+            hint = f"; its importances are in '{shared}.parquet'" if shared and shared != group else ""
+            raise PlumblineError(f"No job explains model '{model}' with '{group}'{hint}.")
+        return measures
 
 
 def is_masked(variant: str) -> bool:
-    """Whether importances of a variant are asked by masking: all splits, and the gold class."""
+    """Whether the importances of a variant are for masking: those of all splits, and of the target class of ROAR."""
     return variant == UNMASKED or variant.startswith(("roar/", "recursive/"))

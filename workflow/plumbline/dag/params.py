@@ -1,4 +1,4 @@
-"""What the params of rules hold: plain sorted values of the resolved study, and hashes of the code that jobs reach."""
+"""Params of rules: plain sorted values of the resolved study, and hashes of the code that jobs reach."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,13 +18,13 @@ SPLITS = ["train", "dev", "test"]
 
 
 class Params:
-    """Params of the jobs of a study. `scripts` is the folder of the rules' scripts."""
+    """Params of the jobs of a study; `scripts` is the folder of the scripts."""
 
     def __init__(self, resolved: Resolved, runs: Runs, groups: MeasureGroups, paths: Paths, scripts: Path) -> None:
         self._resolved, self._runs, self._groups, self._paths, self._scripts = resolved, runs, groups, paths, scripts
 
     def declaration(self, kind: Kind, name: str) -> Declaration:
-        """The declaration behind a name of the study."""
+        """The declaration of an object of the study."""
         if kind == "manipulation":
             name = self._resolved.manipulated[name].name
         return self._resolved.declarations[kind, name]
@@ -34,7 +34,7 @@ class Params:
         return self._resolved.options[kind, name]
 
     def preparation(self, dataset: str) -> dict[str, Any]:
-        """The recipe by which a dataset is prepared."""
+        """The preparation recipe of a dataset."""
         return self._resolved.preparations[dataset].model_dump(exclude={"embedding"})
 
     def embedding(self, dataset: str) -> dict[str, Any]:
@@ -42,40 +42,33 @@ class Params:
         return self._resolved.preparations[dataset].embedding.model_dump(exclude={"trainable"})
 
     def manipulation(self, variant: str) -> dict[str, Any]:
-        """How a variant is made."""
-        found = self._resolved.manipulated[variant]
-        return {key: value for key, value in sorted(vars(found).items()) if key != "datasets"}
+        """How a manipulated variant is made."""
+        fields = sorted(vars(self._resolved.manipulated[variant]).items())
+        return {key: value for key, value in fields if key != "datasets"}
 
     def trainable(self, cell: CellKeys) -> bool:
-        """Whether training moves the word vectors."""
+        """Whether training updates the word vectors."""
         embedding = self._resolved.preparations[cell.dataset].embedding
         return embedding.trainable and self._paths.reads(cell.model) != "pixels"
 
     def training(self, cell: CellKeys) -> dict[str, Any]:
-        """The recipe by which a model is trained on a dataset."""
+        """The training recipe of a model on a dataset."""
         return self._resolved.trainings[cell.dataset, cell.model].model_dump()
 
     def base(self, cell: CellKeys) -> dict[str, Any]:
-        """What a model's training reads of another: the objective with its strength, and the other's seed."""
+        """The objective and strength of a derived model, and the seed of its base model; empty for other models."""
         derived = self._resolved.derived.get(cell.model)
         if derived is None:
             return {}
         return {"base_seed": derived.base_seed, "objective": derived.objective, "strength": derived.strength}
 
     def masking(self, cell: CellKeys) -> dict[str, Any]:
-        """How the words that a model is trained on are masked."""
-        found = self._paths.masking(cell)
-        if found is None:
-            return {}
-        return {
-            "level": found.level,
-            "unit": found.unit,
-            "measure": found.measure,
-            "positions": found.positions,
-        }
+        """How the words that a model is trained on are masked; empty if they are not."""
+        masked = self._paths.masking(cell)
+        return {key: getattr(masked, key) for key in ("level", "unit", "measure", "positions")} if masked else {}
 
     def measures(self, cell: CellKeys, group: str | None = None) -> dict[str, dict[str, Any]]:
-        """Object and options of each measure of a job: of a group, or of all that explain a model."""
+        """Object, options and splits of each measure of a group, or of all measures that explain a model."""
         masked = is_masked(cell.variant)
         names = self._groups.measures(cell.variant, cell.model, group) if group else self._runs.measures[cell.model]
         return {
@@ -87,43 +80,43 @@ class Params:
             for name in names
         }
 
-    def explained(self, cell: CellKeys) -> list[str]:
+    def explained_splits(self, cell: CellKeys) -> list[str]:
         """The splits whose instances are explained."""
         return SPLITS if is_masked(cell.variant) else list(self._resolved.study.explain)
 
     def sample(self, cell: CellKeys) -> int | None:
-        """How many instances of each split are explained."""
+        """The number of sampled instances of each split; None for all."""
         return None if is_masked(cell.variant) else self._resolved.study.sample
 
     def attention(self, cell: CellKeys) -> tuple[list[int], list[str]]:
-        """The seeds and splits whose attention is stored: all that a derived model reads, and of an adversary what the
-        report shows, which is its first seed."""
+        """The seeds and splits whose attention is stored: those that derived models read, and the first seed of an
+        adversary, which the report shows."""
         readers = [derived for derived in self._resolved.derived.values() if derived.base == cell.model]
-        reading = [derived.base_seed for derived in readers if derived.base_block == cell.seeds]
+        read = [derived.base_seed for derived in readers if derived.base_block == cell.seeds]
         shown = parse_seeds(cell.seeds)[:1] if cell.model in self._resolved.derived else []
-        return sorted({*reading, *shown}), SPLITS if reading else list(self._resolved.study.explain) or ["test"]
+        return sorted({*read, *shown}), SPLITS if read else list(self._resolved.study.explain) or ["test"]
 
     def compared(self, protocol: str, model: str) -> list[str]:
-        """The measures that a protocol reads: all of a model, or none if it queries the model alone."""
-        asks = self._resolved.declarations["protocol", protocol].least_measures
-        return self._runs.measures[model] if asks else []
+        """The measures that a protocol reads: all of a model, or none if it only queries the model."""
+        needs_measures = self._resolved.declarations["protocol", protocol].least_measures
+        return self._runs.measures[model] if needs_measures else []
 
     def data_memory(self, dataset: str) -> int:
-        """MiB that the making of a dataset may take; images are held whole."""
+        """The memory in MiB for preparing a dataset; images are held in memory."""
         return 12000 if self._resolved.declarations["dataset", dataset].task == IMAGES else 4000
 
     def code(self, script: str, *objects: tuple[Kind, str], files: Iterable[Path] = ()) -> str:
-        """The hash of all code that a script can reach, with that of the registered objects that it uses."""
+        """The hash of all code that a script and the registered objects it uses can reach."""
         used = [self.declaration(kind, name).path for kind, name in objects]
         used += [file for kind, name in objects if kind == "measure" and (file := self._method(name))]
         return code_hash(self._scripts / f"{script}.py", *used, *files)
 
     def code_of_measures(self, script: str, cell: CellKeys, group: str | None = None) -> str:
-        """The same of a job that computes measures."""
+        """The same for a job that computes measures."""
         measures: list[tuple[Kind, str]] = [("measure", name) for name in self.measures(cell, group)]
         return self.code(script, ("model", cell.model), *measures)
 
     def _method(self, measure: str) -> Path | None:
-        """The study's own file with the method of a measure of Captum's kind, if there is one."""
+        """The study's own file that defines the method of a `captum` measure, if any."""
         captum = self._resolved.declarations["measure", measure].name == CAPTUM
         return method_file(self.options("measure", measure)["method"]) if captum else None

@@ -1,4 +1,4 @@
-"""The declared parts of the report that a study has: tables, figures, pages and criteria, with what each reads."""
+"""The tables, figures, pages and criteria of a study's report, and the files that they read."""
 
 from collections.abc import Collection, Iterator
 from functools import cached_property
@@ -15,7 +15,7 @@ FORMATS = ("svg", "pdf", "png")
 
 
 class Plot(NamedTuple):
-    """A figure to draw: its kind, and the dataset and model that it is about, if it is about one."""
+    """A figure to draw: its kind and, if it has them, its dataset and model."""
 
     kind: str
     dataset: str = ""
@@ -23,8 +23,13 @@ class Plot(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Its path below the folder of figures, without suffix."""
+        """Its path relative to the folder of figures, without suffix."""
         return "/".join(filter(None, self))
+
+    @property
+    def files(self) -> list[str]:
+        """Its files."""
+        return [f"results/figures/{self.stem}.{suffix}" for suffix in FORMATS]
 
 
 class Parts:
@@ -33,63 +38,52 @@ class Parts:
     def __init__(self, resolved: Resolved, runs: Runs, sources: SourceFiles) -> None:
         self._resolved, self._runs, self._sources = resolved, runs, sources
         self._registry = resolved.registry
+        self._available: dict[tuple[str, str], bool] = {}
 
     # Tables.
 
     @cached_property
     def tables(self) -> dict[str, Declaration]:
-        """The declaration of each table of the study by its name, which of a protocol is the study's own."""
-        study = self._resolved.study
-        declared = {one.name: one for one in self._registry.all("table") if self._has(one)}
-        return declared | {name: self._resolved.declarations["protocol", name] for name in study.protocols}
+        """The declaration of each table of the study; a protocol's table has the study's name of the protocol."""
+        declared = {table.name: table for table in self._registry.all("table") if self._is_available(table)}
+        protocols = self._resolved.study.protocols
+        return declared | {name: self._resolved.declarations["protocol", name] for name in protocols}
 
     def table_of(self, kind: str) -> str | None:
         """The name of the study's table of a kind; None if it has none."""
         if kind in self._sources.protocols:
             return self._sources.protocols[kind]
         declaration = self._table_declarations.get(kind)
-        return kind if declaration and self._has(declaration) else None
+        return kind if declaration and self._is_available(declaration) else None
 
     @cached_property
     def _table_declarations(self) -> dict[str, Declaration]:
-        return {one.name: one for one in self._registry.all("table")}
+        return {table.name: table for table in self._registry.all("table")}
 
-    @cached_property
-    def kinds(self) -> set[str]:
-        """The kinds of the study's tables."""
-        return {declaration.name for declaration in self.tables.values()}
-
-    def _has(self, declaration: Declaration) -> bool:
-        """Whether a study has what a table or figure is made from."""
-        known = self._known.get((declaration.kind, declaration.name))
-        if known is None:
-            needed = [source for source in declaration.reads if not source.endswith("?")]
-            known = self._is_there(declaration.of) and all(self.files(source) for source in needed)
-            self._known[declaration.kind, declaration.name] = known
-        return known
-
-    @cached_property
-    def _known(self) -> dict[tuple[str, str], bool]:
-        return {}
-
-    def _is_there(self, section: str) -> bool:
-        return not section or bool(getattr(self._resolved.study, section))
+    def _is_available(self, declaration: Declaration) -> bool:
+        """Whether the study has the section and the files that a table or figure needs."""
+        key, section = (declaration.kind, declaration.name), declaration.of
+        if key not in self._available:
+            required = [source for source in declaration.reads if not source.endswith("?")]
+            present = not section or bool(getattr(self._resolved.study, section))
+            self._available[key] = present and all(self.files(source) for source in required)
+        return self._available[key]
 
     def files(self, source: str) -> list[SourceFile]:
-        """The files of a source, be it a table of the study or another."""
+        """The files of a source, which may be a table of the study."""
         if source == "criteria":
             return [
                 SourceFile({"kind": kind}, f"results/tables/{self.table_of(kind)}.parquet")
-                for kind in dict.fromkeys(one.table for one in self.criteria)
+                for kind in dict.fromkeys(criterion.table for criterion in self.criteria)
             ]
-        found = self._sources.files(source)
-        if found is None:
+        files = self._sources.files(source)
+        if files is None:
             name = self.table_of(source)
             return [SourceFile({}, f"results/tables/{name}.parquet")] if name else []
-        return found
+        return files
 
     def table_reads(self, table: str) -> dict[str, list[SourceFile]]:
-        """The files that a table of the study is made from, by source."""
+        """The files that a table of the study reads, by source."""
         declaration = self.tables[table]
         if declaration.kind != "protocol":
             return self.reads([declaration])
@@ -97,43 +91,44 @@ class Parts:
         return {"scores": scores, "performance": self.files("performance")}
 
     def reads(self, declarations: list[Declaration]) -> dict[str, list[SourceFile]]:
-        """The files that tables or figures read, by source; none of those that the study lacks."""
-        named = dict.fromkeys(source.removesuffix("?") for one in declarations for source in one.reads)
-        return {source: found for source in named if (found := self.files(source))}
+        """The files that tables or figures read, by source, without sources that the study lacks."""
+        sources = dict.fromkeys(source.removesuffix("?") for part in declarations for source in part.reads)
+        return {source: files for source in sources if (files := self.files(source))}
 
     # Criteria.
 
     @cached_property
     def criteria(self) -> list[Declaration]:
         """The columns of the study's scorecard, in order."""
-        declared = sorted(self._registry.all("criterion"), key=lambda one: (one.order, one.name))
-        return [one for one in declared if self.table_of(one.table)]
+        declared = sorted(self._registry.all("criterion"), key=_order)
+        return [criterion for criterion in declared if self.table_of(criterion.table)]
 
     # Figures.
 
     @cached_property
     def figures(self) -> list[Declaration]:
-        """The kinds of figures that the study has, in order."""
-        declared = sorted(self._registry.all("figure"), key=lambda one: (one.order, one.name))
-        return [one for one in declared if self._has(one) and any(True for _ in self._plots(one))]
+        """The declared figures that the study has, in order."""
+        declared = sorted(self._registry.all("figure"), key=_order)
+        return [figure for figure in declared if self._is_available(figure) and any(self._plots(figure))]
 
     @cached_property
-    def drawn_together(self) -> dict[str, list[Declaration]]:
-        """The kinds of figures that share a job: those of one protocol's folder, or of one plug-in."""
-        found: dict[str, list[Declaration]] = {}
-        for one in self.figures:
-            own = one.path.is_relative_to(PACKAGE)
-            # Two plug-ins may have files of one name.
-            plugin = f"plugin_{one.path.stem}_{self._registry.plugins.index(one.path) + 1}" if not own else ""
-            found.setdefault(plugin or one.path.parent.name, []).append(one)
-        return found
+    def figure_groups(self) -> dict[str, list[Declaration]]:
+        """The figures that share a job: those of one protocol's folder, or of one plug-in."""
+        groups: dict[str, list[Declaration]] = {}
+        for figure in self.figures:
+            group = figure.path.parent.name
+            if not figure.path.is_relative_to(PACKAGE):
+                # Two plug-ins may have the same file name.
+                group = f"plugin_{figure.path.stem}_{self._registry.plugins.index(figure.path) + 1}"
+            groups.setdefault(group, []).append(figure)
+        return groups
 
     def plots(self, figures: list[Declaration]) -> list[Plot]:
-        """What is drawn of kinds of figures."""
-        return [plot for one in figures for plot in self._plots(one)]
+        """The plots of declared figures."""
+        return [plot for figure in figures for plot in self._plots(figure)]
 
     def _plots(self, declaration: Declaration) -> Iterator[Plot]:
-        """A figure for each value of its axes among the cells that it is about."""
+        """A plot for each value of the figure's axes among its cells."""
         if not declaration.per or "whole" in declaration.only:
             yield Plot(declaration.name)
         if declaration.per:
@@ -146,7 +141,7 @@ class Parts:
                     yield plot
 
     def _cells(self, declaration: Declaration) -> list[Cell]:
-        """The cells whose datasets and models have a figure."""
+        """The cells whose datasets and models have a plot."""
         if declaration.cells == "adversaries":
             return [
                 Cell(cell.dataset, cell.variant, self._resolved.derived[cell.model].base, cell.seeds)
@@ -159,16 +154,20 @@ class Parts:
         return self._sources.scored(declaration.cells)
 
     def _fits(self, plot: Plot, declaration: Declaration, condition: str) -> bool:
-        """Whether a dataset and model has what a figure shows."""
-        here = [cell for cell in self._cells(declaration) if cell.dataset == plot.dataset]
-        made = [self._resolved.manipulated[cell.variant] for cell in here if cell.variant in self._resolved.manipulated]
+        """Whether the dataset and model of a plot meet a condition of its figure."""
+        manipulated = self._resolved.manipulated
+        variants = [
+            manipulated[cell.variant]
+            for cell in self._cells(declaration)
+            if cell.dataset == plot.dataset and cell.variant in manipulated
+        ]
         if condition in ("images", "texts"):
             return self._sources.has_images(plot.dataset) == (condition == "images")
         if condition == "visibility":
-            return any(variant.level for variant in made)
+            return any(variant.level for variant in variants)
         if condition == "reassignment":
-            kept = {variant.name: {other.r for other in made if other.name == variant.name} for variant in made}
-            return any(len(some) > 1 for some in kept.values())
+            rates = {(variant.name, variant.r) for variant in variants}
+            return len(rates) > len({name for name, _ in rates})
         if condition == "traced":
             return any(cell.dataset == plot.dataset for cell in self._sources.traced)
         if condition == "shown":
@@ -182,43 +181,41 @@ class Parts:
         """The pages of the study's report, in order."""
         study = self._resolved.study
         measures = {self._resolved.declarations["measure", name].name for name in study.measures}
-        return pages_of(self._registry, self.kinds, measures)
+        return select_pages(self._registry, {table.name for table in self.tables.values()}, measures)
 
     def code_files(self, declarations: list[Declaration]) -> list[Path]:
-        """The files of declarations, of the functions that print them, and of the criteria where one asks for these."""
-        asked = any("criteria" in one.facts.get("params", []) for one in declarations)
-        printing = [_printer(one) for one in declarations if one.facts.get("latex")]
-        files = {one.path for one in [*declarations, *(self.criteria if asked else [])]}
-        return sorted({*files, *filter(None, printing)})
+        """The files of declarations, of their LaTeX functions and, if one requests them, of the criteria."""
+        criteria = self.criteria if any("criteria" in part.facts.get("params", []) for part in declarations) else []
+        latex = [_latex_file(part) for part in declarations if part.facts.get("latex")]
+        return sorted({*(part.path for part in [*declarations, *criteria]), *filter(None, latex)})
 
 
-def _printer(declaration: Declaration) -> Path | None:
-    """The file of the function that prints a table in LaTeX: a module of the library's, or one beside a plug-in."""
+def _order(declaration: Declaration) -> tuple[int, str]:
+    return declaration.order, declaration.name
+
+
+def _latex_file(declaration: Declaration) -> Path | None:
+    """The file of the function that writes a table in LaTeX: a module of the library, or a file next to a plug-in."""
     module = declaration.facts["latex"].rpartition(":")[0].removesuffix(".py")
-    beside = declaration.path.parent.joinpath(*module.split(".")).with_suffix(".py")
-    return module_file(module) or (beside if beside.is_file() else None)
+    neighbour = declaration.path.parent.joinpath(*module.split(".")).with_suffix(".py")
+    return module_file(module) or (neighbour if neighbour.is_file() else None)
 
 
-def page_place(page: Declaration) -> tuple[bool, int, str]:
-    """The place of a page in the menu; the overview is first whatever others say."""
-    return page.name != "index", page.order, page.name
+def select_pages(registry: Registry, tables: Collection[str], measures: Collection[str]) -> list[Declaration]:
+    """The pages of a report in order, overview first, given the registered names of a study's tables and measures.
 
-
-def pages_of(registry: Registry, tables: Collection[str], measures: Collection[str]) -> list[Declaration]:
-    """The pages of a report, in order, by the kinds of a study's tables and measures.
-
-    A page is there if one of its tables is; `table:measure` counts if there is such a measure too. `*` stands for any
-    table that no page names.
+    A study has a page if it has one of its tables and, for `table:measure`, the measure too; `*` matches any table that
+    no page names.
     """
-    declared = sorted(registry.all("page"), key=page_place)
-    shown = {kind.partition(":")[0] for one in declared for kind in one.tables} | {"performance"}
+    declared = sorted(registry.all("page"), key=lambda page: (page.name != "index", *_order(page)))
+    shown = {table.partition(":")[0] for page in declared for table in page.tables} | {"performance"}
 
-    def is_there(page: Declaration) -> bool:
+    def is_available(page: Declaration) -> bool:
         if not page.tables:
             return True
         if page.tables == ["*"]:
             return bool(set(tables) - shown)
-        wanted = [kind.partition(":") for kind in page.tables]
-        return any(table in tables and (not measure or measure in measures) for table, _, measure in wanted)
+        required = [table.partition(":") for table in page.tables]
+        return any(table in tables and (not measure or measure in measures) for table, _, measure in required)
 
-    return [one for one in declared if is_there(one)]
+    return [page for page in declared if is_available(page)]

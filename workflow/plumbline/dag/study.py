@@ -1,4 +1,4 @@
-"""A resolved study as the rules see it."""
+"""Everything that the rules need to know about a study."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,44 +10,42 @@ from plumbline.config.resolved import Resolved
 from plumbline.config.runs import list_runs
 from plumbline.config.variants import PLAIN, UNMASKED
 from plumbline.dag.checks import check_declarations
-from plumbline.dag.explored import Explored
+from plumbline.dag.explorer import ExplorerInputs
 from plumbline.dag.facts import Facts
 from plumbline.dag.groups import MeasureGroups
 from plumbline.dag.params import Params
-from plumbline.dag.parts import FORMATS, Parts, Plot
+from plumbline.dag.parts import Parts
 from plumbline.dag.paths import Paths
 from plumbline.dag.sources import SourceFile, SourceFiles
-from plumbline.registry import Declaration
 from plumbline.runtime.provenance import DESCRIPTIVE
 
 
 def one_of(names: Iterable[str]) -> str:
-    """A pattern of a wildcard that takes these names alone."""
+    """A wildcard pattern that matches only these names."""
     return "|".join(sorted(map(re.escape, names))) or "none"
 
 
 class StudyDag:
-    """Paths, params and targets of a study. `places` are the folders in which its own files may lie, `scripts` is that
-    of the rules' scripts."""
+    """Paths, params and targets of a study; `folders` are searched for its own files, `scripts` holds the scripts."""
 
-    def __init__(self, resolved: Resolved, places: Sequence[Path], scripts: Path) -> None:
+    def __init__(self, resolved: Resolved, folders: Sequence[Path], scripts: Path) -> None:
         check_declarations(resolved.registry, resolved.study.protocols)
         self.resolved, self.study, self.runs = resolved, resolved.study, list_runs(resolved)
         self.groups = MeasureGroups(resolved, self.runs)
-        self.paths = Paths(resolved, self.runs, self.groups, places)
+        self.paths = Paths(resolved, self.runs, self.groups, folders)
         self.params = Params(resolved, self.runs, self.groups, self.paths, scripts)
         self.sources = SourceFiles(resolved, self.runs, self.paths)
         self.parts = Parts(resolved, self.runs, self.sources)
         self.facts = Facts(resolved, self.runs, self.parts.criteria)
-        self.explored = Explored(resolved, self.runs, self.paths, self.sources)
+        self.explorer = ExplorerInputs(resolved, self.runs, self.paths, self.sources)
 
     @cached_property
     def wildcards(self) -> dict[str, str]:
-        """The values that each wildcard may have."""
+        """The pattern of each wildcard."""
         cells = [*self.runs.cells, *self.runs.adversaries]
         return {
             "dataset": one_of(self.study.datasets),
-            "variant": self.whole,
+            "variant": self.stored_pattern,
             "model": one_of([*self.study.models, *self.resolved.derived]),
             "seeds": one_of({cell.seeds for cell in cells}),
             "measures": one_of(self.groups.names),
@@ -56,44 +54,43 @@ class StudyDag:
         }
 
     @cached_property
-    def whole(self) -> str:
-        """The variants that are trained on as they stand: plain, and those with a known truth."""
+    def stored_pattern(self) -> str:
+        """The variants stored under results/data: plain and manipulated ones."""
         return one_of([PLAIN, *self.resolved.manipulated])
 
     @cached_property
-    def masked(self) -> str:
-        """The variants whose words are masked."""
+    def masked_pattern(self) -> str:
+        """The variants with masked words."""
         return rf"(roar|recursive)/(relative|absolute)/({one_of(self.study.measures)})/\d+"
 
     @cached_property
-    def positions(self) -> str:
-        """The variants of which nothing is left but which words are masked."""
-        return rf"positions/({PLAIN}|{self.masked})"
+    def positions_pattern(self) -> str:
+        """The variants that hold nothing but the positions of masked words."""
+        return rf"positions/({PLAIN}|{self.masked_pattern})"
 
     @cached_property
-    def explained(self) -> str:
+    def explained_pattern(self) -> str:
         """The variants whose models are explained."""
-        return f"{self.whole}|{UNMASKED}|{self.masked}"
+        return f"{self.stored_pattern}|{UNMASKED}|{self.masked_pattern}"
 
     @cached_property
     def scoring(self) -> dict[str, str]:
-        """The rules that score: protocols that need no GPU, and those that query the models."""
+        """The pattern of each scoring rule's protocols: those without a GPU, and those that query the model."""
         gpu = {name: bool(self.resolved.declarations["protocol", name].gpu) for name in self.study.protocols}
         rules = {"score": False, "score_models": True}
-        return {rule: one_of(name for name in gpu if gpu[name] == asks) for rule, asks in rules.items()}
+        return {rule: one_of(name for name in gpu if gpu[name] == queries) for rule, queries in rules.items()}
 
     # Tables and figures.
 
     def table_params(self, table: str) -> dict[str, Any]:
-        """What the job of a table is told: the object that makes it, the keys of its files, and facts."""
+        """The params of a table's job: the object that makes it, the keys of its files, and facts."""
         declaration = self.parts.tables[table]
-        protocol = declaration.kind == "protocol"
         return {
             "object": declaration.pointer,
-            "options": self.resolved.options["protocol", table] if protocol else {},
+            "options": self.resolved.options["protocol", table] if declaration.kind == "protocol" else {},
             "latex": declaration.facts.get("latex", ""),
             "files": _keys(self.parts.table_reads(table)),
-            "facts": self.facts.asked([declaration]),
+            "facts": self.facts.requested_by([declaration]),
         }
 
     def table_code(self, table: str) -> str:
@@ -101,18 +98,18 @@ class StudyDag:
         return self.params.code("table", files=self.parts.code_files([self.parts.tables[table]]))
 
     def figure_params(self, group: str) -> dict[str, Any]:
-        """What the job that draws a protocol's figures is told."""
-        figures = self.parts.drawn_together[group]
+        """The params of the job that draws a group of figures."""
+        figures = self.parts.figure_groups[group]
         return {
-            "objects": {one.name: one.pointer for one in figures},
+            "objects": {figure.name: figure.pointer for figure in figures},
             "plots": [plot._asdict() | {"stem": plot.stem} for plot in self.parts.plots(figures)],
             "files": _keys(self.parts.reads(figures)),
-            "facts": self.facts.asked(figures),
+            "facts": self.facts.requested_by(figures),
         }
 
     def figure_code(self, group: str) -> str:
-        """The hash of the code that draws a protocol's figures."""
-        return self.params.code("figures", files=self.parts.code_files(self.parts.drawn_together[group]))
+        """The hash of the code that draws a group of figures."""
+        return self.params.code("figures", files=self.parts.code_files(self.parts.figure_groups[group]))
 
     # Targets.
 
@@ -122,15 +119,16 @@ class StudyDag:
 
     def figure_files(self) -> list[str]:
         """All figures of the study."""
-        return [path for plot in self.parts.plots(self.parts.figures) for path in files_of(plot)]
+        return [path for plot in self.parts.plots(self.parts.figures) for path in plot.files]
 
     def page_files(self) -> list[str]:
         """The pages of the report, the overview first."""
         return [f"results/report/{page.name}.html" for page in self.parts.pages]
 
     def report_params(self) -> dict[str, Any]:
-        """What the report's job is told."""
+        """The params of the report's job."""
         options = {model: self.resolved.options["model", model] for model in self.study.models}
+        measures = [self.resolved.declarations["measure", name] for name in self.study.measures]
         return {
             "study": self.study.model_dump(),
             "cells": [
@@ -141,41 +139,27 @@ class StudyDag:
                 }
                 for cell in self.runs.cells
             ],
-            # Encoder and attention of each model that has these options.
+            # Encoder and attention of each model with these options.
             "parts": {
                 model: {key: of[key] for key in ("encoder", "attention") if key in of} for model, of in options.items()
             },
             "excluded": [vars(excluded) for excluded in self.runs.excluded],
-            # What is said of figures and pages, which is no part of the code's hash.
+            # Texts about figures, pages, metrics and measures, which the code hash leaves out.
             "words": {
-                f"{one.kind} {one.name}": {key: one.facts[key] for key in sorted(DESCRIPTIVE[one.kind])}
-                for one in [*self.parts.figures, *self.parts.pages]
+                f"{part.kind} {part.name}": {key: part.facts[key] for key in sorted(DESCRIPTIVE[part.kind])}
+                for part in [*self.parts.figures, *self.parts.pages]
             }
             | {
-                f"{one.kind} {one.name}": [one.facts.get("equation"), one.facts.get("unit"), one.summary]
-                for one in [*self.resolved.registry.all("metric"), *self._measures()]
+                f"{metric.kind} {metric.name}": [metric.facts.get("equation"), metric.facts.get("unit"), metric.summary]
+                for metric in [*self.resolved.registry.all("metric"), *measures]
             },
         }
-
-    def _measures(self) -> list[Declaration]:
-        """The registered measures behind the study's."""
-        return [self.resolved.declarations["measure", name] for name in self.study.measures]
 
     def report_code(self) -> str:
         """The hash of the code of the report and its pages."""
         return self.params.code("report", files=[page.path for page in self.parts.pages])
 
 
-def files_of(plot: Plot) -> list[str]:
-    """The files of a figure."""
-    return [f"results/figures/{plot.stem}.{suffix}" for suffix in FORMATS]
-
-
-def _keys(files: dict[str, list[SourceFile]]) -> dict[str, list[dict[str, Any]]]:
+def _keys(sources: dict[str, list[SourceFile]]) -> dict[str, list[dict[str, Any]]]:
     """The keys of each source's files, in order."""
-    return {source: [file.keys for file in found] for source, found in files.items()}
-
-
-def figure_label(declaration: Declaration) -> str:
-    """The name of a kind of figure in words."""
-    return declaration.name.replace("-", " ")
+    return {source: [file.keys for file in files] for source, files in sources.items()}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plumbline.config.external import with_files_located
+from plumbline.config.external import locate_files
 from plumbline.config.resolve import read_config, resolve
 from plumbline.errors import PlumblineError
 from plumbline.planning.cost import BASES, Basis, Cost, Costs
@@ -142,7 +142,7 @@ def plan_study(
     if not Path("Snakefile").exists():
         raise PlumblineError("There is no Snakefile in this folder; run `plumbline plan` in the project's folder.")
     path = config or Path("config.yaml")
-    resolved = resolve(with_files_located(read_config(path), [Path(), path.parent]))
+    resolved = resolve(locate_files(read_config(path), [Path(), path.parent]))
     works = Works(resolved, directory / "results")
     own = [measurement for path in timings for measurement in read_timings(path, works)]
     run = dry_run(config, directory, everything, profile)

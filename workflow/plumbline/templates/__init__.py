@@ -1,1 +1,1 @@
-"""Files to begin with, which `plumbline new` copies under the user's name: an object of each kind and its test."""
+"""Template files that `plumbline new` copies under a new name: an object of each kind and its test."""

@@ -1,4 +1,4 @@
-"""The dataset my-dataset. It reads a file of lines "class<tab>text"; put your own reader in its place."""
+"""The dataset my-dataset. It reads a file of lines "class<tab>text"; replace this with your own reader."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ SHARES = {"train": 0.8, "dev": 0.1, "test": 0.1}
 @dataset(
     "my-dataset",
     files={"all": "my-dataset/all.tsv"},
-    source="the page that the file comes from",
+    source="the web page of the file",
     licence="its licence",
 )
 def my_dataset(raw: Path, seed: int, *, lower: bool = True) -> Corpus:
@@ -24,7 +24,7 @@ def my_dataset(raw: Path, seed: int, *, lower: bool = True) -> Corpus:
     for number, line in read_lines(path):
         label, tab, text = line.partition("\t")
         if not tab or label not in CLASSES:
-            raise PlumblineError(f"'{path}', line {number} is no class ({', '.join(CLASSES)}), tab and text.")
+            raise PlumblineError(f"'{path}', line {number} is not a class ({', '.join(CLASSES)}), a tab and a text.")
         texts.append((CLASSES.index(label), (text.lower() if lower else text).split()))
     splits = split_by_seed(len(texts), SHARES, seed)
     return Corpus([Example(split, *text) for split, text in zip(splits, texts, strict=True)], CLASSES)

@@ -1,4 +1,4 @@
-"""The manipulation my-manipulation. It works as it is; put your own in its place."""
+"""The manipulation my-manipulation. It works unchanged; replace it with your own."""
 
 import numpy as np
 

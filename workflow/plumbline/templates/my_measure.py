@@ -1,4 +1,4 @@
-"""The measure my-measure. It works as it is; put your own method in its place."""
+"""The measure my-measure. It works unchanged; replace it with your own method."""
 
 import numpy as np
 
@@ -11,12 +11,12 @@ from plumbline.registry import measure
 
 @measure("my-measure", equation="|e_t|^p")
 def my_measure(evaluator: Evaluator, instances: Instances, *, power: float = 1.0) -> Importances:
-    """The longer a word's vector, the more it counts."""
+    """The norm of a word's vector is its importance."""
     scores = empty_scores(instances)
 
     def work(index: np.ndarray, batch: Batch) -> None:
-        lengths = evaluator.model.embedding(batch.ids).norm(dim=-1)  # [B, L], special tokens and padding too
-        per_word(lengths**power, instances, index, into=scores)
+        norms = evaluator.model.embedding(batch.ids).norm(dim=-1)  # [B, L], including special tokens and padding
+        per_word(norms**power, instances, index, into=scores)
 
     evaluator.each(instances, work)
     return Importances(scores)

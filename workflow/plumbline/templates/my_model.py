@@ -1,4 +1,4 @@
-"""The model my-model. It works as it is; put your own in its place."""
+"""The model my-model. It works unchanged; replace it with your own."""
 
 import torch
 from torch import nn
@@ -10,7 +10,7 @@ from plumbline.registry import model
 
 @model("my-model", provides=["gradient"], training={"epochs": 5})
 class MyModel(nn.Module):
-    """The mean of a text's word vectors, read through one hidden layer."""
+    """One hidden layer on the mean of a text's word vectors."""
 
     def __init__(self, embedding: torch.Tensor, classes: int, *, hidden: int = 64) -> None:
         super().__init__()
@@ -18,7 +18,7 @@ class MyModel(nn.Module):
         self.head = nn.Sequential(nn.Linear(embedding.shape[1], hidden), nn.Tanh(), nn.Linear(hidden, classes))
 
     def forward(self, batch: Batch, embedded: torch.Tensor | None = None) -> Output:
-        """Logits [B, C] of the words, or of the vectors [B, L, d] in their place."""
+        """Logits [B, C] of the words, or of the given word vectors [B, L, d]."""
         embedded = self.embedding(batch.ids) if embedded is None else embedded
         words = batch.attendable[:, :, None].to(embedded.dtype)  # 0 on special tokens and padding
         return Output(self.head((embedded * words).sum(1) / words.sum(1).clamp(min=1)))

@@ -1,4 +1,4 @@
-"""The protocol my-protocol with its table, figure, page and scorecard column. It works as it is; put in your own."""
+"""The protocol my-protocol with its table, figure, page and scorecard column. It works unchanged; replace it."""
 
 import pandas as pd
 import pyarrow as pa
@@ -18,7 +18,7 @@ TABLE = store.declare("my-protocol", 1, COLUMNS, required=["seed", "measure", "n
 
 @protocol("my-protocol", equation="max_t |s_t| / Σ_t |s_t|")
 class MyProtocol:
-    """The share of a text's importance that falls on its most important word."""
+    """The share of a text's importance on its most important word."""
 
     table = TABLE
 
@@ -34,7 +34,7 @@ class MyProtocol:
         return {column: [row[column] for row in rows] for column in rows[0]}
 
     def summarise(self, scores: pa.Table) -> pd.DataFrame:
-        """Rows of its own table: means over texts, and of how many."""
+        """Rows of its own table: means over texts and their number."""
         groups = scores.to_pandas().rename(columns={"measure_a": "measure"}).groupby(["seed", "measure"], observed=True)
         return groups["value"].agg(mean="mean", n="count").reset_index()
 

@@ -1,4 +1,4 @@
-"""Files to begin with: a working object of the user's own and its test, made from those in `templates`."""
+"""Write a working object of the user's own and its test from the files in `templates`."""
 
 import keyword
 import re
@@ -16,11 +16,11 @@ NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
 
 def write_new(kind: Kind, name: str, folder: Path) -> tuple[Path, Path]:
-    """Write the template of a kind and its test under a name; nothing is overwritten."""
+    """Write the template of a kind and its test under a new name; nothing is overwritten."""
     if not NAME.fullmatch(name):
         raise PlumblineError(
-            f"'{name}' cannot be the name of a {kind}: write small letters, digits and dashes, with a letter first, as "
-            f"in 'my-{kind}'."
+            f"'{name}' cannot be the name of a {kind}: use lower-case letters, digits and dashes, starting with a "
+            f"letter, as in 'my-{kind}'."
         )
     if folder.exists() and not folder.is_dir():
         raise PlumblineError(f"'{folder}' is a file; name a folder.")
@@ -28,37 +28,36 @@ def write_new(kind: Kind, name: str, folder: Path) -> tuple[Path, Path]:
     files = folder / f"{module}.py", folder / f"test_{module}.py"
     for path in files:
         if path.exists():
-            raise PlumblineError(f"'{path}' is there already; choose another name or folder.")
+            raise PlumblineError(f"'{path}' already exists; choose another name or folder.")
     texts = [(TEMPLATES / f"{test}my_{kind}.py").read_text(encoding="utf-8") for test in ("", "test_")]
-    taken = _taken(kind, name, module, texts)
-    if taken:
-        raise PlumblineError(f"'{name}' cannot be the name of a {kind}: {taken}; choose another.")
+    if reason := _unavailable(kind, name, module, texts):
+        raise PlumblineError(f"'{name}' cannot be the name of a {kind}: {reason}; choose another name.")
     class_ = "".join(part.capitalize() for part in module.split("_"))
     for path, text in zip(files, texts, strict=True):
-        for own, new in ((f"my-{kind}", name), (f"my_{kind}", module), (f"My{kind.capitalize()}", class_)):
-            text = text.replace(own, new)
+        for old, new in ((f"my-{kind}", name), (f"my_{kind}", module), (f"My{kind.capitalize()}", class_)):
+            text = text.replace(old, new)
         store.write_text(path, text)
     return files
 
 
-def _taken(kind: Kind, name: str, module: str, texts: Iterable[str]) -> str | None:
-    """What else has a name already."""
+def _unavailable(kind: Kind, name: str, module: str, texts: Iterable[str]) -> str | None:
+    """Why a valid name cannot be used, if so."""
     if name in (*Registry().names(kind), *RESERVED):
-        return "plumbline has one of that name"
+        return "plumbline already uses it"
     if keyword.iskeyword(module) or find_spec(module):
-        return f"'{module}' means something else in Python"
+        return f"'{module}' is a keyword or module of Python"
     if module != f"my_{kind}" and any(re.search(rf"\b{module}\b", text) for text in texts):
-        return f"'{module}' is a word of the template"
+        return f"the template uses '{module}'"
     return None
 
 
 def next_steps(kind: Kind, name: str, file: Path, test: Path) -> str:
-    """What to do with new files."""
+    """Instructions for the new files."""
     return f"""\
-Written: {file}, which works as it is, and {test}. Next:
+Written: {file}, which works unchanged, and {test}. Next:
 
-  1. Put your own {kind} in its place:   $EDITOR {file}
-  2. See whether it keeps the rules:   plumbline check {file}   (and its own test: pytest {test})
+  1. Replace it with your own {kind}:   $EDITOR {file}
+  2. Check that it conforms:   plumbline check {file}   (and its test: pytest {test})
   3. Add it to the config of your study:
 
        plugins: [{file}]

@@ -1,4 +1,4 @@
-"""What the dataset my-dataset must do; pytest runs it."""
+"""Tests of the dataset my-dataset; run them with pytest."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ FILE = Path(__file__).with_name("my_dataset.py")
 
 @pytest.fixture
 def raw(tmp_path: Path) -> Path:
-    """A folder with a small file such as the publisher's."""
+    """A folder with a small file in the publisher's format."""
     (tmp_path / "my-dataset").mkdir()
     lines = [f"{['bad', 'good'][i % 2]}\tText {i} it is\n" for i in range(200)]
     (tmp_path / "my-dataset" / "all.tsv").write_text("".join(lines))

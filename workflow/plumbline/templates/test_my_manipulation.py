@@ -1,4 +1,4 @@
-"""What the manipulation my-manipulation must do; pytest runs it."""
+"""Tests of the manipulation my-manipulation; run them with pytest."""
 
 from pathlib import Path
 

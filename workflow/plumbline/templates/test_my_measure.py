@@ -1,4 +1,4 @@
-"""What the measure my-measure must do; pytest runs it."""
+"""Tests of the measure my-measure; run them with pytest."""
 
 from pathlib import Path
 
@@ -18,10 +18,10 @@ def test_it_conforms() -> None:
 
 
 @pytest.mark.parametrize("power", [1.0, 2.0])
-def test_scores_are_the_lengths_of_word_vectors(power: float) -> None:
+def test_scores_are_the_norms_of_word_vectors(power: float) -> None:
     instances = example_instances()
     model = example_model(REGISTRY.get("model", "bag-of-words"))
-    found = load(f"{FILE}:my_measure")(Evaluator(model, seed=0, budget=1000), instances, power=power)
-    lengths = np.linalg.norm(model.embedding.weight.detach().numpy(), axis=1) ** power
-    for ids, words, scores in zip(instances.ids, instances.maskable, found.scores, strict=True):
-        assert np.allclose(scores, lengths[ids[words]])
+    importances = load(f"{FILE}:my_measure")(Evaluator(model, seed=0, budget=1000), instances, power=power)
+    norms = np.linalg.norm(model.embedding.weight.detach().numpy(), axis=1) ** power
+    for ids, words, scores in zip(instances.ids, instances.maskable, importances.scores, strict=True):
+        assert np.allclose(scores, norms[ids[words]])

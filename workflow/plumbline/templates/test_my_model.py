@@ -1,4 +1,4 @@
-"""What the model my-model must do; pytest runs it."""
+"""Tests of the model my-model; run them with pytest."""
 
 from pathlib import Path
 

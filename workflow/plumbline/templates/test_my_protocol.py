@@ -1,4 +1,4 @@
-"""What the protocol my-protocol must do; pytest runs it."""
+"""Tests of the protocol my-protocol; run them with pytest."""
 
 from pathlib import Path
 
@@ -20,8 +20,8 @@ def test_its_table_holds_the_mean_share_of_the_most_important_word(tmp_path: Pat
     explained, protocol = example_explained(tmp_path), load(f"{FILE}:MyProtocol")()
     store.write_table(tmp_path / "scores.parquet", SCORES, protocol.score(explained))
     table = protocol.summarise(store.read_table(tmp_path / "scores.parquet", SCORES))
-    found = table.set_index(["seed", "measure"])["mean"]
+    means = table.set_index(["seed", "measure"])["mean"]
     for seed in explained.by_seed():
         for measure, texts in seed.scores.items():
             shares = [max(abs(text)) / sum(abs(text)) for text in texts]
-            assert np.isclose(found[seed.seed, measure], np.mean(shares), rtol=1e-5)
+            assert np.isclose(means[seed.seed, measure], np.mean(shares), rtol=1e-5)

@@ -607,12 +607,14 @@ def test_seed_variance_summary_by_hand():
 
 def test_seed_variance_needs_two_seeds_and_a_base_seed_among_them(tmp_path):
     config = dict(datasets=["movie"], models=["bilstm-tanh"], measures=["attention"], protocols=["seed_variance"])
-    error = r"`protocols\.seed_variance` can score no model of this study: protocol 'seed_variance' needs blocks of 2 "
-    with pytest.raises(PlumblineError, match=error + r"seeds or more, and '7' has fewer\.$"):
+    message = (
+        r"`protocols\.seed_variance` cannot score any model .*: protocol 'seed_variance' needs blocks of 2 seeds or "
+    )
+    with pytest.raises(PlumblineError, match=message + r"more, but '7' has fewer\.$"):
         list_runs(resolve(config | {"seeds": ["7"]}))
     runs = list_runs(resolve(config | {"seeds": ["0-1", "7"]}))
     assert [cell.seeds for cell in runs.scored["seed_variance"]] == ["0-1"]
-    assert [line.reason for line in runs.excluded][-1].endswith("and '7' has fewer")
+    assert [line.reason for line in runs.excluded][-1].endswith("but '7' has fewer")
     assert len(list_runs(resolve(config | {"seeds": ["0-1"]})).scored["seed_variance"]) == 1
     with pytest.raises(PlumblineError, match=r"^`base_seed` is 7, which is none of the block's seeds \[0, 1\]\.$"):
         SeedVariance(base_seed=7).score(example_explained(tmp_path))

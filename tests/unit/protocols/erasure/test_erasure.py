@@ -286,4 +286,4 @@ def test_images_are_excluded_with_a_reason():
     runs = list_runs(resolve(study))
     assert {cell.model for cell in runs.scored["erasure"]} == {"bilstm-tanh"}
     reasons = [run.reason for run in runs.excluded if run.model == "resnet-small"]
-    assert "protocol 'erasure' scores texts, and model 'resnet-small' reads pictures" in reasons
+    assert "protocol 'erasure' scores texts, but model 'resnet-small' reads images" in reasons

@@ -1,4 +1,4 @@
-"""What the explorer shows: instances with what models predict of them and what measures, adversaries and masks say."""
+"""The inputs and params of the explorer: instances, predictions, importances, adversaries and masks."""
 
 from functools import cached_property
 from typing import Any
@@ -7,11 +7,11 @@ from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Cell, Runs
 from plumbline.config.seeds import parse_seeds
 from plumbline.config.variants import PLAIN
-from plumbline.dag.paths import Paths, each
+from plumbline.dag.paths import Paths, cell_paths
 from plumbline.dag.sources import SourceFiles
 
 
-class Explored:
+class ExplorerInputs:
     """The inputs and params of the explorer of a study."""
 
     def __init__(self, resolved: Resolved, runs: Runs, paths: Paths, sources: SourceFiles) -> None:
@@ -19,71 +19,76 @@ class Explored:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """The cells whose instances are shown; of variants that do not stay those that figures show too."""
+        """The cells whose instances are shown; of variants that are not kept, only those that figures show too."""
         drawn = {(cell.dataset, cell.variant) for cell in self._sources.shown_cells}
-        passing = [] if self._resolved.study.compute.keep_variants else self._resolved.manipulated
+        temporary = [] if self._resolved.study.compute.keep_variants else self._resolved.manipulated
         return [
-            cell for cell in self._runs.cells if cell.variant not in passing or (cell.dataset, cell.variant) in drawn
+            cell for cell in self._runs.cells if cell.variant not in temporary or (cell.dataset, cell.variant) in drawn
         ]
 
     @cached_property
     def variants(self) -> list[tuple[str, str]]:
         """The datasets and variants whose instances are shown, in the order of the study."""
         order = list(self._resolved.study.datasets)
-        found = {(cell.dataset, cell.variant) for cell in self.cells}
-        return sorted(found, key=lambda pair: (order.index(pair[0]), pair[1] != PLAIN, pair[1]))
+        pairs = {(cell.dataset, cell.variant) for cell in self.cells}
+        return sorted(pairs, key=lambda pair: (order.index(pair[0]), pair[1] != PLAIN, pair[1]))
 
     @cached_property
-    def subworded(self) -> list[tuple[str, str, str]]:
+    def subword_variants(self) -> list[tuple[str, str, str]]:
         """The same, each with a model that has its own tokenizer."""
-        return [cut for cut in self._sources.subworded if cut[:2] in self.variants]
+        return [triple for triple in self._sources.subword_variants if triple[:2] in self.variants]
 
     @cached_property
     def attacked(self) -> set[Cell]:
-        """The cells whose attention is set against adversarial attention."""
+        """The cells with scores of adversarial attention."""
         return set(self._sources.scored("adversarial_attention"))
 
     @cached_property
     def masked(self) -> list[dict[str, Any]]:
-        """The points whose masks are shown: of each dataset and model those of the first block."""
+        """The curve points whose masks are shown: those of the first seed block of each dataset and model."""
         blocks = self._resolved.study.blocks
         return [
             {**vars(point), "dataset": cell.dataset, "model": cell.model, "seeds": cell.seeds}
-            for cell, some in self._runs.curves.items()
-            for point in some
+            for cell, points in self._runs.curves.items()
+            for point in points
             if cell.seeds == blocks(cell.model)[0] and not point.positions and point.variant != PLAIN
         ]
 
     def inputs(self) -> dict[str, list[str]]:
         """The files that the explorer reads."""
-        masked = [Cell(one["dataset"], one["variant"], one["model"], one["seeds"]) for one in self.masked]
+        masked = [
+            Cell(**{key: point[key] for key in ("dataset", "variant", "model", "seeds")}) for point in self.masked
+        ]
         adversaries = {cell: self._sources.shown_adversaries(cell) for cell in self.cells}
         attacks = self._sources.protocols.get("adversarial_attention")
         return {
             "instances": [f"results/data/{dataset}/{variant}/instances.parquet" for dataset, variant in self.variants],
             "summaries": [self._paths.record(*pair) for pair in self.variants],
-            "subwords": ["results/data/{}/{}/subwords/{}/instances.parquet".format(*cut) for cut in self.subworded],
-            "masks": each("results/models/{cell}/masks.parquet", masked),
-            "predictions": each("results/models/{cell}/predictions.parquet", self.cells),
+            "subwords": [
+                f"results/data/{dataset}/{variant}/subwords/{model}/instances.parquet"
+                for dataset, variant, model in self.subword_variants
+            ],
+            "masks": cell_paths("results/models/{cell}/masks.parquet", masked),
+            "predictions": cell_paths("results/models/{cell}/predictions.parquet", self.cells),
             "importances": [path for cell in self.cells for path in self._paths.all_importances(cell).values()],
-            "adversaries": each(
+            "adversaries": cell_paths(
                 f"results/scores/{attacks}/{{cell}}.parquet", [cell for cell in self.cells if cell in self.attacked]
             ),
             "attention": [
                 path
                 for cell, shown in adversaries.items()
                 if shown
-                for path in each("results/models/{cell}/attention.parquet", [cell, *shown])
+                for path in cell_paths("results/models/{cell}/attention.parquet", [cell, *shown])
             ],
             "adversary_predictions": [
                 path
                 for shown in adversaries.values()
-                for path in each("results/models/{cell}/predictions.parquet", shown)
+                for path in cell_paths("results/models/{cell}/predictions.parquet", shown)
             ],
         }
 
     def params(self) -> dict[str, Any]:
-        """What the explorer's job is told beside them."""
+        """The params of the explorer's job."""
         agreement = self._sources.protocols.get("agreement")
         ranked = self._resolved.options["protocol", agreement]["tokens"] if agreement else []
         tasks = {name: self._resolved.declarations["dataset", name].task for name in self._resolved.study.datasets}
@@ -95,11 +100,13 @@ class Explored:
                     **vars(cell),
                     "measures": self._runs.measures[cell.model],
                     "attacked": cell in self.attacked,
-                    "shown_adversaries": [self._adversary(one) for one in self._sources.shown_adversaries(cell)],
+                    "shown_adversaries": [
+                        self._adversary(adversary) for adversary in self._sources.shown_adversaries(cell)
+                    ],
                 }
                 for cell in self.cells
             ],
-            "subwords": self.subworded,
+            "subwords": self.subword_variants,
             "masked": self.masked,
         }
 
