@@ -16,7 +16,7 @@ from torch import nn
 from plumbline.attribution.deep_lift import deep_lift
 from plumbline.attribution.gradient import differentiable
 from plumbline.attribution.importances import Importances
-from plumbline.attribution.inputs import baseline_of, input_vectors, read
+from plumbline.attribution.inputs import baseline_vectors, forward_vectors, input_vectors
 from plumbline.attribution.lime import lime
 from plumbline.attribution.path import integrated_gradient_pad
 from plumbline.data.instances import Instances
@@ -36,7 +36,7 @@ class SingleText(nn.Module):
         self.model, self.batch = evaluator.model, collate([ids], [free], evaluator.device)
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        return read(self.model, self.batch.repeat(len(vectors)), vectors).logits.softmax(-1)
+        return forward_vectors(self.model, self.batch.repeat(len(vectors)), vectors).logits.softmax(-1)
 
 
 # Captum's scores of the tokens [L] of a text, from its vectors and its baseline, both [1, L, d], and the target class.
@@ -92,7 +92,7 @@ def one_text_at_a_time(evaluator: Evaluator, instances: Instances, method: Captu
             text = SingleText(evaluator, ids, free)
             vectors, baseline = (
                 input_vectors(evaluator.model, text.batch),
-                baseline_of(evaluator.model, text.batch, "pad"),
+                baseline_vectors(evaluator.model, text.batch, "pad"),
             )
             with torch.no_grad():
                 target = int(text(vectors).argmax())

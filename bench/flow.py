@@ -9,7 +9,7 @@ from sizes import Sizes
 from timing import Row, compare
 
 from plumbline.attribution.flow import flow
-from plumbline.attribution.rollout import mixing
+from plumbline.attribution.rollout import mixing_matrices
 
 LAYERS, HEADS = 6, 12
 
@@ -29,7 +29,7 @@ def rows(sizes: Sizes) -> Iterator[Row]:
     for length, turns in sizes.flows.items():
         generator = torch.Generator().manual_seed(length)
         scores = 2 * torch.randn(1, LAYERS, HEADS, length, length, generator=generator)
-        capacities, readout = mixing(scores.softmax(-1))[0].numpy(), np.eye(length)[0]
+        capacities, readout = mixing_matrices(scores.softmax(-1))[0].numpy(), np.eye(length)[0]
         yield compare(
             f"attention flow, a text of {length} tokens, {LAYERS} layers",
             lambda capacities=capacities: one_graph_of_all_tokens(capacities),

@@ -530,10 +530,10 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
         plugin("from plumbline.registry import measure\n@measure()\ndef own(): ...\n"),
         'must be declared with its name first, such as @measure("my-measure").',
     ),
-    "declaration that is no literal": (
+    "declaration that is not a literal": (
         plugin(MEASURE.format(", equation='a' + 'b'", "")),
-        "`equation` is `'a' + 'b'`, which is no literal; declarations are read without being run, so write the value "
-        "itself: 'ab'.",
+        "`equation` is `'a' + 'b'`, which is not a literal; declarations are read without being run, so write the "
+        "value itself: 'ab'.",
     ),
     "declaration of an unknown fact": (plugin(MEASURE.format(", need=[]", "")), "states 'need': did you mean 'needs'?"),
     "fact of a wrong type": (plugin(MEASURE.format(", cheap=1", "")), "states cheap=1; it must be True or False."),

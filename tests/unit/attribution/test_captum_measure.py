@@ -1,4 +1,4 @@
-"""Captum's methods as measures: against plumbline's own, whatever the batch; one's own methods; refusals."""
+"""Captum's methods as measures: against plumbline's own, independence of the batch, a user's own methods, refusals."""
 
 import random
 import re
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from plumbline.attribution.captum_method import TOGETHER
+from plumbline.attribution.captum_method import BATCHED
 from plumbline.attribution.importances import Importances
 from plumbline.config.external import METHODS, locate_files
 from plumbline.config.resolve import resolve
@@ -60,7 +60,7 @@ class Plain:
 
 
 class Sum(BagOfWords):
-    """A linear model of which a word can be left out by a vector of zeros."""
+    """A linear model in which a zero vector removes a word."""
 
     def forward(self, batch, embedded=None):
         embedded = self.embedding(batch.ids) if embedded is None else embedded
@@ -84,7 +84,7 @@ def same(one: Importances, other: Importances, tolerance: float) -> None:
         if mine is not None and theirs is not None:
             for a, b in zip(mine, theirs, strict=True):
                 np.testing.assert_allclose(a, b, atol=tolerance, rtol=tolerance)
-    assert np.concatenate(one.scores).std() > 1e-4, "scores must differ for the comparison to tell"
+    assert np.concatenate(one.scores).std() > 1e-4, "scores must differ for the comparison to be informative"
     assert one.target.tolist() == other.target.tolist()
 
 
@@ -119,8 +119,8 @@ ALIKE = {
     "times the input": ({"method": "InputXGradient", "function": "logit"}, "input-x-gradient", {}),
     "norm": ({"method": "Saliency", "reduction": "l2", "function": "logit"}, "gradient-norm", {}),
     "magnitudes": ({"method": "Saliency", "function": "logit"}, "gradient-channels", {}),
-    "put away": ({"method": "FeatureAblation"}, "occlusion", {}),
-    "put away, words of one text": (
+    "ablated": ({"method": "FeatureAblation"}, "occlusion", {}),
+    "ablated, words of one text": (
         {"method": "FeatureAblation", "texts": "first", "specials": False, "sign": "signed"},
         "occlusion",
         {"texts": "first", "specials": False, "sign": "signed"},
@@ -132,17 +132,17 @@ ALIKE = {
 @pytest.mark.parametrize("name", ALIKE)
 @pytest.mark.parametrize(("model", "paired"), [("bilstm-tanh", False), ("bilstm-shared", True)])
 def test_methods_agree_with_the_measures_of_the_same_equation(name, model, paired):
-    asked, measure, options = ALIKE[name]
+    settings, measure, options = ALIKE[name]
     instances = example_instances(paired=paired)
-    found = run("captum", evaluator_of(model, paired), instances, **asked)
+    found = run("captum", evaluator_of(model, paired), instances, **settings)
     same(found, run(measure, evaluator_of(model, paired), instances, **options), 1e-5)
 
 
-def test_integrated_gradients_agree_on_transformers_and_on_pictures():
-    asked = {"method": "IntegratedGradients", "arguments": {"n_steps": 6}}
+def test_integrated_gradients_agree_on_transformers_and_on_images():
+    settings = {"method": "IntegratedGradients", "arguments": {"n_steps": 6}}
     for model, instances in (("roberta", example_instances(paired=True)), ("resnet-small", example_images(2))):
         paired = instances.pair is not None
-        found = run("captum", evaluator_of(model, paired), instances, **asked)
+        found = run("captum", evaluator_of(model, paired), instances, **settings)
         own = run("integrated-gradient-pad", evaluator_of(model, paired), instances, steps=6, tolerance=0)
         same(found, own, 1e-5)
 
@@ -153,38 +153,38 @@ def test_ablation_is_leave_one_out_where_a_vector_of_zeros_is_no_word():
     vectors[0] = 0
     instances = example_instances()
     model = Sum(vectors, 2).requires_grad_(False)
-    asked = {"method": "FeatureAblation", "specials": False, "sign": "signed"}
-    found = run("captum", Evaluator(model, 0, 10_000), instances, **asked)
+    settings = {"method": "FeatureAblation", "specials": False, "sign": "signed"}
+    found = run("captum", Evaluator(model, 0, 10_000), instances, **settings)
     same(found, run("leave-one-out", Evaluator(model, 0, 10_000), instances, output="predicted", sign="signed"), 1e-6)
 
 
 @pytest.mark.parametrize("method", ["ShapleyValueSampling", "KernelShap", "IntegratedGradients", "DeepLift"])
 def test_methods_that_add_up_agree_on_a_linear_model(method):
-    asked = {"function": "logit", "sign": "signed", "baseline": "zero", "specials": False}
+    settings = {"function": "logit", "sign": "signed", "baseline": "zero", "specials": False}
     instances = example_instances(6)
     samples = {"arguments": {"n_samples": 60}} if "n_samples" in METHODS[method] else {}
-    found = run("captum", evaluator_of("bag-of-words"), instances, method=method, **asked, **samples)
-    same(found, run("captum", evaluator_of("bag-of-words"), instances, method="FeatureAblation", **asked), 2e-5)
+    found = run("captum", evaluator_of("bag-of-words"), instances, method=method, **settings, **samples)
+    same(found, run("captum", evaluator_of("bag-of-words"), instances, method="FeatureAblation", **settings), 2e-5)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("model", "paired"), [("average-tanh", False), ("roberta", True)])
 def test_scores_do_not_depend_on_batch_padding_and_order(method, model, paired):
     instances = example_instances(6, paired=paired)
-    asked = {"method": method, "arguments": {"n_samples": 6} if "n_samples" in METHODS[method] else {}}
-    whole = run("captum", evaluator_of(model, paired), instances, **asked)
+    settings = {"method": method, "arguments": {"n_samples": 6} if "n_samples" in METHODS[method] else {}}
+    whole = run("captum", evaluator_of(model, paired), instances, **settings)
     turned = instances.take(np.arange(len(instances))[::-1])
     longest = int((instances.lengths + (np.array([len(row) for row in instances.pair]) if paired else 0)).max())
-    small = run("captum", evaluator_of(model, paired, budget=longest), turned, **asked)
+    small = run("captum", evaluator_of(model, paired, budget=longest), turned, **settings)
     for one, other in zip(whole.scores, reversed(small.scores), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
-def test_draws_come_from_the_seed_and_the_instance_and_leave_no_trace():
+def test_samples_depend_on_the_seed_and_the_instance_and_global_states_are_restored():
     instances = example_instances(4)
-    asked = {"method": "ShapleyValueSampling", "arguments": {"n_samples": 2}}
+    settings = {"method": "ShapleyValueSampling", "arguments": {"n_samples": 2}}
     states = np.random.get_state()[1].copy(), random.getstate()
-    found = [run("captum", evaluator_of("average-tanh", seed=seed), instances, **asked).scores for seed in (0, 0, 1)]
+    found = [run("captum", evaluator_of("average-tanh", seed=seed), instances, **settings).scores for seed in (0, 0, 1)]
     assert np.array_equal(np.random.get_state()[1], states[0]) and random.getstate() == states[1]
     assert all(np.array_equal(a, b) for a, b in zip(found[0], found[1], strict=True))
     assert any(not np.allclose(a, b) for a, b in zip(found[0], found[2], strict=True))
@@ -194,8 +194,8 @@ def test_methods_conform_on_every_model():
     declaration = REGISTRY.get("measure", "captum")
     method = replace(declaration.options["method"], default="InputXGradient")
     declared = replace(declaration, options={**declaration.options, "method": method})
-    told = [str(sentence) for sentence in check_measure(declared, REGISTRY)]
-    assert len(told) == 1 and told[0].endswith("models"), told
+    messages = [str(sentence) for sentence in check_measure(declared, REGISTRY)]
+    assert len(messages) == 1 and messages[0].endswith("models"), messages
 
 
 def test_windows_are_counted_in_words():
@@ -209,7 +209,7 @@ def test_windows_are_counted_in_words():
 
 
 def test_known_methods_and_arguments_are_captums_own():
-    assert {*METHODS} <= {*captum.attr.__all__} and {*METHODS} > TOGETHER
+    assert {*METHODS} <= {*captum.attr.__all__} and {*METHODS} > BATCHED
     for name, arguments in METHODS.items():
         kind = getattr(captum.attr, name)
         assert {*arguments} <= {*signature(kind).parameters, *signature(kind.attribute).parameters}
@@ -217,7 +217,7 @@ def test_known_methods_and_arguments_are_captums_own():
         assert gradient == (needed(REGISTRY.get("measure", "captum"), {"method": name}) == {"gradient"})
 
 
-# A study's own methods.
+# A user's own methods.
 
 
 @pytest.fixture
@@ -242,9 +242,15 @@ def test_own_methods_explain_texts_one_by_one(own):
 def test_the_method_of_the_page_works(tmp_path):
     (found,) = re.findall(r"    # my_file.py\n(.*?)\n\n[^ \n]", PAGE.read_text(encoding="utf-8"), re.S)
     (tmp_path / "my_file.py").write_text(dedent(found))
-    asked = {"method": f"{tmp_path / 'my_file.py'}:MyAttribution", "baseline": "zero", "sign": "signed"}
+    settings = {"method": f"{tmp_path / 'my_file.py'}:MyAttribution", "baseline": "zero", "sign": "signed"}
     once, twice = (
-        run("captum", evaluator_of("average-tanh"), example_instances(3), **asked, arguments={"strength": strength})
+        run(
+            "captum",
+            evaluator_of("average-tanh"),
+            example_instances(3),
+            **settings,
+            arguments={"strength": strength},
+        )
         for strength in (1.0, 2.0)
     )
     assert np.abs(once.scores[2]).min() > 0
@@ -252,7 +258,7 @@ def test_the_method_of_the_page_works(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "told"),
+    ("name", "arguments", "message"),
     [
         ("Plain", {}, r"'Plain' of .* is no subclass of captum.attr.Attribution with a method `attribute`\."),
         ("Gone", {}, r"'Gone' cannot be imported from .*my_methods.py"),
@@ -262,8 +268,8 @@ def test_the_method_of_the_page_works(tmp_path):
         ("Short", {}, r"'Short' gave attributions of shape .* they must be alike\."),
     ],
 )
-def test_own_methods_that_cannot_be_are_refused_by_the_job(own, name, arguments, told):
-    with pytest.raises(PlumblineError, match=told):
+def test_invalid_methods_of_a_user_are_refused_by_the_job(own, name, arguments, message):
+    with pytest.raises(PlumblineError, match=message):
         run("captum", evaluator_of("average-tanh"), example_instances(2), method=own + name, arguments=arguments)
 
 
@@ -292,7 +298,7 @@ def test_methods_are_found_by_name_by_path_and_in_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         ({}, r"`measures.mine.method` is missing; measure 'captum' needs it\."),
         ({"method": "IntegratedGradient"}, r"`measures.mine.method` .*did you mean 'IntegratedGradients'\?"),
@@ -310,7 +316,7 @@ def test_methods_are_found_by_name_by_path_and_in_files(tmp_path):
         ({"method": "Saliency", "reduction": "max"}, r"`measures.mine.reduction` is 'max'; .*sum"),
     ],
 )
-def test_faults_of_the_config_are_one_sentence(tmp_path, entry, told):
-    with pytest.raises(PlumblineError, match=told) as caught:
+def test_faults_of_the_config_are_one_sentence(tmp_path, entry, message):
+    with pytest.raises(PlumblineError, match=message) as caught:
         resolve(study(tmp_path, **entry))
     assert "\n" not in str(caught.value)

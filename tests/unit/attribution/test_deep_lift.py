@@ -1,4 +1,4 @@
-"""DeepLIFT against Captum, sums that must come out, numbers by hand and a slow and obvious Deep-SHAP."""
+"""DeepLIFT against Captum, completeness, numbers by hand and a slow and obvious Deep-SHAP."""
 
 from dataclasses import replace
 from math import log
@@ -12,9 +12,9 @@ from transformers import AutoModel, BertConfig, DistilBertConfig, RobertaConfig
 from transformers.activations import ACT2FN
 
 from plumbline.attribution.deep_lift import deep_lift, deep_shap, difference_scores, partners
-from plumbline.attribution.differences import NEAR, Beside
+from plumbline.attribution.differences import NEAR, TensorWithBaseline
 from plumbline.attribution.importances import explained_output
-from plumbline.attribution.inputs import baseline_of, features, input_vectors, read
+from plumbline.attribution.inputs import baseline_vectors, feature_mask, forward_vectors, input_vectors
 from plumbline.conformance import CLASSES, WORDS, example_instances, example_model, whole_batch
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
@@ -51,17 +51,17 @@ def strong(model: nn.Module) -> nn.Module:
     return model.requires_grad_(False)
 
 
-def evaluator(name, paired=False, budget=10_000):
+def make_evaluator(name, paired=False, budget=10_000):
     return Evaluator(strong(example_model(REGISTRY.get("model", name), paired=paired)), 0, budget)
 
 
-def change(asked, instances, classes, function, baseline="pad", texts="both", specials=True):
+def change(evaluator, instances, classes, function, baseline="pad", texts="both", specials=True):
     """How the explained output differs from that of the baseline, [N], in double precision."""
-    model, batch = asked.model.double(), whole_batch(instances)
+    model, batch = evaluator.model.double(), whole_batch(instances)
     vectors = input_vectors(model, batch)
-    moved = features(batch, texts, specials)[:, :, None]
-    nothing = torch.where(moved, baseline_of(model, batch, baseline), vectors)
-    ends = [read(model, batch, rows).logits for rows in (vectors, nothing)]
+    moved = feature_mask(batch, texts, specials)[:, :, None]
+    reference = torch.where(moved, baseline_vectors(model, batch, baseline), vectors)
+    ends = [forward_vectors(model, batch, rows).logits for rows in (vectors, reference)]
     outputs = [explained_output(logits, torch.from_numpy(classes).long(), function) for logits in ends]
     model.float()
     return (outputs[0] - outputs[1]).numpy()
@@ -83,9 +83,9 @@ def total(found):
 @pytest.mark.parametrize(("name", "paired"), CASES)
 @pytest.mark.parametrize("function", ["probability", "logit"])
 def test_scores_of_all_tokens_sum_to_the_change_of_the_output(name, paired, function):
-    asked, instances = evaluator(name, paired), example_instances(paired=paired).take([1, 4, 8, 10])
-    found = deep_lift(asked, instances, function=function, sign="signed")
-    expected = change(asked, instances, found.target, function)
+    evaluator, instances = make_evaluator(name, paired), example_instances(paired=paired).take([1, 4, 8, 10])
+    found = deep_lift(evaluator, instances, function=function, sign="signed")
+    expected = change(evaluator, instances, found.target, function)
     assert np.abs(expected).max() > 1e-3
     # Scores are stored in single precision.
     largest = max(np.abs(scores).max() for scores in all_scores(found))
@@ -94,21 +94,21 @@ def test_scores_of_all_tokens_sum_to_the_change_of_the_output(name, paired, func
 
 @pytest.mark.parametrize("name", ["bilstm-tanh", "bilstm-shared", "distilbert"])
 @pytest.mark.parametrize("options", [{"baseline": "zero"}, {"texts": "first"}, {"specials": False}])
-def test_only_what_is_explained_moves(name, options):
-    asked, instances = evaluator(name, True), example_instances(paired=True).take([1, 8, 10])
-    found = deep_lift(asked, instances, sign="signed", target="gold", **options)
-    expected = change(asked, instances, instances.label, "probability", **options)
+def test_only_explained_tokens_are_replaced(name, options):
+    evaluator, instances = make_evaluator(name, True), example_instances(paired=True).take([1, 8, 10])
+    found = deep_lift(evaluator, instances, sign="signed", target="gold", **options)
+    expected = change(evaluator, instances, instances.label, "probability", **options)
     np.testing.assert_allclose(total(found), expected, atol=2e-6)
     assert (found.specials is None) == ("specials" in options)
     assert (found.pair is None) == ("texts" in options)
     with pytest.raises(AssertionError):
-        np.testing.assert_allclose(expected, change(asked, instances, instances.label, "probability"), atol=1e-4)
+        np.testing.assert_allclose(expected, change(evaluator, instances, instances.label, "probability"), atol=1e-4)
 
 
 def test_gradients_times_differences_do_not_sum_to_it():
-    asked, instances = evaluator("bilstm-tanh"), example_instances()
-    found = deep_lift(asked, instances, rule="gradient", sign="signed")
-    assert np.abs(total(found) - change(asked, instances, found.target, "probability")).max() > 0.01
+    evaluator, instances = make_evaluator("bilstm-tanh"), example_instances()
+    found = deep_lift(evaluator, instances, rule="gradient", sign="signed")
+    assert np.abs(total(found) - change(evaluator, instances, found.target, "probability")).max() > 0.01
 
 
 KINDS = {
@@ -125,16 +125,16 @@ SMALL = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("paired", [False, True])
-def test_sums_come_out_in_transformers_of_each_kind(kind, paired, tmp_path):
+def test_scores_are_complete_in_transformers_of_each_kind(kind, paired, tmp_path):
     config = KINDS[kind]
     config.update({key: value for key, value in SMALL.items() if hasattr(config, key)})
     torch.manual_seed(0)
     AutoModel.from_config(config).save_pretrained(tmp_path)
     model = SongTransformer(None, 5 if paired else CLASSES, checkpoint=str(tmp_path)).requires_grad_(False)
-    asked, instances = Evaluator(model, 0, 10_000), example_instances(paired=paired).take([1, 4, 8, 10])
+    evaluator, instances = Evaluator(model, 0, 10_000), example_instances(paired=paired).take([1, 4, 8, 10])
     for function in ("probability", "logit"):
-        found = deep_lift(asked, instances, function=function, sign="signed")
-        expected = change(asked, instances, found.target, function)
+        found = deep_lift(evaluator, instances, function=function, sign="signed")
+        expected = change(evaluator, instances, found.target, function)
         assert np.abs(expected).max() > 1e-2
         np.testing.assert_allclose(total(found), expected, atol=2e-6)
 
@@ -187,36 +187,36 @@ class Pooled(nn.Module):
         return self.head(torch.tanh(self.linear(vectors)).amax(1))
 
 
-def test_the_largest_gets_what_captum_gives_it():
+def test_the_maximum_agrees_with_captum():
     torch.manual_seed(0)
     model = Pooled().double().requires_grad_(False)
     vectors, baseline = torch.randn(2, 5, 7, 4, dtype=torch.float64)
     expected = DeepLift(model).attribute(vectors, baseline, target=1).detach()
     vectors.requires_grad_()
-    output = model.functional(Beside.of(vectors, baseline))
-    (multipliers,) = torch.autograd.grad(output.own[:, 1].sum(), vectors)
+    output = model.functional(TensorWithBaseline.of(vectors, baseline))
+    (multipliers,) = torch.autograd.grad(output.value[:, 1].sum(), vectors)
     torch.testing.assert_close(multipliers * (vectors.detach() - baseline), expected, atol=1e-8, rtol=1e-6)
 
 
 def test_captum_on_the_studys_models_is_gradient_times_difference():
-    """Its rules find nothing to attach to."""
-    asked, instances = evaluator("bilstm-tanh"), example_instances()
-    asked.model.double()
+    """Its rules find no module to attach to."""
+    evaluator, instances = make_evaluator("bilstm-tanh"), example_instances()
+    evaluator.model.double()
     batch = whole_batch(instances)
 
-    class Told(nn.Module):
+    class Probabilities(nn.Module):
         def __init__(self):
             super().__init__()
-            self.model = asked.model
+            self.model = evaluator.model
 
         def forward(self, vectors):
             return self.model(batch.repeat(2), vectors).logits.softmax(-1)
 
-    vectors = input_vectors(asked.model, batch)
-    nothing = torch.where(features(batch)[:, :, None], baseline_of(asked.model, batch, "pad"), vectors)
-    expected = DeepLift(Told()).attribute(vectors, nothing, target=torch.from_numpy(instances.label).long())
+    vectors = input_vectors(evaluator.model, batch)
+    reference = torch.where(feature_mask(batch)[:, :, None], baseline_vectors(evaluator.model, batch, "pad"), vectors)
+    expected = DeepLift(Probabilities()).attribute(vectors, reference, target=torch.from_numpy(instances.label).long())
     expected = expected.sum(-1).detach().numpy()
-    found = deep_lift(asked, instances, rule="gradient", target="gold", sign="signed")
+    found = deep_lift(evaluator, instances, rule="gradient", target="gold", sign="signed")
     for row, scores, free in zip(expected, found.scores, instances.maskable, strict=True):
         np.testing.assert_allclose(scores, row[: len(free)][free], atol=1e-6)
 
@@ -225,13 +225,15 @@ def test_captum_on_the_studys_models_is_gradient_times_difference():
 
 
 def contributions(function, text, baseline, output=0):
-    """What each number of the text adds to one output of a function."""
+    """The contribution of each number of the text to one output of a function."""
     x, b = (torch.tensor(row, dtype=torch.float64) for row in (text, baseline))
     x.requires_grad_()
-    out = function(Beside.of(x, b))
-    (multipliers,) = torch.autograd.grad(out.own.flatten()[output], x)
+    out = function(TensorWithBaseline.of(x, b))
+    (multipliers,) = torch.autograd.grad(out.value.flatten()[output], x)
     difference = (x - b).detach().nan_to_num(0)
-    assert float((out.own - out.baseline).detach().flatten()[output]) == pytest.approx(float(multipliers @ difference))
+    assert float((out.value - out.baseline).detach().flatten()[output]) == pytest.approx(
+        float(multipliers @ difference)
+    )
     return (multipliers * difference).tolist()
 
 
@@ -266,8 +268,8 @@ BY_HAND = {
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_rules_by_hand(name):
-    *asked, expected = BY_HAND[name]
-    assert contributions(*asked) == pytest.approx(expected, abs=1e-9)
+    *arguments, expected = BY_HAND[name]
+    assert contributions(*arguments) == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_norm_of_several_dimensions_with_weights_sums_up():
@@ -277,11 +279,11 @@ def test_a_norm_of_several_dimensions_with_weights_sums_up():
     nn.init.normal_(norm.bias)
     x, b = torch.randn(2, 2, 3, 4, dtype=torch.float64)
     x.requires_grad_()
-    out = norm(Beside.of(x, b))
-    torch.testing.assert_close(out.own, norm(x))
+    out = norm(TensorWithBaseline.of(x, b))
+    torch.testing.assert_close(out.value, norm(x))
     torch.testing.assert_close(out.baseline, norm(b))
-    (multipliers,) = torch.autograd.grad(out.own[:, 1, 2].sum(), x)
-    torch.testing.assert_close((multipliers * (x - b)).sum((1, 2)), (out.own - out.baseline)[:, 1, 2])
+    (multipliers,) = torch.autograd.grad(out.value[:, 1, 2].sum(), x)
+    torch.testing.assert_close((multipliers * (x - b)).sum((1, 2)), (out.value - out.baseline)[:, 1, 2])
 
 
 @pytest.mark.parametrize("name", sorted({*ACT2FN} - {"prelu", "xielu"}))
@@ -290,9 +292,9 @@ def test_activations_of_transformers_have_the_rescale_rule(name):
     b = 3 * torch.randn(200, dtype=torch.float64)
     x = torch.cat([b[:50], b[50:100] + NEAR / 3, b[100:150] + 3 * NEAR, 3 * torch.randn(50, dtype=torch.float64)])
     x.requires_grad_()
-    out = ACT2FN[name](Beside.of(x, b))
-    (multipliers,) = torch.autograd.grad(out.own.sum(), x)
-    torch.testing.assert_close(multipliers * (x - b), out.own - out.baseline, atol=1e-12, rtol=0)
+    out = ACT2FN[name](TensorWithBaseline.of(x, b))
+    (multipliers,) = torch.autograd.grad(out.value.sum(), x)
+    torch.testing.assert_close(multipliers * (x - b), out.value - out.baseline, atol=1e-12, rtol=0)
     same = b.clone().requires_grad_()
     (derivative,) = torch.autograd.grad(ACT2FN[name](same).sum(), same)
     smooth = (multipliers - derivative).abs()[:150] < 1e-5
@@ -308,20 +310,20 @@ def test_activations_of_transformers_have_the_rescale_rule(name):
     "options",
     [{}, {"batch_first": True}, {"bias": False}, {"num_layers": 2, "bidirectional": True, "batch_first": True}],
 )
-def test_unrolled_layers_give_what_the_layers_give(layer, options):
+def test_unrolled_layers_have_the_outputs_of_the_layers(layer, options):
     torch.manual_seed(0)
     made = layer(4, 3, **options).double().requires_grad_(False)
     x, b = torch.randn(2, 5, 6, 4, dtype=torch.float64)
     x.requires_grad_()
-    outputs, states = made(Beside.of(x, b))
+    outputs, states = made(TensorWithBaseline.of(x, b))
     states = states if isinstance(states, tuple) else (states,)
-    for part, given in (("own", x), ("baseline", b)):
+    for part, given in (("value", x), ("baseline", b)):
         expected, last = made(given)
         torch.testing.assert_close(getattr(outputs, part), expected)
         for found, state in zip(states, last if isinstance(last, tuple) else (last,), strict=True):
             torch.testing.assert_close(getattr(found, part), state)
-    (multipliers,) = torch.autograd.grad(outputs.own.sum(), x)
-    torch.testing.assert_close((multipliers * (x - b)).sum(), (outputs.own - outputs.baseline).sum())
+    (multipliers,) = torch.autograd.grad(outputs.value.sum(), x)
+    torch.testing.assert_close((multipliers * (x - b)).sum(), (outputs.value - outputs.baseline).sum())
 
 
 # What has no rule
@@ -340,38 +342,38 @@ def test_unrolled_layers_give_what_the_layers_give(layer, options):
 )
 def test_functions_without_a_rule_are_refused(function, named):
     with pytest.raises(PlumblineError, match=f"no rule for '{named}'"):
-        function(Beside.of(torch.ones(3), torch.zeros(3)))
+        function(TensorWithBaseline.of(torch.ones(3), torch.zeros(3)))
 
 
 def test_projections_of_recurrent_layers_are_refused():
     with pytest.raises(PlumblineError, match="proj_size"):
-        nn.LSTM(4, 3, proj_size=2)(Beside.of(torch.ones(5, 2, 4), torch.zeros(5, 2, 4)))
+        nn.LSTM(4, 3, proj_size=2)(TensorWithBaseline.of(torch.ones(5, 2, 4), torch.zeros(5, 2, 4)))
 
 
 # Measures
 
 
-def test_a_model_is_given_back_as_it_was():
-    asked = evaluator("bilstm-tanh")
-    before = {name: value.clone() for name, value in asked.model.state_dict().items()}
-    deep_lift(asked, example_instances())
-    asked.model.forward = lambda *_: 1 / 0
+def test_the_model_is_restored():
+    evaluator = make_evaluator("bilstm-tanh")
+    before = {name: value.clone() for name, value in evaluator.model.state_dict().items()}
+    deep_lift(evaluator, example_instances())
+    evaluator.model.forward = lambda *_: 1 / 0
     with pytest.raises(ZeroDivisionError):
-        deep_lift(asked, example_instances())
-    for name, value in asked.model.state_dict().items():
+        deep_lift(evaluator, example_instances())
+    for name, value in evaluator.model.state_dict().items():
         assert value.dtype == torch.float32 and torch.equal(value, before[name])
 
 
 @pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("rule", ["rescale", "gradient"])
 def test_deep_shap_of_equal_baselines_is_deep_lift(rule, paired):
-    asked, instances = evaluator("bilstm-tanh", paired), example_instances(paired=paired)
-    found, expected = deep_shap(asked, instances, rule=rule), deep_lift(asked, instances, rule=rule)
-    signed = deep_lift(asked, instances, rule=rule, sign="signed")
+    evaluator, instances = make_evaluator("bilstm-tanh", paired), example_instances(paired=paired)
+    found, expected = deep_shap(evaluator, instances, rule=rule), deep_lift(evaluator, instances, rule=rule)
+    signed = deep_lift(evaluator, instances, rule=rule, sign="signed")
     for own, same, either in zip(*map(all_scores, (found, expected, signed)), strict=True):
         np.testing.assert_array_equal(own, same)
         np.testing.assert_array_equal(own, np.abs(either))
-    assert found.target.tolist() == expected.target.tolist() == asked.probabilities(instances).argmax(1).tolist()
+    assert found.target.tolist() == expected.target.tolist() == evaluator.probabilities(instances).argmax(1).tolist()
 
 
 def test_presets():
@@ -391,7 +393,7 @@ def test_presets():
 
 
 def planted(count=64):
-    """Texts of ten words of which one decides: whether there is word 7."""
+    """Texts of ten words with a label that depends on the presence of word 7."""
     random = np.random.default_rng(0)
     ids = [random.integers(8, WORDS, size=10).astype(np.int32) for _ in range(count)]
     label = np.arange(count, dtype=np.int32) % 2
@@ -411,7 +413,7 @@ def planted(count=64):
         ("bilstm-tanh", {"hidden": 16}, "rescale"),
     ],
 )
-def test_a_word_that_alone_decides_is_on_top(name, options, rule):
+def test_a_word_that_alone_decides_the_class_ranks_first(name, options, rule):
     instances, batch = planted(), whole_batch(planted())
     declared = REGISTRY.get("model", name)
     torch.manual_seed(0)
@@ -423,10 +425,10 @@ def test_a_word_that_alone_decides_is_on_top(name, options, rule):
         optimiser.zero_grad()
         nn.functional.cross_entropy(model(batch).logits, labels).backward()
         optimiser.step()
-    asked = Evaluator(model.requires_grad_(False), 0, 10_000)
-    assert (asked.probabilities(instances).argmax(1) == instances.label).all()
+    evaluator = Evaluator(model.requires_grad_(False), 0, 10_000)
+    assert (evaluator.probabilities(instances).argmax(1) == instances.label).all()
     # A saturated probability has gradients of rounding, so the logit.
-    found = deep_lift(asked, instances, rule=rule, function="logit").scores
+    found = deep_lift(evaluator, instances, rule=rule, function="logit").scores
     for i in np.flatnonzero(instances.label):
         assert instances.ids[i][found[i].argmax()] == 7
 
@@ -457,8 +459,8 @@ def as_if(instances, i, j, padding, answers_of):
     texts = []
     for ids, free in sides:
         width = max(len(ids[i]), len(ids[j]))
-        there = filled(np.ones(len(ids[j]), dtype=bool), width, False)
-        texts.append(Batch(filled(ids[i].astype(np.int64), width, padding), there, filled(free[j], width, False)))
+        present = filled(np.ones(len(ids[j]), dtype=bool), width, False)
+        texts.append(Batch(filled(ids[i].astype(np.int64), width, padding), present, filled(free[j], width, False)))
     answers = None if instances.answers is None else torch.from_numpy(instances.answers[answers_of] + 1).long()[None]
     return replace(texts[0], pair=texts[1] if len(texts) > 1 else None, answers=answers)
 
@@ -467,20 +469,20 @@ def one_by_one(model, instances, i, j, chosen, answers_of):
     """(x - b) · ∂p_c/∂x of the tokens of instance i with the masks of j: one array for each text."""
     padding = 1 if hasattr(model, "vectors") else 0
     batch = as_if(instances, i, j, padding, answers_of)
-    nothing = replace(batch, ids=torch.full_like(batch.ids, padding))
+    reference = replace(batch, ids=torch.full_like(batch.ids, padding))
     if batch.pair is not None:
-        nothing = replace(nothing, pair=replace(batch.pair, ids=torch.full_like(batch.pair.ids, padding)))
+        reference = replace(reference, pair=replace(batch.pair, ids=torch.full_like(batch.pair.ids, padding)))
     if hasattr(model, "vectors"):
-        x, b = ([model.vectors(rows).detach()] for rows in (batch, nothing))
+        x, b = ([model.vectors(rows).detach()] for rows in (batch, reference))
     else:
         x, b = (
             [model.embedding(rows.ids), *([] if rows.pair is None else [model.pair_embedding(rows.pair.ids)])]
-            for rows in (batch, nothing)
+            for rows in (batch, reference)
         )
     x = [vectors.requires_grad_() for vectors in x]
     logits = model.read(batch, *x).logits if hasattr(model, "vectors") else model(batch, *x).logits
-    slopes = torch.autograd.grad(logits.softmax(-1)[0, chosen], x)
-    rows = [(slope * (own - base)).sum(-1)[0].detach() for slope, own, base in zip(slopes, x, b, strict=True)]
+    gradients = torch.autograd.grad(logits.softmax(-1)[0, chosen], x)
+    rows = [(gradient * (own - base)).sum(-1)[0].detach() for gradient, own, base in zip(gradients, x, b, strict=True)]
     texts = [instances.ids[i]] + ([] if instances.pair is None else [instances.pair[i]])
     return [row[: len(ids)].numpy() for row, ids in zip(rows, texts, strict=True)]
 
@@ -497,18 +499,18 @@ MIXED = [
 @pytest.mark.parametrize(("name", "paired", "target"), MIXED)
 @pytest.mark.parametrize("mixed", ["texts", "texts-and-labels"])
 def test_published_deep_shap_equals_one_pair_after_the_other(name, paired, target, mixed):
-    asked, instances = evaluator(name, paired), example_instances(9, paired=paired)
+    evaluator, instances = make_evaluator(name, paired), example_instances(9, paired=paired)
     # Some neighbours of about the same length, and some not.
     instances = replace(instances, instance=np.array([0, 8, 1, 3, 6, 2, 5, 7, 4], dtype=np.int32))
     partner = {0: 2, 2: 0, 5: 3, 3: 5, 8: 6, 6: 8, 4: 7, 7: 4, 1: 1}
-    asked.model.double()
-    found = deep_shap(asked, instances, rule="gradient", mixed=mixed, target=target, sign="signed")
-    told = asked.probabilities(instances).argmax(1) if target == "predicted" else instances.label
-    assert found.target.tolist() == told.tolist() and len({*told.tolist()}) > 1
+    evaluator.model.double()
+    found = deep_shap(evaluator, instances, rule="gradient", mixed=mixed, target=target, sign="signed")
+    classes = evaluator.probabilities(instances).argmax(1) if target == "predicted" else instances.label
+    assert found.target.tolist() == classes.tolist() and len({*classes.tolist()}) > 1
     for i, j in partner.items():
         label = j if mixed == "texts-and-labels" else i
-        own = one_by_one(asked.model, instances, i, i, told[i], i)
-        other = one_by_one(asked.model, instances, i, j, told[label], label)
+        own = one_by_one(evaluator.model, instances, i, i, classes[i], i)
+        other = one_by_one(evaluator.model, instances, i, j, classes[label], label)
         first, *second = [(a + b) / 2 for a, b in zip(own, other, strict=True)]
         free = instances.maskable[i]
         np.testing.assert_allclose(found.scores[i], first[free], rtol=1e-5, atol=1e-8)
@@ -519,15 +521,15 @@ def test_published_deep_shap_equals_one_pair_after_the_other(name, paired, targe
 
 @pytest.mark.parametrize("rule", ["gradient", "rescale"])
 def test_mixing_depends_on_neither_order_nor_batch(rule):
-    asked, instances = evaluator("bilstm-shared", True), example_instances(9, paired=True)
+    evaluator, instances = make_evaluator("bilstm-shared", True), example_instances(9, paired=True)
     options = {"rule": rule, "mixed": "texts-and-labels"}
-    whole = deep_shap(asked, instances, **options)
+    whole = deep_shap(evaluator, instances, **options)
     order = np.random.default_rng(0).permutation(9)
-    small = deep_shap(evaluator("bilstm-shared", True, 20), instances.take(order), **options)
+    small = deep_shap(make_evaluator("bilstm-shared", True, 20), instances.take(order), **options)
     for column in ("scores", "pair", "specials"):
         again = getattr(small, column)
         for i, scores in enumerate(getattr(whole, column)):
             np.testing.assert_allclose(again[order.tolist().index(i)], scores, atol=1e-6)
-    plain = deep_shap(asked, instances, rule=rule)
+    plain = deep_shap(evaluator, instances, rule=rule)
     assert max(np.abs(a - b).max() for a, b in zip(whole.scores, plain.scores, strict=True)) > 1e-3
     np.testing.assert_array_equal(whole.scores[8], plain.scores[8])

@@ -1,6 +1,6 @@
-"""Measures for pictures against Captum, scikit-image, Pillow, slow loops, closed forms and planted regions.
+"""Measures for images against Captum, scikit-image, Pillow, slow loops, closed forms and planted regions.
 
-Captum and scikit-image are imported where they are asked, because machines that run the tests of GPUs may lack them.
+Captum and scikit-image are imported where they are used, because machines that run the tests of GPUs may lack them.
 """
 
 import numpy as np
@@ -13,16 +13,16 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import pairwise_distances
 
 from plumbline.attribution.expected_gradient import expected_gradient
-from plumbline.attribution.grad_cam import grad_cam, map_weights, resized
+from plumbline.attribution.grad_cam import grad_cam, map_weights, resize_maps
 from plumbline.attribution.gradient import gradient
-from plumbline.attribution.inputs import baseline_of, input_vectors
-from plumbline.attribution.lime import drawn
-from plumbline.attribution.patches import occlusion_patch, patches
+from plumbline.attribution.inputs import baseline_vectors, input_vectors
+from plumbline.attribution.lime import draw_features
+from plumbline.attribution.patches import occlusion_patch, patch_numbers
 from plumbline.attribution.path import grad_shap, integrated_gradient_pad
 from plumbline.attribution.quickshift import quickshift
 from plumbline.attribution.random import random
 from plumbline.attribution.smooth_grad import smooth_grad, smooth_grads
-from plumbline.attribution.superpixels import lime_superpixels, means_of_segments, segments
+from plumbline.attribution.superpixels import lime_superpixels, segment_means, segment_numbers
 from plumbline.conformance import example_images, example_model, whole_batch
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import pack
@@ -51,14 +51,14 @@ MEASURES = {
 }
 
 
-def picture(size, seed, blur=2.0):
+def make_image(size, seed, blur=2.0):
     """Clouds of colour."""
     clouds = gaussian_filter(np.random.default_rng(seed).normal(size=(size, size, 3)), (blur, blur, 0))
     return (255 * (clouds - clouds.min()) / (clouds.max() - clouds.min())).astype(np.uint8)
 
 
-def pictures(count=4, size=SIZE, blur=2.0):
-    ids = [pack(picture(size, seed, blur)) for seed in range(count)]
+def make_images(count=4, size=SIZE, blur=2.0):
+    ids = [pack(make_image(size, seed, blur)) for seed in range(count)]
     number = np.arange(count, dtype=np.int32)
     return Instances(np.repeat("test", count), number, number % 2, ids, [np.ones(size**2, dtype=bool)] * count)
 
@@ -82,9 +82,9 @@ def linear(size=SIZE, budget=10**6, region=None):
     return Evaluator(model, 0, budget)
 
 
-def weights_of(asked, found):
-    """The weights [B, T, 3] of the class that was explained in each picture."""
-    weights = asked.model.linear.weight.numpy()
+def weights_of(evaluator, found):
+    """The weights [B, T, 3] of the class that was explained in each image."""
+    weights = evaluator.model.linear.weight.numpy()
     return weights.reshape(2, -1, 3)[found.target]
 
 
@@ -115,7 +115,7 @@ def test_what_the_declarations_state():
 @pytest.mark.parametrize("name", MEASURES)
 def test_scores_depend_neither_on_the_budget_nor_on_the_order(name):
     measure, options = MEASURES[name]
-    instances = pictures()
+    instances = make_images()
     whole = measure(resnet(), instances, **options)
     assert [scores.shape for scores in whole.scores] == [(SIZE**2,)] * len(instances)
     assert all(np.isfinite(scores).all() and scores.std() > 0 and scores.min() >= 0 for scores in whole.scores)
@@ -127,50 +127,50 @@ def test_scores_depend_neither_on_the_budget_nor_on_the_order(name):
 
 
 def test_gradients_of_a_linear_model_are_its_weights():
-    asked, instances = linear(budget=3 * SIZE**2), pictures()
-    found = gradient(asked, instances, **CHANNELS)
-    expected = np.abs(weights_of(asked, found)).sum(-1)
+    evaluator, instances = linear(budget=3 * SIZE**2), make_images()
+    found = gradient(evaluator, instances, **CHANNELS)
+    expected = np.abs(weights_of(evaluator, found)).sum(-1)
     for scores in (
         found.scores,
-        smooth_grad(asked, instances).scores,
-        smooth_grad(asked, instances, mean="magnitude").scores,
+        smooth_grad(evaluator, instances).scores,
+        smooth_grad(evaluator, instances, mean="magnitude").scores,
     ):
         assert_same(scores, expected, rtol=1e-6)
 
 
 def test_expected_gradients_of_a_linear_model_are_in_closed_form():
-    """Σ_k |w_k (x - b̄)_k| with b̄ the mean of what was drawn, and, with many samples, of all pictures."""
-    asked, instances = linear(8), pictures(5, 8)
-    x = input_vectors(asked.model, whole_batch(instances)).numpy()
-    few = expected_gradient(asked, instances, samples=6)
+    """Σ_k |w_k (x - b̄)_k| with b̄ the mean of the samples, and, with many samples, of all images."""
+    evaluator, instances = linear(8), make_images(5, 8)
+    x = input_vectors(evaluator.model, whole_batch(instances)).numpy()
+    few = expected_gradient(evaluator, instances, samples=6)
     means = [x[instances.generator(i, 0).integers(5, size=6)].mean(0) for i in range(5)]
-    assert_same(few.scores, np.abs(weights_of(asked, few) * (x - means)).sum(-1), rtol=1e-5, atol=1e-8)
-    many, samples = expected_gradient(asked, instances, samples=4000), 4000
-    weights = weights_of(asked, many)
+    assert_same(few.scores, np.abs(weights_of(evaluator, few) * (x - means)).sum(-1), rtol=1e-5, atol=1e-8)
+    many, samples = expected_gradient(evaluator, instances, samples=4000), 4000
+    weights = weights_of(evaluator, many)
     limit = np.abs(weights * (x - x.mean(0))).sum(-1)
     error = (np.abs(weights) * x.std(0)).sum(-1) / np.sqrt(samples)
     assert (np.abs(np.stack(many.scores) - limit) < 5 * error).all()
 
 
-def test_expected_gradients_read_the_pictures_that_are_explained():
-    """The same pictures in any order, as the test above has it; others give other scores."""
-    instances = pictures()
+def test_expected_gradients_depend_on_the_images_that_are_explained():
+    """The same images in any order, as the test above shows; others give other scores."""
+    instances = make_images()
     all_four, three = (expected_gradient(resnet(), some, samples=9) for some in (instances, instances.take([0, 1, 2])))
     assert np.abs(all_four.scores[0] - three.scores[0]).max() > 1e-4
 
 
-def test_integrated_gradients_of_pictures_are_complete():
-    instances = pictures()
-    for asked, close in ((linear(), 1e-6), (resnet(), 3e-3)):
-        found = integrated_gradient_pad(asked, instances, sign="signed", function="logit", steps=200)
+def test_integrated_gradients_of_images_are_complete():
+    instances = make_images()
+    for evaluator, close in ((linear(), 1e-6), (resnet(), 3e-3)):
+        found = integrated_gradient_pad(evaluator, instances, sign="signed", function="logit", steps=200)
         batch = whole_batch(instances)
-        black = asked.model(batch, baseline_of(asked.model, batch, "pad")).logits.numpy()
-        change = (asked.model(batch).logits.numpy() - black)[np.arange(4), found.target]
+        black = evaluator.model(batch, baseline_vectors(evaluator.model, batch, "pad")).logits.numpy()
+        change = (evaluator.model(batch).logits.numpy() - black)[np.arange(4), found.target]
         np.testing.assert_allclose([scores.sum() for scores in found.scores], change, atol=close)
-        # The baseline is a picture of black.
+        # The baseline is a black image.
         empty = pack(np.zeros((1, SIZE, SIZE, 3), np.uint8))
         np.testing.assert_array_equal(
-            baseline_of(asked.model, batch, "pad")[:1], asked.model.embedding(torch.from_numpy(empty))
+            baseline_vectors(evaluator.model, batch, "pad")[:1], evaluator.model.embedding(torch.from_numpy(empty))
         )
 
 
@@ -185,17 +185,17 @@ def planted(size=SIZE):
 def test_a_planted_region_gets_everything(name):
     measure, options = MEASURES[name]
     region = planted()
-    # A patch of 28 pixels in a picture of 224 is one of 4 here.
+    # A patch of 28 pixels in an image of 224 is one of 4 here.
     options = {**options, "patch": 28} if name == "occlusion-patch" else options
-    for scores in measure(linear(region=region), pictures(), **options).scores:
+    for scores in measure(linear(region=region), make_images(), **options).scores:
         assert scores[region.ravel()].sum() > 0
         assert (scores[~region.ravel()] == 0).all()
 
 
 def test_superpixels_that_touch_a_planted_region_get_everything():
-    region, instances = planted(64), pictures(3, 64)
+    region, instances = planted(64), make_images(3, 64)
     found = lime_superpixels(linear(64, region=region), instances, function="logit", samples=400)
-    for scores, numbers in zip(found.scores, segments(whole_batch(instances), 4.0).numpy(), strict=True):
+    for scores, numbers in zip(found.scores, segment_numbers(whole_batch(instances), 4.0).numpy(), strict=True):
         touching = np.isin(numbers, np.unique(numbers[region.ravel()]))
         assert 0 < touching.mean() < 0.5
         assert scores[touching].sum() / scores.sum() > 0.9
@@ -204,16 +204,16 @@ def test_superpixels_that_touch_a_planted_region_get_everything():
 def test_smooth_gradients_agree_with_captum(monkeypatch):
     from captum.attr import NoiseTunnel, Saliency
 
-    asked, instances = resnet(budget=4 * SIZE**2), pictures(2)
+    evaluator, instances = resnet(budget=4 * SIZE**2), make_images(2)
     for mean, absolute in (("gradient", False), ("magnitude", True)):
-        found = smooth_grad(asked, instances, samples=6, mean=mean)
+        found = smooth_grad(evaluator, instances, samples=6, mean=mean)
         for i in range(len(instances)):
             batch = whole_batch(instances.take([i]))
-            x = input_vectors(asked.model, batch)
+            x = input_vectors(evaluator.model, batch)
             noise = instances.generator(i, 0).standard_normal((6, SIZE**2, 3), dtype=np.float32)
             monkeypatch.setattr(torch, "normal", lambda _, width, noise=noise: width * torch.from_numpy(noise))
             expected = NoiseTunnel(
-                Saliency(lambda rows, b=batch: asked.model(b.repeat(len(rows)), rows).logits)
+                Saliency(lambda rows, b=batch: evaluator.model(b.repeat(len(rows)), rows).logits)
             ).attribute(
                 x,
                 nt_type="smoothgrad",
@@ -228,15 +228,15 @@ def test_smooth_gradients_agree_with_captum(monkeypatch):
 def test_expected_gradients_agree_with_captum(monkeypatch):
     from captum.attr import GradientShap
 
-    asked, instances = resnet(budget=4 * SIZE**2), pictures(3)
-    found = expected_gradient(asked, instances, samples=8)
-    background = input_vectors(asked.model, whole_batch(instances))
+    evaluator, instances = resnet(budget=4 * SIZE**2), make_images(3)
+    found = expected_gradient(evaluator, instances, samples=8)
+    background = input_vectors(evaluator.model, whole_batch(instances))
     for i in range(len(instances)):
         batch, generator = whole_batch(instances.take([i])), instances.generator(i, 0)
         chosen, points = generator.integers(3, size=8), generator.random(8)
         monkeypatch.setattr(np.random, "choice", lambda count, size, chosen=chosen: chosen)
         monkeypatch.setattr(np.random, "uniform", lambda low, high, size, points=points: points)
-        expected = GradientShap(lambda rows, b=batch: asked.model(b.repeat(len(rows)), rows).logits).attribute(
+        expected = GradientShap(lambda rows, b=batch: evaluator.model(b.repeat(len(rows)), rows).logits).attribute(
             background[[i]], background, n_samples=8, stdevs=0.0, target=int(found.target[i])
         )
         np.testing.assert_allclose(found.scores[i], expected[0].abs().sum(-1), rtol=1e-5, atol=1e-9)
@@ -246,45 +246,45 @@ def test_expected_gradients_agree_with_captum(monkeypatch):
 def test_grad_cam_agrees_with_captum(function):
     from captum.attr import LayerGradCam
 
-    asked, instances = resnet(), pictures(3, 64)
+    evaluator, instances = resnet(), make_images(3, 64)
     batch = whole_batch(instances)
-    found = grad_cam(asked, instances, function=function)
+    found = grad_cam(evaluator, instances, function=function)
 
     def output(vectors):
-        logits = asked.model(batch, vectors).logits
+        logits = evaluator.model(batch, vectors).logits
         return logits.softmax(-1) if function == "probability" else logits
 
     target = torch.from_numpy(found.target).long()
-    x = input_vectors(asked.model, batch).requires_grad_()
-    maps = LayerGradCam(output, asked.model.blocks).attribute(x, target, relu_attributions=True)[:, 0].detach()
+    x = input_vectors(evaluator.model, batch).requires_grad_()
+    maps = LayerGradCam(output, evaluator.model.blocks).attribute(x, target, relu_attributions=True)[:, 0].detach()
     assert maps.shape == (3, 4, 4) and maps.max() > 0
-    assert_same(found.scores, resized(maps, 64).clamp(min=0).flatten(1).numpy(), rtol=1e-5, atol=1e-9)
+    assert_same(found.scores, resize_maps(maps, 64).clamp(min=0).flatten(1).numpy(), rtol=1e-5, atol=1e-9)
 
 
-def test_the_weights_of_maps_are_the_readout_over_their_places():
-    """And the gradient to a map, which is the same at all its places."""
-    asked, instances = resnet(), pictures(3, 64)
+def test_the_weights_of_maps_are_the_readout_over_their_positions():
+    """And the gradient with respect to a map, which is the same at all its positions."""
+    evaluator, instances = resnet(), make_images(3, 64)
     batch, classes = whole_batch(instances), torch.tensor([0, 1, 1])
-    maps = asked.model.maps(batch).requires_grad_()
-    logits = asked.model.linear(maps.mean((2, 3)))
-    slope = torch.autograd.grad(logits.gather(1, classes[:, None]).sum(), maps)[0]
-    found = map_weights(asked.model.readout_weights, logits, classes, "logit", 16)
-    torch.testing.assert_close(found, slope.mean((2, 3)))
-    torch.testing.assert_close(found, asked.model.linear.weight[classes] / 16)
+    maps = evaluator.model.maps(batch).requires_grad_()
+    logits = evaluator.model.linear(maps.mean((2, 3)))
+    gradients = torch.autograd.grad(logits.gather(1, classes[:, None]).sum(), maps)[0]
+    found = map_weights(evaluator.model.readout_weights, logits, classes, "logit", 16)
+    torch.testing.assert_close(found, gradients.mean((2, 3)))
+    torch.testing.assert_close(found, evaluator.model.linear.weight[classes] / 16)
 
 
 @pytest.mark.parametrize(("small", "large"), [(7, 224), (4, 64), (2, 32), (1, 16)])
 def test_maps_are_resized_as_pillow_resizes_them(small, large):
     seen = np.random.default_rng(0).normal(size=(2, small, small)).clip(0).astype(np.float32)
-    found = resized(torch.from_numpy(seen), large).numpy()
+    found = resize_maps(torch.from_numpy(seen), large).numpy()
     expected = [np.asarray(Image.fromarray(one).resize((large, large), Image.Resampling.BICUBIC)) for one in seen]
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_grad_cam_of_a_class_for_which_nothing_speaks_is_zero():
-    asked = resnet()
-    asked.model.linear.weight[0] = -1
-    for scores in grad_cam(asked, pictures(), target=0).scores:
+def test_grad_cam_without_positive_evidence_is_zero():
+    evaluator = resnet()
+    evaluator.model.linear.weight[0] = -1
+    for scores in grad_cam(evaluator, make_images(), target=0).scores:
         assert (scores == 0).all()
 
 
@@ -296,7 +296,7 @@ def test_superpixels_are_scikit_images(size, kernel_size, ratio):
     """Number by number, for clouds, for noise, for what has a part of one colour and for one colour alone."""
     from skimage.segmentation import quickshift as expected_of
 
-    images = np.stack([picture(size, seed, blur) for seed, blur in enumerate((0.0, 1.0, 3.0, 2.0))])
+    images = np.stack([make_image(size, seed, blur) for seed, blur in enumerate((0.0, 1.0, 3.0, 2.0))])
     images[2, : size // 2, : size // 2] = images[2, 0, 0]
     images[3] = images[3, 0, 0]
     found = quickshift(images, kernel_size, ratio).numpy()
@@ -305,14 +305,14 @@ def test_superpixels_are_scikit_images(size, kernel_size, ratio):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_smaller_pictures_have_as_many_superpixels():
-    """What a picture of 224 x 224 falls into, its copy of 128 x 128 does too, nearly."""
-    large = picture(224, 1, 8)
+def test_smaller_images_have_as_many_superpixels():
+    """An image of 224 x 224 and its copy of 128 x 128 have nearly the same number."""
+    large = make_image(224, 1, 8)
     counts = []
     for size in (64, 128, 224):
         image = np.asarray(Image.fromarray(large).resize((size, size)))
         one = Instances(np.array(["test"]), np.arange(1), np.zeros(1, int), [pack(image)], [np.ones(size**2, bool)])
-        counts.append(int(segments(whole_batch(one), 4.0).max()) + 1)
+        counts.append(int(segment_numbers(whole_batch(one), 4.0).max()) + 1)
     assert min(counts) > 0.6 * max(counts)
     assert counts[-1] > 15
 
@@ -320,81 +320,81 @@ def test_smaller_pictures_have_as_many_superpixels():
 @pytest.mark.parametrize("hidden", ["black", "mean"])
 def test_lime_of_superpixels_agrees_with_a_slow_loop(hidden):
     """A sample at a time; scikit-learn's distances and ridge."""
-    asked, instances = resnet(budget=3 * 64**2), pictures(2, 64)
-    found = lime_superpixels(asked, instances, hidden=hidden, samples=40, sign="signed")
+    evaluator, instances = resnet(budget=3 * 64**2), make_images(2, 64)
+    found = lime_superpixels(evaluator, instances, hidden=hidden, samples=40, sign="signed")
     for i in range(len(instances)):
         batch = whole_batch(instances.take([i]))
-        numbers = segments(batch, 4.0)[0].numpy()
-        x = input_vectors(asked.model, batch)[0].numpy()
-        cover = baseline_of(asked.model, batch, "pad")[0].numpy().copy()
+        numbers = segment_numbers(batch, 4.0)[0].numpy()
+        x = input_vectors(evaluator.model, batch)[0].numpy()
+        cover = baseline_vectors(evaluator.model, batch, "pad")[0].numpy().copy()
         count = numbers.max() + 1
         if hidden == "mean":
             for segment in range(count):
                 cover[numbers == segment] = x[numbers == segment].mean(0)
-        z = drawn([instances.generator(i, 0)], [count], 40)[:, 0].astype(float)
+        z = draw_features([instances.generator(i, 0)], [count], 40)[:, 0].astype(float)
         z[0] = 1
         rows = [torch.from_numpy(np.where(one[numbers][:, None] == 1, x, cover))[None] for one in z]
-        y = [float(asked.model(batch, row).logits.softmax(-1)[0, found.target[i]]) for row in rows]
+        y = [float(evaluator.model(batch, row).logits.softmax(-1)[0, found.target[i]]) for row in rows]
         distances = pairwise_distances(z, z[:1], metric="cosine").ravel()
         weights = np.sqrt(np.exp(-(distances**2) / 0.25**2))
         expected = Ridge(alpha=1).fit(z, y, sample_weight=weights).coef_[numbers]
         np.testing.assert_allclose(found.scores[i], expected, atol=1e-8, rtol=1e-5)
 
 
-def test_lime_finds_what_superpixels_weigh_in_a_linear_model():
-    asked, instances = linear(64), pictures(3, 64)
-    found = lime_superpixels(asked, instances, function="logit", sign="signed")
+def test_lime_recovers_the_weights_of_superpixels_in_a_linear_model():
+    evaluator, instances = linear(64), make_images(3, 64)
+    found = lime_superpixels(evaluator, instances, function="logit", sign="signed")
     batch = whole_batch(instances)
-    parts = input_vectors(asked.model, batch) - baseline_of(asked.model, batch, "pad")
-    parts = (parts.numpy() * weights_of(asked, found)).sum(-1)
-    for scores, part, numbers in zip(found.scores, parts, segments(batch, 4.0).numpy(), strict=True):
+    parts = input_vectors(evaluator.model, batch) - baseline_vectors(evaluator.model, batch, "pad")
+    parts = (parts.numpy() * weights_of(evaluator, found)).sum(-1)
+    for scores, part, numbers in zip(found.scores, parts, segment_numbers(batch, 4.0).numpy(), strict=True):
         truth = np.bincount(numbers, part)
         firsts = np.unique(numbers, return_index=True)[1]
         assert len(truth) > 10
         assert spearmanr(scores[firsts], truth).statistic > 0.95
 
 
-def test_means_of_segments():
+def test_segment_means():
     vectors = torch.tensor([[[1.0], [3.0], [10.0], [20.0]], [[1.0], [2.0], [3.0], [4.0]]])
-    found = means_of_segments(vectors, torch.tensor([[0, 0, 1, 1], [0, 0, 0, 0]]))
+    found = segment_means(vectors, torch.tensor([[0, 0, 1, 1], [0, 0, 0, 0]]))
     assert found[..., 0].tolist() == [[2, 2, 15, 15], [2.5, 2.5, 2.5, 2.5]]
 
 
 def test_patches():
-    assert patches(4, 2).view(4, 4).tolist() == [[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3], [2, 2, 3, 3]]
-    assert patches(3, 2).view(3, 3).tolist() == [[0, 0, 1], [0, 0, 1], [2, 2, 3]]
+    assert patch_numbers(4, 2).view(4, 4).tolist() == [[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3], [2, 2, 3, 3]]
+    assert patch_numbers(3, 2).view(3, 3).tolist() == [[0, 0, 1], [0, 0, 1], [2, 2, 3]]
 
 
 @pytest.mark.parametrize("baseline", ["pad", "zero"])
 def test_occlusion_of_patches_of_a_linear_model_is_their_part_of_the_output(baseline):
-    asked, instances = linear(24, budget=5 * 24**2), pictures(3, 24)
-    found = occlusion_patch(asked, instances, patch=75, sign="signed", baseline=baseline)
+    evaluator, instances = linear(24, budget=5 * 24**2), make_images(3, 24)
+    found = occlusion_patch(evaluator, instances, patch=75, sign="signed", baseline=baseline)
     batch = whole_batch(instances)
-    parts = input_vectors(asked.model, batch) - baseline_of(asked.model, batch, baseline)
-    parts = (parts.numpy() * weights_of(asked, found)).sum(-1).reshape(3, 3, 8, 3, 8).sum((2, 4))
+    parts = input_vectors(evaluator.model, batch) - baseline_vectors(evaluator.model, batch, baseline)
+    parts = (parts.numpy() * weights_of(evaluator, found)).sum(-1).reshape(3, 3, 8, 3, 8).sum((2, 4))
     assert_same(found.scores, parts.repeat(8, 1).repeat(8, 2).reshape(3, -1), atol=1e-6)
-    absolute = occlusion_patch(asked, instances, patch=75, baseline=baseline)
+    absolute = occlusion_patch(evaluator, instances, patch=75, baseline=baseline)
     assert_same(absolute.scores, np.abs(found.scores), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
     "name", ["smooth-grad", "grad-cam", "lime-superpixels", "expected-gradient", "occlusion-patch"]
 )
-def test_the_class_that_is_explained_is_the_one_asked_for(name):
+def test_the_explained_class_is_the_target(name):
     measure, options = MEASURES[name]
-    asked, instances = resnet(), pictures()
-    by_class = [measure(asked, instances, target=c, **options) for c in (0, 1)]
-    gold = measure(asked, instances, target="gold", **options)
-    predicted = measure(asked, instances, **options)
+    evaluator, instances = resnet(), make_images()
+    by_class = [measure(evaluator, instances, target=c, **options) for c in (0, 1)]
+    gold = measure(evaluator, instances, target="gold", **options)
+    predicted = measure(evaluator, instances, **options)
     assert gold.target.tolist() == instances.label.tolist()
-    assert predicted.target.tolist() == asked.probabilities(instances).argmax(1).tolist()
+    assert predicted.target.tolist() == evaluator.probabilities(instances).argmax(1).tolist()
     for i, (a, b) in enumerate(zip(gold.target, predicted.target, strict=True)):
         np.testing.assert_allclose(gold.scores[i], by_class[a].scores[i], rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(predicted.scores[i], by_class[b].scores[i], rtol=1e-6, atol=1e-9)
 
 
-def test_options_without_sense_are_refused():
-    asked, instances = linear(), pictures()
+def test_impossible_options_are_refused():
+    evaluator, instances = linear(), make_images()
     for measure, options in (
         (smooth_grad, {"samples": 0}),
         (expected_gradient, {"samples": 0}),
@@ -403,7 +403,7 @@ def test_options_without_sense_are_refused():
         (occlusion_patch, {"patch": 0}),
     ):
         with pytest.raises(PlumblineError, match=next(iter(options))):
-            measure(asked, instances, **options)
+            measure(evaluator, instances, **options)
     sizes = Instances(
         np.repeat("test", 2),
         np.arange(2),
@@ -412,7 +412,7 @@ def test_options_without_sense_are_refused():
         [np.ones(n, bool) for n in (4, 9)],
     )
     with pytest.raises(PlumblineError, match="one size"):
-        expected_gradient(asked, sizes)
+        expected_gradient(evaluator, sizes)
 
 
 @pytest.mark.gpu
@@ -420,14 +420,14 @@ def test_options_without_sense_are_refused():
 @pytest.mark.parametrize("name", MEASURES)
 def test_scores_are_the_same_on_both_devices(name):
     measure, options = MEASURES[name]
-    instances = pictures(4, 64)
+    instances = make_images(4, 64)
     host, device = (
         measure(Evaluator(resnet().model, 0, 10**5, where), instances, **options) for where in ("cpu", "cuda")
     )
     assert_same(device.scores, host.scores, rtol=1e-5, atol=1e-8)
 
 
-def test_both_means_of_smooth_grad_share_their_passes_and_give_what_each_gives_alone():
+def test_both_means_of_smooth_grad_share_passes_and_equal_separate_runs():
     evaluator, instances = (
         Evaluator(example_model(Registry().get("model", "resnet-small")), 3, 2000),
         example_images(6),

@@ -53,14 +53,14 @@ def test_scores_come_in_the_order_of_the_instances(path, make):
     table = frame(instances)
     shuffled = table.sample(frac=1, random_state=0)
     found = read(path, shuffled, instances.take([5, 0, 3]))
-    for place, i in enumerate([5, 0, 3]):
-        np.testing.assert_allclose(found.scores[place], table["scores"][i], rtol=1e-6)
+    for position, i in enumerate([5, 0, 3]):
+        np.testing.assert_allclose(found.scores[position], table["scores"][i], rtol=1e-6)
     assert found.target is None and found.scores[0].dtype == np.float32
 
 
 @pytest.mark.parametrize("name", ["dataset", "variant", "model", "seed"])
 @pytest.mark.parametrize("categories", [False, True])
-def test_columns_say_what_a_row_is_about(path, name, categories):
+def test_columns_restrict_the_rows(path, name, categories):
     instances = example_instances(4)
     right = {**CELL, "seed": 3}[name]
     wrong = 4 if name == "seed" else "other"
@@ -80,16 +80,16 @@ def test_the_class_that_was_explained_is_kept(path):
 def test_what_plumbline_writes_can_be_read_again(path, tmp_path):
     instances = example_instances(5)
     evaluator = Evaluator(example_model(REGISTRY.get("model", "average-tanh")).requires_grad_(False), 0, 10_000)
-    asked = {"random": MeasureCall(load(REGISTRY.get("measure", "random").pointer), {})}
-    columns, _ = attribute([evaluator], instances, asked)
-    told = {**columns["random"], "target": instances.label}
-    write_importances(path, {"random": told})
+    measures = {"random": MeasureCall(load(REGISTRY.get("measure", "random").pointer), {})}
+    columns, _ = attribute([evaluator], instances, measures)
+    table = {**columns["random"], "target": instances.label}
+    write_importances(path, {"random": table})
     again, _ = attribute([evaluator], instances, {"theirs": MeasureCall(IMPORTED, {"path": str(path)})}, cell=CELL)
     for mine, theirs in zip(again["theirs"]["scores"], columns["random"]["scores"], strict=True):
         assert np.array_equal(mine, theirs)
     # A file may hold several measures: the one of this name is taken, and without it one must be named.
-    other = {**told, "scores": [scores + 1 for scores in told["scores"]]}
-    write_importances(path, {"random": told, "other": other})
+    other = {**table, "scores": [scores + 1 for scores in table["scores"]]}
+    write_importances(path, {"random": table, "other": other})
     named, _ = attribute([evaluator], instances, {"t": MeasureCall(IMPORTED, {"path": str(path), "measure": "other"})})
     for mine, theirs in zip(named["t"]["scores"], columns["random"]["scores"], strict=True):
         assert np.allclose(mine, theirs + 1)
@@ -118,10 +118,10 @@ def lacking(table):
     return table.drop(index=[1, 3])
 
 
-def with_scores(place, value):
+def with_scores(position, value):
     def change(table):
         scores = table["scores"].tolist()
-        scores[place] = value
+        scores[position] = value
         return table.assign(scores=scores)
 
     return change
@@ -145,9 +145,9 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_one_sentence(path, name):
-    change, told = FAULTS[name]
+    change, message = FAULTS[name]
     instances = example_instances(6)
-    with pytest.raises(PlumblineError, match=told) as caught:
+    with pytest.raises(PlumblineError, match=message) as caught:
         read(path, change(frame(instances)), instances)
     assert "\n" not in str(caught.value)
 
@@ -161,14 +161,14 @@ def study(tmp_path, entry: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return locate_files(config, [tmp_path])
 
 
-def test_a_file_beside_the_study_is_found(tmp_path):
+def test_a_file_next_to_the_study_is_found(tmp_path):
     frame(example_instances(2)).to_parquet(tmp_path / "theirs.parquet")
     found = resolve(study(tmp_path, {"path": "theirs.parquet"})).options["measure", "theirs"]["path"]
     assert (tmp_path / "theirs.parquet").samefile(found)
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         ({}, r"`measures.theirs.path` is missing; measure 'imported' needs it\."),
         ({"path": "gone.parquet"}, r"`measures.theirs.path`: there is no file '.*gone.parquet'\."),
@@ -177,10 +177,10 @@ def test_a_file_beside_the_study_is_found(tmp_path):
         ({"pth": "x"}, r"`measures.theirs.pth` .*did you mean 'path'\?"),
     ],
 )
-def test_faults_of_the_config_are_told_before_any_work(tmp_path, entry, told):
+def test_faults_of_the_config_are_reported_before_any_work(tmp_path, entry, message):
     (tmp_path / "text.parquet").write_text("not a table")
     frame(example_instances(2)).drop(columns="scores").to_parquet(tmp_path / "bare.parquet")
-    with pytest.raises(PlumblineError, match=told):
+    with pytest.raises(PlumblineError, match=message):
         resolve(study(tmp_path, entry))
 
 
@@ -189,9 +189,9 @@ def test_words_are_masked_by_a_file_but_not_recursively(tmp_path, path):
     entry = {"path": path.name}
     runs = list_runs(resolve(study(tmp_path, entry, roar={"relative": {"levels": [10], "strategies": ["roar"]}})))
     assert any(masked.measure == "theirs" for masked in runs.masked.values())
-    for asked in ({}, {"measures": ["theirs"]}, {"strategies": ["roar", "recursive"]}):
+    for options in ({}, {"measures": ["theirs"]}, {"strategies": ["roar", "recursive"]}):
         with pytest.raises(
             PlumblineError, match=r"`roar.relative` masks recursively, .*'theirs' reads them from a file"
         ):
-            resolve(study(tmp_path, entry, roar={"relative": {"levels": [10], **asked}}))
+            resolve(study(tmp_path, entry, roar={"relative": {"levels": [10], **options}}))
     resolve(study(tmp_path, entry, roar={"relative": {"levels": [10], "measures": ["random"]}}))

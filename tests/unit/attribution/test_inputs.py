@@ -1,4 +1,4 @@
-"""What measures share: the vectors a model begins with, where scores belong, samples, the tokens that are ranked."""
+"""Shared by measures: the input vectors of a model, the order of scores, samples, the tokens to rank."""
 
 import random
 from dataclasses import replace
@@ -10,7 +10,7 @@ import torch
 
 from plumbline.attribution.files import read_importances, write_importances
 from plumbline.attribution.importances import Importances, ScoreBuffer
-from plumbline.attribution.inputs import baseline_of, features, input_vectors, read
+from plumbline.attribution.inputs import baseline_vectors, feature_mask, forward_vectors, input_vectors
 from plumbline.attribution.run import MeasureCall, attribute, check_scores
 from plumbline.conformance import example_instances, example_model, reads_one_text, whole_batch
 from plumbline.data.instances import sample
@@ -33,23 +33,25 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "paired"), CASES)
-def test_a_models_vectors_tell_it_all_that_the_ids_tell(name, paired):
-    """The vectors give the logits, and those of padding stand where nothing is said of the text."""
+def test_the_output_from_vectors_equals_that_from_ids(name, paired):
+    """The vectors give the logits, and the baseline has the vectors of padding."""
     model = example_model(REGISTRY.get("model", name), paired=paired).eval()
     batch = whole_batch(example_instances(paired=paired))
     vectors = input_vectors(model, batch)
     tokens = batch.ids.shape[1] + (batch.pair.ids.shape[1] if batch.pair else 0)
     assert vectors.shape[:2] == (12, tokens) and not vectors.requires_grad
     with torch.no_grad():
-        torch.testing.assert_close(read(model, batch, vectors).logits, model(batch).logits, atol=1e-6, rtol=0)
-        nothing = baseline_of(model, batch, "pad")
+        torch.testing.assert_close(
+            forward_vectors(model, batch, vectors).logits, model(batch).logits, atol=1e-6, rtol=0
+        )
+        reference = baseline_vectors(model, batch, "pad")
         padding = 0 if model.embedding.padding_idx is None else model.embedding.padding_idx
         padded = replace(batch, ids=torch.full_like(batch.ids, padding))
         if batch.pair:
             padded = replace(padded, pair=replace(batch.pair, ids=torch.full_like(batch.pair.ids, padding)))
-        told = read(model, batch, nothing).logits
-        torch.testing.assert_close(told, model(padded).logits, atol=1e-6, rtol=0)
-    assert not baseline_of(model, batch, "zero").any() and nothing.shape == vectors.shape
+        logits = forward_vectors(model, batch, reference).logits
+        torch.testing.assert_close(logits, model(padded).logits, atol=1e-6, rtol=0)
+    assert not baseline_vectors(model, batch, "zero").any() and reference.shape == vectors.shape
 
 
 def test_features_are_the_tokens_that_are_explained():
@@ -59,22 +61,22 @@ def test_features_are_the_tokens_that_are_explained():
     width = batch.ids.shape[1]
     for texts in ("first", "both"):
         for specials in (True, False):
-            moved = features(batch, texts, specials)
+            moved = feature_mask(batch, texts, specials)
             assert torch.equal(moved[:, :width], batch.present if specials else batch.attendable)
             seconds = [len(ids) - (not specials) if texts == "both" else 0 for ids in instances.pair]
             assert moved[:, width:].sum(1).tolist() == seconds
 
 
-def test_scores_are_put_where_they_belong_in_any_order():
+def test_scores_are_stored_at_their_instances_for_batches_in_any_order():
     instances = example_instances(paired=True)
     instances = replace(instances, pair_maskable=[np.arange(len(ids)) > 0 for ids in instances.pair])
-    gathered = ScoreBuffer(instances)
+    buffer = ScoreBuffer(instances)
     for index in (np.array([7, 2, 9]), np.array([i for i in range(12) if i not in (7, 2, 9)])):
         batch = whole_batch(instances.take(index))
-        # Each token's score is its own id, so that a wrong place is a wrong number.
+        # Each token's score is its own id, so that a wrong position is a wrong number.
         values = torch.cat([batch.ids, 100 + batch.pair.ids], dim=1).double()
-        gathered.add(index, batch, values, torch.from_numpy(index))
-    found = gathered.importances()
+        buffer.add(index, batch, values, torch.from_numpy(index))
+    found = buffer.importances()
     for i, (ids, free, second) in enumerate(zip(instances.ids, instances.maskable, instances.pair, strict=True)):
         assert found.scores[i].tolist() == ids[free].tolist()
         assert found.pair[i].tolist() == (100 + second[1:]).tolist()
@@ -104,20 +106,20 @@ def test_splits_that_a_measure_counts_in_stay_whole():
 
 def doubled(evaluator, instances):
     """Each token's id, of both texts and of specials too."""
-    gathered = ScoreBuffer(instances)
+    buffer = ScoreBuffer(instances)
 
     def work(index, batch):
         seconds = [] if batch.pair is None else [batch.pair.ids]
-        gathered.add(index, batch, torch.cat([batch.ids, *seconds], dim=1).float())
+        buffer.add(index, batch, torch.cat([batch.ids, *seconds], dim=1).float())
 
     evaluator.each(instances, work)
-    return gathered.importances(explained=False)
+    return buffer.importances(explained=False)
 
 
 def turned(evaluator, instances):
-    """The same, of which those of second texts are turned round."""
-    told = doubled(evaluator, instances)
-    return replace(told, pair=None if told.pair is None else [-scores for scores in told.pair])
+    """The same, with those of second texts negated."""
+    found = doubled(evaluator, instances)
+    return replace(found, pair=None if found.pair is None else [-scores for scores in found.pair])
 
 
 def cell(folder, instances, measures, count):
@@ -146,8 +148,8 @@ def test_each_seed_explains_and_scores_its_own_sample(tmp_path):
             assert scores.tolist() == instances.ids[i][instances.maskable[i]].tolist()
 
 
-def test_agreement_ranks_the_tokens_that_it_is_asked_to(tmp_path):
-    """Second texts alone are turned round, so that τ is 1 of texts, and less of all that holds second ones."""
+def test_agreement_ranks_the_selected_tokens(tmp_path):
+    """Scores of second texts alone are negated, so that τ is 1 of texts, and less of all that holds second ones."""
     instances = example_instances(24, paired=True)
     measures = {"a": MeasureCall(doubled, {}), "b": MeasureCall(turned, {})}
     explained = cell(tmp_path, instances, measures, None)
@@ -164,7 +166,7 @@ def test_agreement_ranks_the_tokens_that_it_is_asked_to(tmp_path):
     assert means["text"] == pytest.approx(1) and means["texts"] < 0.9 and means["all"] < 0.9
 
 
-def test_agreement_of_tokens_that_a_measure_does_not_tell_is_refused(tmp_path):
+def test_agreement_of_tokens_without_scores_is_refused(tmp_path):
     lone = {"a": MeasureCall(doubled, {}), "b": MeasureCall(lambda e, i: Importances(doubled(e, i).scores), {})}
     explained = cell(tmp_path, example_instances(12, paired=True), lone, None)
     with pytest.raises(
@@ -179,18 +181,18 @@ def test_agreement_of_tokens_that_a_measure_does_not_tell_is_refused(tmp_path):
 
 def test_scores_of_second_texts_must_fit_them():
     instances = example_instances(3, paired=True)
-    told = Importances([np.zeros(int(free.sum())) for free in instances.maskable], pair=[np.zeros(1)] * 3)
+    found = Importances([np.zeros(int(free.sum())) for free in instances.maskable], pair=[np.zeros(1)] * 3)
     with pytest.raises(PlumblineError, match="which has 2 words in its second text"):
-        check_scores(told, instances, "mine")
+        check_scores(found, instances, "mine")
 
 
-def test_pieces_of_a_word_are_ranked_as_one(tmp_path):
-    """Pieces 0 and 1 are a word, 2 another, 3 and 4 a third: sums by hand, and τ of three words, not five subwords."""
+def test_subwords_of_a_word_are_ranked_as_one(tmp_path):
+    """Subwords 0 and 1 are a word, 2 another, 3 and 4 a third: sums by hand, and τ of three words, not five."""
     keys = {"seed": [0], "split": ["test"], "instance": [5]}
     write_table(tmp_path / "p", PREDICTIONS, {**keys, "label": [0], "probabilities": [[0.9, 0.1]]})
     for name, scores, second in (("a", [1, 2, 4, 3, 3], [1, 5]), ("b", [5, 5, 4, 1, 1], [2, 1])):
-        told = {"scores": [scores], "pair": [second], "specials": [[9, 9, 9]]}
-        write_importances(tmp_path / name, {name: {**keys, "target": [0], **told}})
+        columns = {"scores": [scores], "pair": [second], "specials": [[9, 9, 9]]}
+        write_importances(tmp_path / name, {name: {**keys, "target": [0], **columns}})
     text = {"tokens": [["[CLS]", *"vwxyz", "[SEP]"]], "ids": [[1, 5, 6, 7, 8, 9, 2]]}
     text |= {"maskable": [[False, *[True] * 5, False]], "tokens_b": [["k", "l", "[SEP]"]], "ids_b": [[3, 4, 2]]}
     subwords = {"maskable_b": [[True, True, False]], "word": [[0, 0, 1, 2, 2]], "word_b": [[0, 0]]}

@@ -9,7 +9,7 @@ from captum.attr import IntegratedGradients
 from sklearn.metrics import mutual_info_score
 
 from plumbline.attribution.gradient import gradient
-from plumbline.attribution.integrated_gradient import along_the_way, integrated_gradient
+from plumbline.attribution.integrated_gradient import integrate_from_zero, integrated_gradient
 from plumbline.attribution.mutual_information import mutual_information
 from plumbline.attribution.random import random
 from plumbline.conformance import example_instances, example_model, reads_one_text, whole_batch
@@ -26,7 +26,7 @@ MODELS = [model.name for model in REGISTRY.all("model") if "gradient" in model.p
 CASES = [("bilstm-tanh", False), ("cnn-tanh", False), ("bag-of-words", False), ("bilstm-tanh", True)]
 
 
-def evaluator(name, budget=10_000, seed=0, paired=False):
+def make_evaluator(name, budget=10_000, seed=0, paired=False):
     """An evaluator in double precision, so that comparisons are sharp."""
     model = example_model(REGISTRY.get("model", name), seed, paired).double()
     return Evaluator(model.requires_grad_(False), seed, budget)
@@ -45,15 +45,17 @@ def assert_same(found, expected, **tolerance):
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("target", ["predicted", "gold"])
 def test_vocabulary_gradient_is_the_norm_over_the_whole_vocabulary(name, target):
-    asked = evaluator(name)
-    found = gradient(asked, INSTANCES, target=target, function="logit", attention="attached", reduction="vocabulary")
+    evaluator = make_evaluator(name)
+    found = gradient(
+        evaluator, INSTANCES, target=target, function="logit", attention="attached", reduction="vocabulary"
+    )
     for i, free in enumerate(INSTANCES.maskable):
         batch = alone(INSTANCES, i)
         code = torch.nn.functional.one_hot(batch.ids, 40).double().requires_grad_()
-        logits = asked.model(batch, code @ asked.model.embedding.weight).logits[0]
+        logits = evaluator.model(batch, code @ evaluator.model.embedding.weight).logits[0]
         chosen = logits.argmax() if target == "predicted" else INSTANCES.label[i]
-        (slope,) = torch.autograd.grad(logits[chosen], code)
-        np.testing.assert_allclose(found.scores[i], slope[0].norm(dim=-1).numpy()[free], rtol=1e-9, atol=1e-12)
+        (gradients,) = torch.autograd.grad(logits[chosen], code)
+        np.testing.assert_allclose(found.scores[i], gradients[0].norm(dim=-1).numpy()[free], rtol=1e-9, atol=1e-12)
         assert found.target[i] == chosen
 
 
@@ -64,17 +66,17 @@ def test_vocabulary_gradient_needs_no_attention_and_shares_passes():
     assert options["reduction"] == "vocabulary" and options["function"] == "logit"
     single = Evaluator(example_model(REGISTRY.get("model", "bilstm-tanh")), 0, 10_000)
     both = gradient.together(single, INSTANCES, [options, {**options, "reduction": "l2"}])
-    sharp = gradient(evaluator("bilstm-tanh"), INSTANCES, **options).scores
+    sharp = gradient(make_evaluator("bilstm-tanh"), INSTANCES, **options).scores
     assert_same(both[0].scores, sharp, rtol=1e-4)
     assert_same(both[1].scores, gradient(single, INSTANCES, **{**options, "reduction": "l2"}).scores)
 
 
-def captum(asked, instances, i, target, steps=50):
+def captum(evaluator, instances, i, target, steps=50):
     """Captum's integrated gradients of one text, summed over dimensions; specials included."""
-    embedded = asked.model.embedding(alone(instances, i).ids)
+    embedded = evaluator.model.embedding(alone(instances, i).ids)
 
     def logits(rows):
-        return asked.model(alone(instances, i, len(rows)), rows).logits
+        return evaluator.model(alone(instances, i, len(rows)), rows).logits
 
     attributed = IntegratedGradients(logits).attribute(
         embedded, torch.zeros_like(embedded), int(target), n_steps=steps, method="riemann_right"
@@ -85,13 +87,13 @@ def captum(asked, instances, i, target, steps=50):
 @pytest.mark.parametrize(("name", "paired"), CASES)
 @pytest.mark.parametrize("target", ["predicted", "gold"])
 def test_integrated_gradient_agrees_with_captum(name, paired, target):
-    asked, instances = evaluator(name, paired=paired), PAIRS if paired else INSTANCES
-    found = integrated_gradient(asked, instances, target=target, sign="signed")
-    told = asked.probabilities(instances).argmax(1) if target == "predicted" else instances.label
-    assert found.target.tolist() == told.tolist()
-    expected = [captum(asked, instances, i, told[i])[free] for i, free in enumerate(instances.maskable)]
+    evaluator, instances = make_evaluator(name, paired=paired), PAIRS if paired else INSTANCES
+    found = integrated_gradient(evaluator, instances, target=target, sign="signed")
+    classes = evaluator.probabilities(instances).argmax(1) if target == "predicted" else instances.label
+    assert found.target.tolist() == classes.tolist()
+    expected = [captum(evaluator, instances, i, classes[i])[free] for i, free in enumerate(instances.maskable)]
     assert_same(found.scores, expected, rtol=1e-7, atol=1e-10)
-    absolute = integrated_gradient(asked, instances, target=target).scores
+    absolute = integrated_gradient(evaluator, instances, target=target).scores
     assert_same(absolute, [np.abs(scores) for scores in found.scores])
 
 
@@ -100,51 +102,51 @@ def test_integrated_gradient_agrees_with_captum(name, paired, target):
 @pytest.mark.parametrize("weighting", ["correct", "published"])
 def test_integrated_gradient_equals_one_pass_per_point(name, function, weighting):
     """`published` differentiates with respect to the vectors before they are scaled."""
-    asked = evaluator(name)
+    evaluator = make_evaluator(name)
     options = {"target": 1, "function": function, "steps": 7, "weighting": weighting, "sign": "signed", "tolerance": 0}
-    found = integrated_gradient(asked, INSTANCES, **options).scores
+    found = integrated_gradient(evaluator, INSTANCES, **options).scores
     for i in (0, 5, 13):
         batch, free = alone(INSTANCES, i), INSTANCES.maskable[i]
-        vectors = asked.model.embedding(batch.ids)
+        vectors = evaluator.model.embedding(batch.ids)
         mean = 0
         for step in range(1, 8):
             unscaled = vectors.clone().requires_grad_()
             scaled = step / 7 * unscaled
-            logits = asked.model(batch, scaled).logits[0]
+            logits = evaluator.model(batch, scaled).logits[0]
             output = logits[1] if function == "logit" else logits.softmax(-1)[1]
-            (slope,) = torch.autograd.grad(output, unscaled if weighting == "published" else scaled)
-            mean = mean + (slope * vectors).sum(-1)[0] / 7
+            (gradients,) = torch.autograd.grad(output, unscaled if weighting == "published" else scaled)
+            mean = mean + (gradients * vectors).sum(-1)[0] / 7
         np.testing.assert_allclose(found[i], mean.numpy()[free], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(("name", "paired"), [*CASES, ("transformer-tanh", False), ("gru-tanh", False)])
 @pytest.mark.parametrize("function", ["logit", "probability"])
 def test_contributions_of_all_tokens_sum_to_the_change_of_the_output(name, paired, function):
-    """Σ_t of the integral is f(x) - f(0), which points at the middle of many subwords come close to."""
-    asked, instances = evaluator(name, paired=paired), PAIRS if paired else INSTANCES
+    """Σ_t of the integral is f(x) - f(0), which midpoints of many parts approximate."""
+    evaluator, instances = make_evaluator(name, paired=paired), PAIRS if paired else INSTANCES
     batch, steps = whole_batch(instances), 100
     classes = torch.from_numpy(instances.label).long()
     points = [(i + 0.5) / steps for i in range(steps)]
-    total = along_the_way(asked.model, batch, classes, function, points, [1 / steps] * steps).sum(1)
-    embedded = asked.model.embedding(batch.ids)
-    ends = [asked.model(batch, vectors).logits for vectors in (embedded, torch.zeros_like(embedded))]
+    total = integrate_from_zero(evaluator.model, batch, classes, function, points, [1 / steps] * steps).sum(1)
+    embedded = evaluator.model.embedding(batch.ids)
+    ends = [evaluator.model(batch, vectors).logits for vectors in (embedded, torch.zeros_like(embedded))]
     ends = [logits.softmax(-1) if function == "probability" else logits for logits in ends]
     change = (ends[0] - ends[1]).gather(1, classes[:, None]).squeeze(1)
-    # The way of a transformer is rough near zero, where its norms divide by almost nothing; a CNN's has kinks.
+    # The path of a transformer is rough near zero, where its norms divide by almost nothing; a CNN's has kinks.
     torch.testing.assert_close(total, change, atol=2e-2 if name.startswith("transformer") else 1e-3, rtol=0)
 
 
 def test_points_at_the_middle_come_closer_than_those_at_the_end():
-    asked, batch = evaluator("average-tanh"), whole_batch(INSTANCES)
+    evaluator, batch = make_evaluator("average-tanh"), whole_batch(INSTANCES)
     classes = torch.from_numpy(INSTANCES.label).long()
     fine = [(i + 0.5) / 500 for i in range(500)]
-    exact = along_the_way(asked.model, batch, classes, "logit", fine, [1 / 500] * 500).numpy()
+    exact = integrate_from_zero(evaluator.model, batch, classes, "logit", fine, [1 / 500] * 500).numpy()
     options = {"target": "gold", "sign": "signed"}
     off = {
         (rule, steps): max(
             np.abs(scores - row[: len(free)][free]).max()
             for scores, row, free in zip(
-                integrated_gradient(asked, INSTANCES, rule=rule, steps=steps, **options).scores,
+                integrated_gradient(evaluator, INSTANCES, rule=rule, steps=steps, **options).scores,
                 exact,
                 INSTANCES.maskable,
                 strict=True,
@@ -156,19 +158,19 @@ def test_points_at_the_middle_come_closer_than_those_at_the_end():
 
 
 def test_integrated_gradient_of_bag_of_words_in_closed_form():
-    """z = w · mean(e) + b, logits ±z/2: the gradient is the same all the way, so a word has |w · e_t| / 2n.
+    """z = w · mean(e) + b, logits ±z/2: the gradient is constant on the path, so a word has |w · e_t| / 2n.
 
     The published factor i/k has the mean (k + 1) / 2k.
     """
-    asked = evaluator("bag-of-words")
-    w = asked.model.head.linear.weight[0].numpy()
-    vectors = asked.model.embedding.weight.numpy()
+    evaluator = make_evaluator("bag-of-words")
+    w = evaluator.model.head.linear.weight[0].numpy()
+    vectors = evaluator.model.embedding.weight.numpy()
     expected = [
         np.abs(vectors[ids[free]] @ w) / (2 * free.sum())
         for ids, free in zip(INSTANCES.ids, INSTANCES.maskable, strict=True)
     ]
-    assert_same(integrated_gradient(asked, INSTANCES).scores, expected, rtol=1e-9)
-    published = integrated_gradient(asked, INSTANCES, weighting="published").scores
+    assert_same(integrated_gradient(evaluator, INSTANCES).scores, expected, rtol=1e-9)
+    published = integrated_gradient(evaluator, INSTANCES, weighting="published").scores
     assert_same(published, [scores * 51 / 100 for scores in expected], rtol=1e-9)
     declared = REGISTRY.get("measure", "integrated-gradient-published").options
     assert declared["weighting"].default == "published" and declared["steps"].default == 50
@@ -191,20 +193,20 @@ def test_integrated_gradient_does_not_depend_on_the_budget(name, paired, budget)
 
 @pytest.mark.parametrize("function", ["logit", "probability"])
 @pytest.mark.parametrize("target", [0, 1, 4, "gold", "predicted"])
-def test_barred_classes_leave_no_gaps(function, target):
-    """A class that cannot be the answer, or the probability of the only one that can, is the same whatever the text."""
-    asked = evaluator("bilstm-tanh", paired=True)
-    found = integrated_gradient(asked, PAIRS, target=target, function=function, steps=3)
+def test_scores_of_barred_classes_are_finite(function, target):
+    """A class that cannot be the answer, or the probability of the only one that can, does not depend on the text."""
+    evaluator = make_evaluator("bilstm-tanh", paired=True)
+    found = integrated_gradient(evaluator, PAIRS, target=target, function=function, steps=3)
     for scores, answers, explained in zip(found.scores, PAIRS.answers, found.target, strict=True):
         moves = explained in answers and (function == "logit" or len(set(answers)) > 1)
         assert np.isfinite(scores).all() and (scores > 0).any() == moves
 
 
-def test_integrated_gradient_goes_on_when_memory_runs_out():
+def test_integrated_gradient_continues_when_memory_runs_out():
     """Half the texts at a time after a pass that did not fit; what was counted is not counted twice."""
-    expected = integrated_gradient(evaluator("average-tanh"), INSTANCES, steps=5).scores
-    asked = evaluator("average-tanh", budget=200)
-    forward, passes = asked.model.forward, []
+    expected = integrated_gradient(make_evaluator("average-tanh"), INSTANCES, steps=5).scores
+    evaluator = make_evaluator("average-tanh", budget=200)
+    forward, passes = evaluator.model.forward, []
 
     def short_of_memory(batch, embedded=None):
         passes.append(batch.ids.numel())
@@ -212,15 +214,15 @@ def test_integrated_gradient_goes_on_when_memory_runs_out():
             raise torch.OutOfMemoryError("CUDA out of memory")
         return forward(batch, embedded)
 
-    asked.model.forward = short_of_memory
+    evaluator.model.forward = short_of_memory
     with pytest.warns(UserWarning, match="token budget halved to 100"):
-        assert_same(integrated_gradient(asked, INSTANCES, steps=5).scores, expected, rtol=1e-9)
+        assert_same(integrated_gradient(evaluator, INSTANCES, steps=5).scores, expected, rtol=1e-9)
     assert max(passes[4:]) <= 100
 
 
-def test_steps_must_be_some():
+def test_steps_must_be_positive():
     with pytest.raises(PlumblineError, match="`steps` is 0; it must be 1 or more"):
-        integrated_gradient(evaluator("bag-of-words"), INSTANCES, steps=0)
+        integrated_gradient(make_evaluator("bag-of-words"), INSTANCES, steps=0)
 
 
 def documents(*texts, split="train"):
@@ -234,7 +236,7 @@ def documents(*texts, split="train"):
 def test_mutual_information_of_four_texts_by_hand():
     """Texts ab, ac of class 0 and bc, cc of class 1, and abc of each class: three of a class, N = 6.
 
-    a is in 3 of class 0 and 1 of class 1; b in 2 and 2, which tells nothing; c in 2 and 3.
+    a is in 3 of class 0 and 1 of class 1; b in 2 and 2, which is no information; c in 2 and 3.
     """
     a, b, c = 5, 6, 7
     found = mutual_information(None, documents((0, [a, b]), (0, [a, c]), (1, [b, c]), (1, [c, c])))
@@ -255,9 +257,9 @@ def test_mutual_information_agrees_with_scikit_learn(classes):
     labels = np.array([*instances.label, *range(classes)])
     expected = {}
     for word in range(5, 25):
-        there = np.array([*(word in words for _, words in texts), *[True] * classes])
+        present = np.array([*(word in words for _, words in texts), *[True] * classes])
         expected[word] = sum(
-            (labels == y).mean() * mutual_info_score(there, labels == y) / np.log(2) for y in range(classes)
+            (labels == y).mean() * mutual_info_score(present, labels == y) / np.log(2) for y in range(classes)
         )
     assert_same(found.scores, [[expected[w] for w in words] for _, words in texts], rtol=1e-5, atol=1e-8)
 
@@ -269,11 +271,11 @@ def test_mutual_information_is_that_of_training_texts_alone():
     keys = (np.concatenate([getattr(i, key) for i in (other, training)]) for key in ("split", "instance", "label"))
     both = Instances(*keys, other.ids + training.ids, other.maskable + training.maskable)
     alone = mutual_information(None, training).scores
-    found = mutual_information(evaluator("bag-of-words"), both).scores
+    found = mutual_information(make_evaluator("bag-of-words"), both).scores
     assert_same(found[2:], alone)
     assert found[0][0] == alone[0][0] and found[1][0] == alone[0][1]
     assert found[0][1] == found[1][2] > 0
-    with pytest.raises(PlumblineError, match="counted in training texts, but none of these is of the split 'train'"):
+    with pytest.raises(PlumblineError, match="counted in training texts, but there is none of the split 'train'"):
         mutual_information(None, other)
 
 
@@ -286,10 +288,10 @@ def test_mutual_information_of_one_class_or_of_words_in_every_text_is_zero():
     )
 
 
-def test_random_is_the_same_whatever_the_words_are():
+def test_random_does_not_depend_on_the_words():
     """Masking more words of a text, or explaining fewer texts, leaves the draws as they are."""
-    asked = evaluator("bag-of-words")
+    evaluator = make_evaluator("bag-of-words")
     masked = replace(INSTANCES, ids=[np.full_like(ids, MASK) for ids in INSTANCES.ids])
-    whole = random(asked, INSTANCES).scores
-    assert_same(random(asked, masked).scores, whole)
-    assert_same(random(evaluator("cnn-tanh"), INSTANCES.take([9, 2])).scores, [whole[9], whole[2]])
+    whole = random(evaluator, INSTANCES).scores
+    assert_same(random(evaluator, masked).scores, whole)
+    assert_same(random(make_evaluator("cnn-tanh"), INSTANCES.take([9, 2])).scores, [whole[9], whole[2]])

@@ -9,7 +9,7 @@ import torch
 
 from plumbline.attribution.attention import attention, attention_x_gradient
 from plumbline.attribution.flow import attention_flow, flow
-from plumbline.attribution.rollout import mixing, rolled_out, rollout
+from plumbline.attribution.rollout import mixing_matrices, roll_out, rollout
 from plumbline.conformance import example_instances, example_model, reads_one_text, whole_batch
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import Registry
@@ -45,7 +45,7 @@ BY_HAND = [
 ]
 
 
-def evaluator(name, paired=False, budget=10_000):
+def make_evaluator(name, paired=False, budget=10_000):
     """An evaluator in double precision, so that comparisons are sharp."""
     model = example_model(REGISTRY.get("model", name), paired=paired).double()
     return Evaluator(model.requires_grad_(False), 0, budget)
@@ -55,10 +55,10 @@ def of(paired):
     return PAIRS if paired else INSTANCES
 
 
-def alone(asked, instances, i):
+def alone(evaluator, instances, i):
     """Layers [layers, heads, T, T] and readout [T] of one text, without padding."""
     batch = whole_batch(instances.take([i]))
-    return asked.model.layers(batch)[0].numpy(), asked.model.readout(batch)[0].numpy()
+    return evaluator.model.layers(batch)[0].numpy(), evaluator.model.readout(batch)[0].numpy()
 
 
 def slowly_mixed(heads):
@@ -81,41 +81,41 @@ def by_networkx(capacities, readout):
     return np.array([nx.maximum_flow_value(graph, "readout", (0, j)) for j in range(len(readout))])
 
 
-def told_of(found, instances, i):
-    """All that importances say of the tokens [T] of an instance, in the order of the text and the second text."""
+def token_scores(found, instances, i):
+    """The scores of all tokens [T] of an instance, in the order of the text and the second text."""
     words, specials = [instances.maskable[i]], found.specials[i]
-    told = [found.scores[i]]
+    scores = [found.scores[i]]
     if found.pair is not None:
         words.append(instances.pair_words(i))
-        told.append(found.pair[i])
+        scores.append(found.pair[i])
     values = np.empty(sum(map(len, words)))
-    values[np.concatenate(words)] = np.concatenate(told)
+    values[np.concatenate(words)] = np.concatenate(scores)
     values[~np.concatenate(words)] = specials
     return values
 
 
 def assert_same(found, expected, **tolerance):
     for column in ("scores", "pair", "specials"):
-        one, other = getattr(found, column), getattr(expected, column)
-        assert (one is None) == (other is None)
-        for a, b in zip(one or [], other or [], strict=True):
+        ours, theirs = getattr(found, column), getattr(expected, column)
+        assert (ours is None) == (theirs is None)
+        for a, b in zip(ours or [], theirs or [], strict=True):
             np.testing.assert_allclose(a, b, **tolerance)
 
 
 @pytest.mark.parametrize(("readout", "shares", "flows"), BY_HAND)
 def test_two_tokens_and_two_layers_by_hand(readout, shares, flows):
-    mixed = mixing(HEADS[None])
+    mixed = mixing_matrices(HEADS[None])
     np.testing.assert_allclose(mixed[0], MIXED, atol=1e-12)
-    np.testing.assert_allclose(rolled_out(mixed, torch.tensor([readout]))[0], shares, atol=1e-7)
+    np.testing.assert_allclose(roll_out(mixed, torch.tensor([readout]))[0], shares, atol=1e-7)
     np.testing.assert_allclose(flow(MIXED, np.array(readout)), flows, atol=1e-8)
 
 
 def test_rows_of_rollout_sum_to_one_and_padding_has_none():
     weights = torch.rand(3, 4, 2, 7, 7, dtype=torch.float64)
     weights[..., 5:] = 0
-    mixed = mixing(weights / weights.sum(-1, keepdim=True))
+    mixed = mixing_matrices(weights / weights.sum(-1, keepdim=True))
     # Each token as the readout gives each row of the last R.
-    rows = torch.stack([rolled_out(mixed, torch.eye(7)[token].expand(3, -1)) for token in range(7)], dim=1)
+    rows = torch.stack([roll_out(mixed, torch.eye(7)[token].expand(3, -1)) for token in range(7)], dim=1)
     torch.testing.assert_close(rows.sum(-1), torch.ones(3, 7, dtype=torch.float64))
     assert (rows[:, :5, 5:] == 0).all() and (rows[:, :5, :5] > 0).all()
     product = mixed[:, 3] @ mixed[:, 2] @ mixed[:, 1] @ mixed[:, 0]
@@ -124,33 +124,33 @@ def test_rows_of_rollout_sum_to_one_and_padding_has_none():
 
 @pytest.mark.parametrize(("name", "paired"), LAYERED)
 def test_rollout_is_the_slow_product_of_each_text(name, paired):
-    asked, instances = evaluator(name, paired), of(paired)
-    found = rollout(asked, instances)
+    evaluator, instances = make_evaluator(name, paired), of(paired)
+    found = rollout(evaluator, instances)
     assert found.target is None and (found.pair is not None) == paired
     for i in range(len(instances)):
-        heads, readout = alone(asked, instances, i)
+        heads, readout = alone(evaluator, instances, i)
         rolled = np.eye(len(readout))
         for layer in slowly_mixed(heads):
             rolled = layer @ rolled
-        told = told_of(found, instances, i)
-        np.testing.assert_allclose(told, readout @ rolled, atol=1e-7)
-        assert told.sum() == pytest.approx(1, abs=1e-6)
+        scores = token_scores(found, instances, i)
+        np.testing.assert_allclose(scores, readout @ rolled, atol=1e-7)
+        assert scores.sum() == pytest.approx(1, abs=1e-6)
         if name == "roberta":
-            np.testing.assert_allclose(told, rolled[0], atol=1e-7)
+            np.testing.assert_allclose(scores, rolled[0], atol=1e-7)
 
 
 @pytest.mark.parametrize(("name", "paired"), LAYERED)
 def test_flow_is_that_of_networkx_on_each_text(name, paired):
-    asked, instances = evaluator(name, paired), of(paired).take([0, 5, 11])
-    found = attention_flow(asked, instances)
+    evaluator, instances = make_evaluator(name, paired), of(paired).take([0, 5, 11])
+    found = attention_flow(evaluator, instances)
     for i in range(len(instances)):
-        heads, readout = alone(asked, instances, i)
+        heads, readout = alone(evaluator, instances, i)
         expected = by_networkx(slowly_mixed(heads), readout)
-        told = told_of(found, instances, i)
-        np.testing.assert_allclose(told, expected / expected.sum(), atol=1e-7)
-        assert told.sum() == pytest.approx(1, abs=1e-6)
-        # Nothing narrows the flow through two layers that attend evenly.
-        assert np.ptp(told) > 0.001 or name == "transformer-tanh"
+        scores = token_scores(found, instances, i)
+        np.testing.assert_allclose(scores, expected / expected.sum(), atol=1e-7)
+        assert scores.sum() == pytest.approx(1, abs=1e-6)
+        # Capacities do not limit the flow through two layers with even attention.
+        assert np.ptp(scores) > 0.001 or name == "transformer-tanh"
 
 
 @pytest.mark.parametrize("layers", [1, 2, 5])
@@ -172,14 +172,14 @@ def test_flow_is_that_of_networkx_on_random_graphs(layers, size, kind):
         assert (found <= readout.sum() * (1 + 1e-12)).all()
 
 
-def test_a_flow_is_less_than_the_readout_unless_nothing_narrows_it():
+def test_a_flow_is_less_than_the_readout_if_capacities_limit_it():
     random = np.random.default_rng(0)
     capacities = (random.dirichlet(np.full(30, 0.05), size=(6, 30)) + np.eye(30)) / 2
     found = flow(capacities, np.eye(30)[0])
     into = capacities[0].sum(0)
     assert (found <= np.minimum(1, into) + 1e-8).all() and (found < 0.99).any()
     whole = found > 1 - 1e-7
-    assert whole.sum() > 1 and len(set(found[whole])) == 1, "tokens that can take all of it tie"
+    assert whole.sum() > 1 and len(set(found[whole])) == 1, "tokens that can receive all of it tie"
 
 
 @pytest.mark.parametrize(("name", "paired"), [*LAYERED, ("bilstm-shared", True), ("bilstm-tanh", True)])
@@ -189,8 +189,8 @@ def test_measures_do_not_depend_on_batch_padding_or_order(name, paired):
     order = np.random.default_rng(0).permutation(len(instances))
     measures = [rollout, attention_flow] if (name, paired) in LAYERED else [attention, attention_x_gradient]
     for measure in measures:
-        whole = measure(evaluator(name, paired), instances.take(order))
-        cut = measure(evaluator(name, paired, longest), instances)
+        whole = measure(make_evaluator(name, paired), instances.take(order))
+        cut = measure(make_evaluator(name, paired, longest), instances)
         shuffled = [
             None if column is None else [column[i] for i in order] for column in (cut.scores, cut.pair, cut.specials)
         ]
@@ -198,22 +198,22 @@ def test_measures_do_not_depend_on_batch_padding_or_order(name, paired):
 
 
 @pytest.mark.parametrize("measure", [rollout, attention_flow])
-def test_what_is_not_told_changes_nothing_in_what_is(measure):
-    whole = measure(evaluator("roberta", True), PAIRS)
-    first = measure(evaluator("roberta", True), PAIRS, texts="first")
-    words = measure(evaluator("roberta", True), PAIRS, specials=False)
+def test_excluded_tokens_do_not_change_the_other_scores(measure):
+    whole = measure(make_evaluator("roberta", True), PAIRS)
+    first = measure(make_evaluator("roberta", True), PAIRS, texts="first")
+    words = measure(make_evaluator("roberta", True), PAIRS, specials=False)
     assert_same(first, replace(whole, pair=None, specials=[row[:2] for row in whole.specials]))
     assert_same(words, replace(whole, specials=None))
 
 
 @pytest.mark.parametrize("name", ["bilstm-shared", "bilstm-shared-uniform"])
-def test_attention_to_second_texts_is_told_by_models_that_have_it(name):
-    asked = evaluator(name, True)
-    found = attention(asked, PAIRS)
+def test_attention_to_second_texts_is_scored_for_models_that_have_it(name):
+    evaluator = make_evaluator(name, True)
+    found = attention(evaluator, PAIRS)
     for i in range(len(PAIRS)):
-        output = asked.model(whole_batch(PAIRS.take([i])))
+        output = evaluator.model(whole_batch(PAIRS.take([i])))
         np.testing.assert_allclose(
-            told_of(found, PAIRS, i), torch.cat([output.attention, output.pair_attention], 1)[0], atol=1e-7
+            token_scores(found, PAIRS, i), torch.cat([output.attention, output.pair_attention], 1)[0], atol=1e-7
         )
         assert (found.specials[i] == 0).all() and len(found.specials[i]) == 3
         assert found.scores[i].sum() == pytest.approx(1) and found.pair[i].sum() == pytest.approx(1)
@@ -221,11 +221,11 @@ def test_attention_to_second_texts_is_told_by_models_that_have_it(name):
 
 @pytest.mark.parametrize("name", ["bilstm-tanh", "average-dot", "bilstm-heads"])
 def test_attention_of_other_models_is_of_the_first_text_alone(name):
-    asked = evaluator(name, True)
-    found = attention(asked, PAIRS)
+    evaluator = make_evaluator(name, True)
+    found = attention(evaluator, PAIRS)
     assert found.pair is None and found.target is None
     for i, free in enumerate(PAIRS.maskable):
-        weights = asked.model(whole_batch(PAIRS.take([i]))).attention[0].numpy()
+        weights = evaluator.model(whole_batch(PAIRS.take([i]))).attention[0].numpy()
         np.testing.assert_allclose(found.scores[i], weights[free], atol=1e-7)
         assert found.specials[i].tolist() == [0, 0]
 
@@ -233,41 +233,41 @@ def test_attention_of_other_models_is_of_the_first_text_alone(name):
 @pytest.mark.parametrize("function", ["probability", "logit"])
 @pytest.mark.parametrize("declaration", ATTENTIVE, ids=lambda declaration: declaration.name)
 def test_attention_x_gradient_by_central_differences(declaration, function):
-    """α_t ∂f/∂α_t is how f moves when one weight alone is stretched."""
+    """α_t ∂f/∂α_t is the derivative of f when one weight alone is scaled."""
     paired = not reads_one_text(declaration)
-    asked, instances = evaluator(declaration.name, paired), of(paired)
-    found = attention_x_gradient(asked, instances, function=function, sign="signed")
+    evaluator, instances = make_evaluator(declaration.name, paired), of(paired)
+    found = attention_x_gradient(evaluator, instances, function=function, sign="signed")
     step = 1e-5
     for i in (0, 8):
         batch = whole_batch(instances.take([i]))
-        encoded = asked.model.encode(asked.model.embedding(batch.ids), batch)
-        weights = asked.model.attend(encoded, batch)
-        chosen = int(asked.model(batch).logits.argmax())
+        encoded = evaluator.model.encode(evaluator.model.embedding(batch.ids), batch)
+        weights = evaluator.model.attend(encoded, batch)
+        chosen = int(evaluator.model(batch).logits.argmax())
         assert found.target[i] == chosen
 
-        def output(place, stretch, encoded=encoded, weights=weights, chosen=chosen):
+        def output(position, scale, encoded=encoded, weights=weights, chosen=chosen):
             moved = weights.clone()
-            moved[0, place] *= stretch
-            logits = asked.model.decode(encoded, moved)[0]
+            moved[0, position] *= scale
+            logits = evaluator.model.decode(encoded, moved)[0]
             return float((logits.softmax(-1) if function == "probability" else logits)[chosen])
 
-        places = np.flatnonzero(instances.maskable[i])
-        slopes = [(output(place, 1 + step) - output(place, 1 - step)) / (2 * step) for place in places]
-        np.testing.assert_allclose(found.scores[i], slopes, atol=1e-8, rtol=1e-4)
-        assert np.abs(slopes).max() > 1e-4 and (found.specials[i] == 0).all() and found.pair is None
+        positions = np.flatnonzero(instances.maskable[i])
+        derivatives = [(output(position, 1 + step) - output(position, 1 - step)) / (2 * step) for position in positions]
+        np.testing.assert_allclose(found.scores[i], derivatives, atol=1e-8, rtol=1e-4)
+        assert np.abs(derivatives).max() > 1e-4 and (found.specials[i] == 0).all() and found.pair is None
 
 
 def test_attention_x_gradient_of_a_linear_output_in_closed_form():
     """z = v · Σ α_t h_t + b and the logit of the second class is z / 2, so that its product is α_t v · h_t / 2."""
-    asked = evaluator("average-tanh")
-    found = attention_x_gradient(asked, INSTANCES, target=1, function="logit", sign="signed").scores
-    absolute = attention_x_gradient(asked, INSTANCES, target="gold", function="logit")
+    evaluator = make_evaluator("average-tanh")
+    found = attention_x_gradient(evaluator, INSTANCES, target=1, function="logit", sign="signed").scores
+    absolute = attention_x_gradient(evaluator, INSTANCES, target="gold", function="logit")
     assert absolute.target.tolist() == INSTANCES.label.tolist()
-    weights = attention(asked, INSTANCES).scores
-    v = asked.model.head.linear.weight[0]
+    weights = attention(evaluator, INSTANCES).scores
+    v = evaluator.model.head.linear.weight[0]
     for i, free in enumerate(INSTANCES.maskable):
         batch = whole_batch(INSTANCES.take([i]))
-        hidden = asked.model.encode(asked.model.embedding(batch.ids), batch).hidden[0]
+        hidden = evaluator.model.encode(evaluator.model.embedding(batch.ids), batch).hidden[0]
         expected = weights[i] * (hidden @ v).numpy()[free] / 2
         np.testing.assert_allclose(found[i], expected, atol=1e-7)
         np.testing.assert_allclose(absolute.scores[i], np.abs(expected), atol=1e-7)

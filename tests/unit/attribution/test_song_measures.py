@@ -8,10 +8,10 @@ from captum.attr import GradientShap, IntegratedGradients, Lime
 from captum.attr._core.lime import get_exp_kernel_similarity_function
 from scipy.stats import kendalltau
 
-from plumbline.attribution.inputs import baseline_of, features, input_vectors, read
+from plumbline.attribution.inputs import baseline_vectors, feature_mask, forward_vectors, input_vectors
 from plumbline.attribution.lime import lime
 from plumbline.attribution.occlusion import occlusion
-from plumbline.attribution.path import along_the_path, grad_shap, integrated_gradient_pad
+from plumbline.attribution.path import grad_shap, integrate_path, integrated_gradient_pad
 from plumbline.config.recipes import Training
 from plumbline.conformance import example_instances, example_model, whole_batch
 from plumbline.data.instances import Instances
@@ -47,7 +47,7 @@ MEASURES = {
 }
 
 
-def evaluator(name, paired=False, budget=10_000, seed=0):
+def make_evaluator(name, paired=False, budget=10_000, seed=0):
     """An evaluator in double precision, so that comparisons are sharp, whose vector of padding is not zero."""
     model = example_model(REGISTRY.get("model", name), seed, paired).double().requires_grad_(False)
     torch.manual_seed(seed + 1)
@@ -60,15 +60,15 @@ def some_of(paired):
     return (PAIRS if paired else INSTANCES).take(SOME)
 
 
-def alone(asked, instances, i, baseline="pad"):
-    """One text: its vectors, its baseline and the probabilities [N, C] of rows of vectors in its place."""
+def alone(evaluator, instances, i, baseline="pad"):
+    """One text: its vectors, its baseline and the probabilities [N, C] of rows of vectors that replace its own."""
     batch = whole_batch(instances.take([i]))
-    vectors = input_vectors(asked.model, batch)
+    vectors = input_vectors(evaluator.model, batch)
 
     def probabilities(rows):
-        return read(asked.model, batch.repeat(len(rows)), rows).logits.softmax(-1)
+        return forward_vectors(evaluator.model, batch.repeat(len(rows)), rows).logits.softmax(-1)
 
-    return vectors, baseline_of(asked.model, batch, baseline), probabilities
+    return vectors, baseline_vectors(evaluator.model, batch, baseline), probabilities
 
 
 def of_all_tokens(found, instances, i):
@@ -91,79 +91,79 @@ def assert_same(found, expected, **tolerance):
 @pytest.mark.parametrize(("name", "paired"), EVERY)
 def test_integrated_gradients_sum_to_the_change_of_the_output(name, paired):
     """Σ_t of the integral is f(x) - f(b)."""
-    asked, instances = evaluator(name, paired), some_of(paired)
-    found = integrated_gradient_pad(asked, instances, sign="signed")
+    evaluator, instances = make_evaluator(name, paired), some_of(paired)
+    found = integrated_gradient_pad(evaluator, instances, sign="signed")
     for i in range(len(instances)):
-        vectors, nothing, probabilities = alone(asked, instances, i)
-        change = probabilities(vectors)[0, found.target[i]] - probabilities(nothing)[0, found.target[i]]
+        vectors, reference, probabilities = alone(evaluator, instances, i)
+        change = probabilities(vectors)[0, found.target[i]] - probabilities(reference)[0, found.target[i]]
         assert of_all_tokens(found, instances, i).sum() == pytest.approx(float(change), abs=1e-2)
 
 
 @pytest.mark.parametrize(("name", "paired"), CASES)
 @pytest.mark.parametrize("baseline", ["pad", "zero"])
 def test_integrated_gradients_agree_with_captum(name, paired, baseline):
-    asked, instances = evaluator(name, paired, budget=200), some_of(paired)
-    found = integrated_gradient_pad(asked, instances, baseline=baseline, target="gold", sign="signed", tolerance=0)
+    evaluator, instances = make_evaluator(name, paired, budget=200), some_of(paired)
+    found = integrated_gradient_pad(evaluator, instances, baseline=baseline, target="gold", sign="signed", tolerance=0)
     assert found.target.tolist() == instances.label.tolist()
     for i in range(len(instances)):
-        vectors, nothing, probabilities = alone(asked, instances, i, baseline)
+        vectors, reference, probabilities = alone(evaluator, instances, i, baseline)
         expected = IntegratedGradients(probabilities).attribute(
-            vectors, nothing, int(instances.label[i]), n_steps=50, method="gausslegendre"
+            vectors, reference, int(instances.label[i]), n_steps=50, method="gausslegendre"
         )
         np.testing.assert_allclose(of_all_tokens(found, instances, i), expected.sum(-1)[0], atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "paired"), CASES)
 def test_grad_shap_agrees_with_captum(name, paired, monkeypatch):
-    asked, instances = evaluator(name, paired, budget=200), some_of(paired)
-    found = grad_shap(asked, instances, sign="signed")
-    absolute = grad_shap(asked, instances)
+    evaluator, instances = make_evaluator(name, paired, budget=200), some_of(paired)
+    found = grad_shap(evaluator, instances, sign="signed")
+    absolute = grad_shap(evaluator, instances)
     for i in range(len(instances)):
-        vectors, nothing, probabilities = alone(asked, instances, i)
-        points = instances.generator(i, asked.seed).random(5)
+        vectors, reference, probabilities = alone(evaluator, instances, i)
+        points = instances.generator(i, evaluator.seed).random(5)
         monkeypatch.setattr(np.random, "uniform", lambda low, high, size, points=points: points[:size])
         expected = GradientShap(probabilities).attribute(
-            vectors, nothing, n_samples=5, stdevs=0.0, target=int(found.target[i])
+            vectors, reference, n_samples=5, stdevs=0.0, target=int(found.target[i])
         )
         np.testing.assert_allclose(of_all_tokens(found, instances, i), expected.sum(-1)[0], atol=1e-6, rtol=1e-5)
         np.testing.assert_allclose(of_all_tokens(absolute, instances, i), np.abs(of_all_tokens(found, instances, i)))
 
 
 def test_grad_shap_of_many_samples_tends_to_integrated_gradients():
-    asked, some = evaluator("average-tanh"), INSTANCES.take([3, 8])
-    exact = integrated_gradient_pad(asked, some, sign="signed").scores
+    evaluator, some = make_evaluator("average-tanh"), INSTANCES.take([3, 8])
+    exact = integrated_gradient_pad(evaluator, some, sign="signed").scores
     off = {
         samples: max(np.abs(a - b).max() for a, b in zip(shap, exact, strict=True))
         for samples in (5, 5000)
-        for shap in [grad_shap(asked, some, samples=samples, sign="signed").scores]
+        for shap in [grad_shap(evaluator, some, samples=samples, sign="signed").scores]
     }
     assert off[5000] < min(2e-3, off[5] / 5)
 
 
-@pytest.mark.parametrize("together", [1, 3, 10])
-def test_points_may_differ_from_row_to_row_and_share_passes(together):
-    asked, batch = evaluator("bilstm-tanh"), whole_batch(INSTANCES)
-    vectors, nothing = input_vectors(asked.model, batch), baseline_of(asked.model, batch, "pad")
+@pytest.mark.parametrize("copies", [1, 3, 10])
+def test_points_may_differ_from_row_to_row_and_share_passes(copies):
+    evaluator, batch = make_evaluator("bilstm-tanh"), whole_batch(INSTANCES)
+    vectors, reference = input_vectors(evaluator.model, batch), baseline_vectors(evaluator.model, batch, "pad")
     classes = torch.from_numpy(INSTANCES.label).long()
     points, weights = np.random.default_rng(0).random((4, len(INSTANCES))), [0.1, 0.2, 0.3, 0.4]
-    found = along_the_path(
-        asked.model, batch, vectors, nothing, classes, "logit", points, weights, together
+    found = integrate_path(
+        evaluator.model, batch, vectors, reference, classes, "logit", points, weights, copies
     )  # fmt: skip
     for i in range(len(INSTANCES)):
         row = torch.tensor([i])
-        one = batch.take(row), vectors[row], nothing[row], classes[row]
-        expected = along_the_path(asked.model, *one, "logit", points[:, i], weights)
+        one = batch.take(row), vectors[row], reference[row], classes[row]
+        expected = integrate_path(evaluator.model, *one, "logit", points[:, i], weights)
         torch.testing.assert_close(found[i], expected[0], rtol=1e-9, atol=1e-12)
 
 
-def captum_lime(asked, instances, i, target, samples, shared=False, baseline="pad"):
+def captum_lime(evaluator, instances, i, target, samples, shared=False, baseline="pad"):
     """Captum's coefficients of all tokens of one text, from the masks that ours are drawn from."""
-    vectors, nothing, probabilities = alone(asked, instances, i, baseline)
+    vectors, reference, probabilities = alone(evaluator, instances, i, baseline)
     first = len(instances.ids[i])
     numbers = torch.arange(vectors.shape[1])
     numbers = torch.where(numbers < first, numbers, numbers - first) if shared else numbers
     count = int(numbers.max()) + 1
-    masks = instances.generator(i, asked.seed).random((samples, count), dtype=np.float32) < 0.5
+    masks = instances.generator(i, evaluator.seed).random((samples, count), dtype=np.float32) < 0.5
 
     def perturbed(*_, **__):
         yield from torch.from_numpy(masks).long()[:, None]
@@ -176,7 +176,7 @@ def captum_lime(asked, instances, i, target, samples, shared=False, baseline="pa
     )
     return explainer.attribute(
         vectors,
-        nothing,
+        reference,
         target=int(target),
         feature_mask=numbers[None, :, None].expand_as(vectors),
         n_samples=samples,
@@ -187,12 +187,12 @@ def captum_lime(asked, instances, i, target, samples, shared=False, baseline="pa
 @pytest.mark.parametrize(("name", "paired"), CASES)
 @pytest.mark.parametrize(("pair_features", "baseline"), [("distinct", "pad"), ("distinct", "zero"), ("shared", "pad")])
 def test_lime_agrees_with_captum(name, paired, pair_features, baseline):
-    asked, instances = evaluator(name, paired, budget=1000), some_of(paired)
+    evaluator, instances = make_evaluator(name, paired, budget=1000), some_of(paired)
     options = {"samples": 100, "pair_features": pair_features, "baseline": baseline}
-    found = lime(asked, instances, sign="signed", **options)
-    absolute = lime(asked, instances, **options)
+    found = lime(evaluator, instances, sign="signed", **options)
+    absolute = lime(evaluator, instances, **options)
     for i in range(len(instances)):
-        expected = captum_lime(asked, instances, i, found.target[i], 100, pair_features == "shared", baseline)
+        expected = captum_lime(evaluator, instances, i, found.target[i], 100, pair_features == "shared", baseline)
         assert np.abs(expected).max() > 1e-3
         np.testing.assert_allclose(of_all_tokens(found, instances, i), expected, atol=1e-5, rtol=1e-4)
         np.testing.assert_allclose(of_all_tokens(absolute, instances, i), np.abs(of_all_tokens(found, instances, i)))
@@ -200,9 +200,9 @@ def test_lime_agrees_with_captum(name, paired, pair_features, baseline):
 
 def test_lime_recovers_a_linear_model():
     """z = w · mean(e) + b, logits ±z/2: a word that is left out changes the logit by w · (e_t - e_pad) / 2n."""
-    asked, long = evaluator("bag-of-words"), INSTANCES.take(range(6, 12))
-    w, vectors = asked.model.head.linear.weight[0].numpy(), asked.model.embedding.weight.numpy()
-    found = lime(asked, long, function="logit", target=1, sign="signed")
+    evaluator, long = make_evaluator("bag-of-words"), INSTANCES.take(range(6, 12))
+    w, vectors = evaluator.model.head.linear.weight[0].numpy(), evaluator.model.embedding.weight.numpy()
+    found = lime(evaluator, long, function="logit", target=1, sign="signed")
     for i, (ids, free) in enumerate(zip(long.ids, long.maskable, strict=True)):
         expected = (vectors[ids[free]] - vectors[0]) @ w / (2 * free.sum())
         assert kendalltau(np.abs(found.scores[i]), np.abs(expected)).statistic >= 0.95
@@ -212,9 +212,9 @@ def test_lime_recovers_a_linear_model():
 
 
 def test_tokens_that_share_a_feature_get_the_same_score():
-    asked = evaluator("bilstm-tanh", paired=True)
-    shared = lime(asked, PAIRS, samples=50, function="logit", pair_features="shared")
-    distinct = lime(asked, PAIRS, samples=50, function="logit")
+    evaluator = make_evaluator("bilstm-tanh", paired=True)
+    shared = lime(evaluator, PAIRS, samples=50, function="logit", pair_features="shared")
+    distinct = lime(evaluator, PAIRS, samples=50, function="logit")
     differ = 0
     for i, (ids, seconds) in enumerate(zip(PAIRS.ids, PAIRS.pair, strict=True)):
         both = min(len(ids), len(seconds))
@@ -228,30 +228,30 @@ def test_tokens_that_share_a_feature_get_the_same_score():
 @pytest.mark.parametrize(("name", "paired"), CASES)
 @pytest.mark.parametrize("sign", ["absolute", "signed"])
 def test_occlusion_equals_one_pass_per_token(name, paired, sign):
-    asked, instances = evaluator(name, paired, budget=100), some_of(paired)
-    found = occlusion(asked, instances, sign=sign)
+    evaluator, instances = make_evaluator(name, paired, budget=100), some_of(paired)
+    found = occlusion(evaluator, instances, sign=sign)
     for i in range(len(instances)):
-        vectors, nothing, probabilities = alone(asked, instances, i)
+        vectors, reference, probabilities = alone(evaluator, instances, i)
         expected = []
         for t in range(vectors.shape[1]):
             without = vectors.clone()
-            without[:, t] = nothing[:, t]
-            fall = float((probabilities(vectors) - probabilities(without))[0, found.target[i]])
-            expected.append(abs(fall) if sign == "absolute" else fall)
+            without[:, t] = reference[:, t]
+            drop = float((probabilities(vectors) - probabilities(without))[0, found.target[i]])
+            expected.append(abs(drop) if sign == "absolute" else drop)
         np.testing.assert_allclose(of_all_tokens(found, instances, i), expected, atol=1e-6)
 
 
 def test_words_that_differ_by_rounding_alone_are_not_ranked(monkeypatch):
-    """In a bag of words the same word counts the same wherever it stands, but for how the sum of them is rounded."""
-    asked = Evaluator(example_model(REGISTRY.get("model", "bag-of-words")), 0, 300)
+    """In a bag of words the same word has the same score at every position, up to rounding of the sum."""
+    evaluator = Evaluator(example_model(REGISTRY.get("model", "bag-of-words")), 0, 300)
     words = np.random.default_rng(0).integers(8, 13, 60)
     free = np.array([False, *[True] * 60, False])
     ids = np.array([SOS, *words, EOS], dtype=np.int32)
     twins = Instances(np.array(["test"]), np.array([0]), np.array([0], dtype=np.int32), [ids], [free])
-    scores = occlusion(asked, twins, function="logit").scores[0]
+    scores = occlusion(evaluator, twins, function="logit").scores[0]
     assert len(set(scores)) == len(set(words)) == len(set(zip(words, scores, strict=True))) == 5
-    monkeypatch.setattr("plumbline.attribution.occlusion.without_rounding", lambda scores, resolution: scores)
-    assert len(set(occlusion(asked, twins, function="logit").scores[0])) > 5
+    monkeypatch.setattr("plumbline.attribution.occlusion.merge_rounding_ties", lambda scores, resolution: scores)
+    assert len(set(occlusion(evaluator, twins, function="logit").scores[0])) > 5
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -261,8 +261,8 @@ def test_scores_do_not_depend_on_batch_padding_or_order(measure, name, paired):
     function, options = MEASURES[measure]
     instances = (PAIRS if paired else INSTANCES).take(range(4, 12))
     order = np.random.default_rng(3).permutation(len(instances))
-    whole = function(evaluator(name, paired), instances, **options)
-    shuffled = function(evaluator(name, paired, budget=90), instances.take(order), **options)
+    whole = function(make_evaluator(name, paired), instances, **options)
+    shuffled = function(make_evaluator(name, paired, budget=90), instances.take(order), **options)
     for a, b in zip(columns(whole), columns(shuffled), strict=True):
         assert_same([a[i] for i in order], b, atol=1e-6)
     assert shuffled.target.tolist() == whole.target[order].tolist()
@@ -271,39 +271,39 @@ def test_scores_do_not_depend_on_batch_padding_or_order(measure, name, paired):
 @pytest.mark.parametrize("measure", ["grad-shap", "lime"])
 def test_draws_follow_the_seed(measure):
     function, options = MEASURES[measure]
-    models = [evaluator("average-tanh") for _ in range(2)]
+    models = [make_evaluator("average-tanh") for _ in range(2)]
     models[1].seed = 1
-    first, second = (function(asked, INSTANCES, **options).scores for asked in models)
+    first, second = (function(evaluator, INSTANCES, **options).scores for evaluator in models)
     assert all(not np.allclose(a, b, rtol=1e-3) for a, b in zip(first, second, strict=True))
 
 
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("name", ["bilstm-tanh", "roberta"])
-def test_second_texts_may_be_left_alone(measure, name):
-    """With the text alone and without special tokens nothing else is told, and nothing else moves."""
+def test_second_texts_may_be_excluded(measure, name):
+    """With the first text alone and without special tokens nothing else is scored or replaced."""
     function, options = MEASURES[measure]
-    asked, seen = evaluator(name, paired=True), []
+    evaluator, seen = make_evaluator(name, paired=True), []
     batches = {tuple(batch.ids[0].tolist()): batch for batch in (whole_batch(PAIRS.take([i])) for i in (3, 7))}
 
     def watched(batch, *vectors):
         seen.append((batch, torch.cat(vectors, dim=1)))
         return inner(batch, *vectors)
 
-    if hasattr(asked.model, "vectors"):
-        inner, asked.model.read = asked.model.read, watched
+    if hasattr(evaluator.model, "vectors"):
+        inner, evaluator.model.read = evaluator.model.read, watched
     else:
-        inner, asked.model.forward = asked.model.forward, watched
+        inner, evaluator.model.forward = evaluator.model.forward, watched
     for i in (3, 7):
-        found = function(asked, PAIRS.take([i]), texts="first", specials=False, **options)
+        found = function(evaluator, PAIRS.take([i]), texts="first", specials=False, **options)
         assert found.pair is None and found.specials is None and np.isfinite(found.scores[0]).all()
         assert (found.scores[0] > 0).any()
     assert seen
     for batch, vectors in seen:
         own = batches[tuple(batch.ids[0].tolist())]
-        stays = ~features(own, "first", specials=False)[0]
-        expected = input_vectors(asked.model, own)[0]
+        stays = ~feature_mask(own, "first", specials=False)[0]
+        expected = input_vectors(evaluator.model, own)[0]
         assert (vectors[:, stays] == expected[stays]).all()
-    moved = {bool((vectors[:, 1] != input_vectors(asked.model, batch)[:, 1]).any()) for batch, vectors in seen}
+    moved = {bool((vectors[:, 1] != input_vectors(evaluator.model, batch)[:, 1]).any()) for batch, vectors in seen}
     assert moved == {True, False}
 
 
@@ -313,7 +313,7 @@ def test_second_texts_may_be_left_alone(measure, name):
 def test_classes_that_cannot_be_the_answer_have_no_scores(measure, target, function):
     compute, options = MEASURES[measure]
     some = PAIRS.take([1, 2, 4, 5])
-    found = compute(evaluator("bilstm-tanh", paired=True), some, target=target, function=function, **options)
+    found = compute(make_evaluator("bilstm-tanh", paired=True), some, target=target, function=function, **options)
     for i, (answers, explained) in enumerate(zip(some.answers, found.target, strict=True)):
         scores = of_all_tokens(found, some, i)
         moves = explained in answers and (function == "logit" or len(set(answers)) > 1)
@@ -321,12 +321,12 @@ def test_classes_that_cannot_be_the_answer_have_no_scores(measure, target, funct
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_measures_go_on_when_memory_runs_out(measure):
+def test_measures_continue_when_memory_runs_out(measure):
     """With passes of half the size; what was counted is not counted twice."""
     function, options = MEASURES[measure]
-    expected = function(evaluator("average-tanh"), INSTANCES, **options).scores
-    asked = evaluator("average-tanh", budget=200)
-    forward, passes = asked.model.forward, []
+    expected = function(make_evaluator("average-tanh"), INSTANCES, **options).scores
+    evaluator = make_evaluator("average-tanh", budget=200)
+    forward, passes = evaluator.model.forward, []
 
     def short_of_memory(batch, *vectors):
         passes.append(batch.ids.numel())
@@ -334,22 +334,22 @@ def test_measures_go_on_when_memory_runs_out(measure):
             raise torch.OutOfMemoryError("CUDA out of memory")
         return forward(batch, *vectors)
 
-    asked.model.forward = short_of_memory
+    evaluator.model.forward = short_of_memory
     with pytest.warns(UserWarning, match="token budget halved to 100"):
-        assert_same(function(asked, INSTANCES, **options).scores, expected, rtol=1e-5, atol=1e-7)
+        assert_same(function(evaluator, INSTANCES, **options).scores, expected, rtol=1e-5, atol=1e-7)
     assert max(passes[3:]) <= 100 and max(passes[:3]) > 100
 
 
 @pytest.mark.parametrize(("function", "option"), [(integrated_gradient_pad, "steps"), (grad_shap, "samples")])
 @pytest.mark.parametrize("value", [0, -1])
-def test_there_must_be_points(function, option, value):
+def test_points_must_be_positive(function, option, value):
     with pytest.raises(PlumblineError, match=f"`{option}` is {value}; it must be 1 or more"):
-        function(evaluator("bag-of-words"), INSTANCES, **{option: value})
+        function(make_evaluator("bag-of-words"), INSTANCES, **{option: value})
 
 
-def test_there_must_be_samples():
+def test_samples_must_be_positive():
     with pytest.raises(PlumblineError, match="`samples` is 0; it must be 1 or more"):
-        lime(evaluator("bag-of-words"), INSTANCES, samples=0)
+        lime(make_evaluator("bag-of-words"), INSTANCES, samples=0)
 
 
 FILLER, WORDS = 8, 14
@@ -361,18 +361,18 @@ def planted(split, count, seed, without=0):
     The first texts are `without` it, and may have either label.
     """
     random = np.random.default_rng(seed)
-    ids, places, label = [], random.integers(1, 5, count), np.arange(count, dtype=np.int32) % 2
-    for i, (place, number) in enumerate(zip(places, label, strict=True)):
+    ids, positions, label = [], random.integers(1, 5, count), np.arange(count, dtype=np.int32) % 2
+    for i, (position, number) in enumerate(zip(positions, label, strict=True)):
         words = random.integers(FILLER, WORDS - 2, random.integers(4, 9))
         if i >= without:
-            words[place - 1] = WORDS - 1 - number
+            words[position - 1] = WORDS - 1 - number
         ids.append(np.concatenate([[SOS], words, [EOS]]).astype(np.int32))
     free = [np.array([False, *[True] * (len(row) - 2), False]) for row in ids]
-    return Instances(np.array([split] * count), np.arange(count), label, ids, free), places - 1
+    return Instances(np.array([split] * count), np.arange(count), label, ids, free), positions - 1
 
 
 @pytest.fixture(scope="module")
-def taught():
+def trained():
     """A BiLSTM that has learned the planted words."""
     splits = {split: planted(split, 200, seed, without=60)[0] for seed, split in enumerate(("train", "dev", "test"))}
     vectors = torch.randn(WORDS, 10, generator=torch.Generator().manual_seed(0)) * (torch.arange(WORDS) > 0)[:, None]
@@ -389,11 +389,11 @@ def taught():
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_the_word_that_decides_the_label_is_found(measure, taught):
+def test_the_word_that_decides_the_label_is_found(measure, trained):
     function, options = MEASURES[measure]
-    texts, places = planted("test", 60, 7)
-    assert (taught.probabilities(texts).argmax(1) == texts.label).all()
-    found = function(taught, texts, **{**options, **({"samples": 500} if "lime" in measure else {})})
-    assert np.mean([scores.argmax() == place for scores, place in zip(found.scores, places, strict=True)]) == 1
-    signed = function(taught, texts, sign="signed", **options)
-    assert all(scores[place] > 0 for scores, place in zip(signed.scores, places, strict=True))
+    texts, positions = planted("test", 60, 7)
+    assert (trained.probabilities(texts).argmax(1) == texts.label).all()
+    found = function(trained, texts, **{**options, **({"samples": 500} if "lime" in measure else {})})
+    assert np.mean([scores.argmax() == position for scores, position in zip(found.scores, positions, strict=True)]) == 1
+    signed = function(trained, texts, sign="signed", **options)
+    assert all(scores[position] > 0 for scores, position in zip(signed.scores, positions, strict=True))

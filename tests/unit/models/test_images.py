@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.functional import conv2d
 
-from plumbline.attribution.inputs import baseline_of, input_vectors, read
+from plumbline.attribution.inputs import baseline_vectors, forward_vectors, input_vectors
 from plumbline.config.recipes import Preparation, Training
 from plumbline.conformance import SIDE, example_images, example_model, whole_batch
 from plumbline.data.datasets.textures import textures
@@ -71,9 +71,9 @@ def test_measures_find_the_vectors_and_black_images(declaration) -> None:
     vectors = input_vectors(model, batch)
     assert vectors.shape == (12, SIDE**2, 3) and not vectors.requires_grad
     with torch.no_grad():
-        torch.testing.assert_close(read(model, batch, vectors).logits, model(batch).logits, atol=0, rtol=0)
+        torch.testing.assert_close(forward_vectors(model, batch, vectors).logits, model(batch).logits, atol=0, rtol=0)
         black = batch_of(np.zeros((12, SIDE, SIDE, 3), dtype=np.uint8))
-        torch.testing.assert_close(baseline_of(model, batch, "pad"), model.embedding(black.ids), atol=0, rtol=0)
+        torch.testing.assert_close(baseline_vectors(model, batch, "pad"), model.embedding(black.ids), atol=0, rtol=0)
 
 
 def normalised(maps: torch.Tensor, norm: nn.BatchNorm2d) -> torch.Tensor:

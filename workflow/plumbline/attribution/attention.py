@@ -16,25 +16,25 @@ from plumbline.registry import measure
 @measure("attention", needs=["attention"], covers=["pair", "specials"], cheap=True, range=[0, 1], equation="α_t")
 @torch.no_grad()
 def attention(evaluator: Evaluator, instances: Instances) -> Importances:
-    """The weight that the model's own attention gives each word; with several heads, their mean.
+    """The attention weight of each word; with several heads, their mean.
 
-    A model that also attends to second texts tells those weights too, which sum to 1 by themselves. Special tokens,
-    where attention never falls, have 0.
+    If the model also attends to second texts, their weights, which sum to 1 on their own, are included. Special tokens,
+    which are never attended to, have 0.
     """
-    gathered = ScoreBuffer(instances, "first")
+    buffer = ScoreBuffer(instances, "first")
 
     def work(index: np.ndarray, batch: Batch) -> None:
-        nonlocal gathered
+        nonlocal buffer
         output = evaluator.model(batch)
         weights = output.attention
         if output.pair_attention is not None:
-            # That a model attends to second texts is not known before it is asked.
-            gathered = ScoreBuffer(instances) if gathered.pair is None else gathered
+            # Only the output shows whether a model attends to second texts.
+            buffer = ScoreBuffer(instances) if buffer.pair is None else buffer
             weights = torch.cat([weights, output.pair_attention], dim=1)
-        gathered.add(index, batch, weights)
+        buffer.add(index, batch, weights)
 
     evaluator.each(instances, work)
-    return gathered.importances(explained=False)
+    return buffer.importances(explained=False)
 
 
 @measure("attention-x-gradient", needs=["attention", "gradient"], cheap=True, equation="|α_t · ∂f_c/∂α_t|")
@@ -46,12 +46,12 @@ def attention_x_gradient(
     function: Literal["probability", "logit"] = "probability",
     sign: Literal["absolute", "signed"] = "absolute",
 ) -> Importances:
-    """A word's attention times how the explained output changes with it, all else and the other weights held constant.
+    """A word's attention weight times the derivative of the explained output with respect to it.
 
-    The weights are the variables: that they come from a softmax and sum to 1 plays no part. Of two texts it is the
-    first one's attention alone, also where the model attends to both.
+    The weights are independent variables: the derivative ignores that a softmax makes them sum to 1. Of two texts only
+    the first one's attention is scored, even if the model attends to both.
     """
-    gathered = ScoreBuffer(instances, "first")
+    buffer = ScoreBuffer(instances, "first")
 
     def work(index: np.ndarray, batch: Batch) -> None:
         with torch.no_grad():
@@ -60,10 +60,10 @@ def attention_x_gradient(
         weights.requires_grad_()
         logits = evaluator.model.decode(encoded, weights)
         classes = target_classes(target, logits, instances.label[index])
-        # Rows do not touch each other, so the gradient of the sum holds each row's own gradient.
-        (slope,) = torch.autograd.grad(explained_output(logits, classes, function).sum(), weights)
-        values = weights * slope
-        gathered.add(index, batch, values.abs() if sign == "absolute" else values, classes)
+        # Rows are independent, so the gradient of the sum holds each row's own gradient.
+        (gradient,) = torch.autograd.grad(explained_output(logits, classes, function).sum(), weights)
+        values = weights * gradient
+        buffer.add(index, batch, values.abs() if sign == "absolute" else values, classes)
 
     evaluator.each(instances, work)
-    return gathered.importances()
+    return buffer.importances()

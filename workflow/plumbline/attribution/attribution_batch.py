@@ -1,20 +1,21 @@
-"""What the measures that put other vectors in place of a text's own have in common: what they ask of a batch."""
+"""Shared by the measures that replace the input vectors of a model: a batch to explain, and the loop over batches."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from plumbline.attribution.importances import (
+    AttributionOptions,
     Function,
     Importances,
     ScoreBuffer,
-    Target,
     explained_output,
     target_classes,
 )
-from plumbline.attribution.inputs import Baseline, Explained, baseline_of, features, input_vectors, read
+from plumbline.attribution.inputs import baseline_vectors, feature_mask, forward_vectors, input_vectors
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
@@ -24,75 +25,68 @@ from plumbline.models.evaluator import Evaluator
 
 @dataclass(frozen=True)
 class AttributionBatch:
-    """Rows of which a class each is to be explained.
+    """A batch and the target class of each row.
 
-    index: [B] their positions among the instances; free: [B, T] the tokens that are features; vectors and baseline:
-    [B, T, d], the same for all other tokens, so that nothing that is done moves these; classes: [B].
+    index: [B] positions in the instances; features: [B, T] the tokens to score; vectors and baseline: [B, T, d], equal
+    where a token is no feature, so that no perturbation changes it; classes: [B]; function: the output to explain.
     """
 
     index: np.ndarray
     batch: Batch
-    free: torch.Tensor
+    features: torch.Tensor
     vectors: torch.Tensor
     baseline: torch.Tensor
     classes: torch.Tensor
+    function: Function
 
     def take(self, rows: torch.Tensor) -> "AttributionBatch":
-        """The question about some of the rows [n]."""
-        return AttributionBatch(
-            self.index[rows.cpu().numpy()],
-            self.batch.take(rows),
-            self.free[rows],
-            self.vectors[rows],
-            self.baseline[rows],
-            self.classes[rows],
-        )
+        """Some of the rows [n]."""
+        tensors = {name: getattr(self, name)[rows] for name in ("features", "vectors", "baseline", "classes")}
+        return replace(self, index=self.index[rows.cpu().numpy()], batch=self.batch.take(rows), **tensors)
+
+    @torch.no_grad()
+    def masked_outputs(self, model: Any, kept: torch.Tensor) -> torch.Tensor:
+        """The explained outputs [n, B] with the baseline's vectors in place of the tokens that are not kept.
+
+        kept: [n, B, T]. A class that cannot be the answer has no logit whatever is kept; its output is 0.
+        """
+        mixed = torch.where(kept[..., None], self.vectors, self.baseline).flatten(0, 1)
+        logits = forward_vectors(model, self.batch.repeat(len(kept)), mixed).logits
+        outputs = explained_output(logits.double(), self.classes.repeat(len(kept)), self.function)
+        return outputs.masked_fill(outputs.isneginf(), 0).view(len(kept), -1)
 
 
 def explain(
     evaluator: Evaluator,
     instances: Instances,
-    answer: Callable[[AttributionBatch], torch.Tensor],
-    target: Target,
-    baseline: Baseline,
-    texts: Explained,
-    specials: bool,
+    score: Callable[[AttributionBatch], torch.Tensor],
+    options: AttributionOptions,
+    sign: Literal["absolute", "signed"] = "signed",
 ) -> Importances:
-    """The scores [B, T] that `answer` gives to the tokens of each batch, of which those of features are told."""
-    gathered = ScoreBuffer(instances, texts, specials)
+    """The scores [B, T] that `score` computes for each batch, of the tokens that are features."""
+    buffer = ScoreBuffer(instances, options.texts, options.specials)
 
     def work(index: np.ndarray, batch: Batch) -> None:
         with torch.no_grad():
-            free, vectors = features(batch, texts, specials), input_vectors(evaluator.model, batch)
-            nothing = torch.where(free[:, :, None], baseline_of(evaluator.model, batch, baseline), vectors)
-            classes = target_classes(target, read(evaluator.model, batch, vectors).logits, instances.label[index])
-        values = answer(AttributionBatch(index, batch, free, vectors, nothing, classes))
-        gathered.add(index, batch, values, classes)
+            features = feature_mask(batch, options.texts, options.specials)
+            vectors = input_vectors(evaluator.model, batch)
+            baseline = baseline_vectors(evaluator.model, batch, options.baseline)
+            baseline = torch.where(features[:, :, None], baseline, vectors)
+            logits = forward_vectors(evaluator.model, batch, vectors).logits
+            classes = target_classes(options.target, logits, instances.label[index])
+        values = score(AttributionBatch(index, batch, features, vectors, baseline, classes, options.function))
+        buffer.add(index, batch, values.abs() if sign == "absolute" else values, classes)
 
     evaluator.each(instances, work)
-    return gathered.importances()
+    return buffer.importances()
 
 
-def copies(evaluator: Evaluator, batch: Batch) -> int:
-    """How often all rows of a batch fit into one pass."""
+def copies_per_pass(evaluator: Evaluator, batch: Batch) -> int:
+    """How many copies of a batch fit into one pass."""
     return max(1, evaluator.budget.tokens // tokens_of(batch))
 
 
-@torch.no_grad()
-def outputs_with(
-    evaluator: Evaluator, question: AttributionBatch, kept: torch.Tensor, function: Function
-) -> torch.Tensor:
-    """The explained outputs [n, B] if only these tokens keep their vectors, and others have the baseline's.
-
-    kept: [n, B, T]. A class that cannot be the answer has no logit whatever is kept; its output is 0.
-    """
-    mixed = torch.where(kept[..., None], question.vectors, question.baseline).flatten(0, 1)
-    logits = read(evaluator.model, question.batch.repeat(len(kept)), mixed).logits
-    outputs = explained_output(logits.double(), question.classes.repeat(len(kept)), function)
-    return outputs.masked_fill(outputs.isneginf(), 0).view(len(kept), -1)
-
-
-def at_least_one(option: str, value: int) -> None:
-    """Refuse a number of steps or samples that is none."""
+def require_positive(option: str, value: int) -> None:
+    """Refuse a number of steps or samples below 1."""
     if value < 1:
         raise PlumblineError(f"`{option}` is {value}; it must be 1 or more.")

@@ -1,4 +1,4 @@
-"""Methods of Captum (Kokhlikyan et al. 2020), and a study's own of its kind, as measures."""
+"""Captum's attribution methods (Kokhlikyan et al. 2020), and a user's own subclasses of them, as measures."""
 
 import random
 import warnings
@@ -13,154 +13,153 @@ import torch
 from captum.attr import Attribution, FeatureAblation, KernelShap, Occlusion, PerturbationAttribution
 from torch import nn
 
-from plumbline.attribution.attribution_batch import AttributionBatch, copies, explain
+from plumbline.attribution.attribution_batch import AttributionBatch, copies_per_pass, explain
 from plumbline.attribution.gradient import differentiable
-from plumbline.attribution.importances import Function, Importances, explained_output
-from plumbline.attribution.inputs import read
+from plumbline.attribution.importances import AttributionOptions, Importances, explained_output
+from plumbline.attribution.inputs import forward_vectors
 from plumbline.config.external import METHODS
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError, nearest
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import load, measure
 
-# Methods that draw nothing at random and explain each row of a batch by itself. Others get a text at a time.
-TOGETHER = {"Deconvolution", "DeepLift", "GuidedBackprop", "InputXGradient", "IntegratedGradients", "Saliency"}
+# Deterministic methods that explain each row of a batch independently. All others get one text at a time.
+BATCHED = {"Deconvolution", "DeepLift", "GuidedBackprop", "InputXGradient", "IntegratedGradients", "Saliency"}
 REDUCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "sum": lambda values: values.sum(-1),
     "l1": lambda values: values.abs().sum(-1),
     "l2": lambda values: values.norm(dim=-1),
 }
-# What a method is given here, and a config cannot give.
-GIVEN = {"inputs", "baselines", "target", "additional_forward_args", "feature_mask", "return_convergence_delta"}
+# Arguments that are supplied here, so that a config cannot set them.
+SUPPLIED = {"inputs", "baselines", "target", "additional_forward_args", "feature_mask", "return_convergence_delta"}
 
 
-class Method:
-    """A method with the arguments that a config gives, and how it is called."""
+class CaptumMethod:
+    """A Captum class with the arguments of the config, split into those of its constructor and of `attribute`."""
 
     def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
         self.name = name.rpartition(":")[2]
-        self.kind = getattr(captum.attr, name) if name in METHODS else _own(name)
-        self.together = name in TOGETHER
-        self.perturbs, self.slides = (issubclass(self.kind, of) for of in (PerturbationAttribution, Occlusion))
-        building = dict(list(signature(self.kind).parameters.items())[1:])
-        self.takes = signature(self.kind.attribute).parameters
-        known = METHODS.get(name) or tuple({*building, *self.takes} - GIVEN - {"self"})
+        self.kind = getattr(captum.attr, name) if name in METHODS else _load_class(name)
+        self.batched = name in BATCHED
+        self.perturbs, self.slides = (issubclass(self.kind, base) for base in (PerturbationAttribution, Occlusion))
+        init_parameters = dict(list(signature(self.kind).parameters.items())[1:])
+        self.parameters = signature(self.kind.attribute).parameters
+        known = METHODS.get(name) or tuple({*init_parameters, *self.parameters} - SUPPLIED - {"self"})
         for argument in arguments:
             if argument not in known:
                 raise PlumblineError(
                     f"`arguments` has '{argument}', which '{self.name}' does not take; {nearest(argument, known)}"
                 )
-        self._built = {key: value for key, value in arguments.items() if key in building}
-        self._told = {key: value for key, value in arguments.items() if key not in building}
+        self._init = {key: value for key, value in arguments.items() if key in init_parameters}
+        self._attribute = {key: value for key, value in arguments.items() if key not in init_parameters}
         if self.slides:
-            self._told = {"sliding_window_shapes": 1, "strides": 1, **self._told}
-        for place, parameters in ((self._built, building), (self._told, self.takes)):
+            self._attribute = {"sliding_window_shapes": 1, "strides": 1, **self._attribute}
+        for given, parameters in ((self._init, init_parameters), (self._attribute, self.parameters)):
             for key, parameter in parameters.items():
-                needed = parameter.default is Parameter.empty and parameter.kind is Parameter.POSITIONAL_OR_KEYWORD
-                if needed and key not in (*place, *GIVEN, "self"):
+                required = parameter.default is Parameter.empty and parameter.kind is Parameter.POSITIONAL_OR_KEYWORD
+                if required and key not in (*given, *SUPPLIED, "self"):
                     raise PlumblineError(f"'{self.name}' needs '{key}', which is not among its `arguments`.")
 
     def __call__(
-        self, forward: nn.Module, vectors: torch.Tensor, baseline: torch.Tensor, room: int, rows: torch.Tensor | None
+        self, forward: nn.Module, vectors: torch.Tensor, baseline: torch.Tensor, size: int, rows: torch.Tensor | None
     ) -> torch.Tensor:
-        """The attributions of vectors [N, F, d], in this shape, if `forward` may read `room` of them at a time."""
-        told = dict(self._told)
-        usual: dict[str, Any] = {
+        """Attributions [N, F, d] of vectors [N, F, d], with at most `size` of them in one forward pass."""
+        arguments = dict(self._attribute)
+        defaults: dict[str, Any] = {
             "baselines": baseline,
             "additional_forward_args": rows,
-            "internal_batch_size": room,
-            "perturbations_per_eval": room,
+            "internal_batch_size": size,
+            "perturbations_per_eval": size,
         }
         if self.perturbs:
-            # A word is one feature, with all of its vector.
-            usual["feature_mask"] = torch.arange(vectors.shape[1], device=vectors.device)[None, :, None]
+            # A word, with its whole vector, is one feature.
+            defaults["feature_mask"] = torch.arange(vectors.shape[1], device=vectors.device)[None, :, None]
         if self.slides:
-            # Windows are so many words, with all of their vectors.
+            # The config counts windows in words; they span whole vectors.
             for key in ("sliding_window_shapes", "strides"):
-                told[key] = (told[key], vectors.shape[2])
+                arguments[key] = (arguments[key], vectors.shape[2])
         if self.kind is KernelShap and vectors.shape[1] == 1:
-            # Which draws among sets of words, of which there are none; a lone word's value is what it takes away.
-            return FeatureAblation(forward).attribute(vectors, baseline, feature_mask=usual["feature_mask"])
-        told = {**{key: value for key, value in usual.items() if key in self.takes and value is not None}, **told}
+            # KernelShap samples proper subsets of the words; a single word has none, and its value is its ablation.
+            return FeatureAblation(forward).attribute(vectors, baseline, feature_mask=defaults["feature_mask"])
+        defaults = {key: value for key, value in defaults.items() if key in self.parameters and value is not None}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Setting (forward, )?backward hooks")
-            found = self.kind(forward, **self._built).attribute(vectors, **told)
-        found = found[0] if isinstance(found, tuple) else found
-        if not isinstance(found, torch.Tensor) or found.shape != vectors.shape:
-            shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+            values = self.kind(forward, **self._init).attribute(vectors, **{**defaults, **arguments})
+        values = values[0] if isinstance(values, tuple) else values
+        if not isinstance(values, torch.Tensor) or values.shape != vectors.shape:
+            shape = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
             raise PlumblineError(
                 f"'{self.name}' gave attributions of shape {shape} for vectors of shape {tuple(vectors.shape)}; they "
                 "must be alike."
             )
-        return found.detach()
+        return values.detach()
 
-    def reduced(self, values: torch.Tensor, reduction: str) -> torch.Tensor:
-        """One number for each token, [..., F]: where words are put away whole, all numbers of a vector are the same."""
+    def reduce(self, values: torch.Tensor, reduction: str) -> torch.Tensor:
+        """One number per token, [..., F]. If words are perturbed as a whole, all entries of a vector are equal."""
         return values[..., 0] if self.perturbs else REDUCTIONS[reduction](values)
 
 
-def _own(pointer: str) -> Any:
-    """A class of the study's own."""
-    place, _, name = pointer.rpartition(":")
+def _load_class(pointer: str) -> Any:
+    """A user's own subclass of `captum.attr.Attribution`."""
+    source, _, name = pointer.rpartition(":")
     try:
-        found = load(pointer)
+        kind = load(pointer)
     except (ImportError, AttributeError) as error:
-        raise PlumblineError(f"`method`: '{name}' cannot be imported from '{place}' ({error}).") from error
-    if not isinstance(found, type) or not issubclass(found, Attribution) or not hasattr(found, "attribute"):
+        raise PlumblineError(f"`method`: '{name}' cannot be imported from '{source}' ({error}).") from error
+    if not isinstance(kind, type) or not issubclass(kind, Attribution) or not hasattr(kind, "attribute"):
         raise PlumblineError(
-            f"`method`: '{name}' of '{place}' is no subclass of captum.attr.Attribution with a method `attribute`."
+            f"`method`: '{name}' of '{source}' is no subclass of captum.attr.Attribution with a method `attribute`."
         )
-    return found
+    return kind
 
 
 class BatchForward(nn.Module):
-    """The explained output of rows of a batch, as a function of all their vectors."""
+    """The explained outputs of rows of a batch, as a function of all their vectors."""
 
-    def __init__(self, model: nn.Module, question: AttributionBatch, function: Function) -> None:
+    def __init__(self, model: nn.Module, inputs: AttributionBatch) -> None:
         super().__init__()
-        self.model, self.question, self.function = model, question, function
+        self.model, self.inputs = model, inputs
 
     def forward(self, vectors: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-        """[N] outputs. vectors: [N, T, d]; rows: [N] which row of the batch each is."""
-        logits = read(self.model, self.question.batch.take(rows), vectors).logits
-        outputs = explained_output(logits, self.question.classes[rows], self.function)
+        """[N] outputs. vectors: [N, T, d]; rows: [N] the row of the batch that each belongs to."""
+        logits = forward_vectors(self.model, self.inputs.batch.take(rows), vectors).logits
+        outputs = explained_output(logits, self.inputs.classes[rows], self.inputs.function)
         # A class that cannot be the answer has no logit.
         return outputs.masked_fill(outputs.isneginf(), 0)
 
 
 class SingleTextForward(nn.Module):
-    """The explained output of one row, as a function of the vectors of the tokens that are features."""
+    """The explained output of one row, as a function of the vectors of its features."""
 
-    def __init__(self, rows: BatchForward, row: int, room: int) -> None:
+    def __init__(self, batch: BatchForward, row: int, size: int) -> None:
         super().__init__()
-        self.rows, self.row, self.room = rows, row, room
-        self.free = rows.question.free[row]
+        self.batch, self.row, self.size = batch, row, size
 
     def forward(self, words: torch.Tensor) -> torch.Tensor:
-        """[N] outputs, of so many at a time as there is room for unless gradients are asked. words: [N, F, d]."""
-        if words.requires_grad or len(words) <= self.room:
-            return self._read(words)
-        return torch.cat([self._read(some) for some in words.split(self.room)])
+        """[N] outputs, computed at most `size` at a time unless gradients are needed. words: [N, F, d]."""
+        if words.requires_grad or len(words) <= self.size:
+            return self._outputs(words)
+        return torch.cat([self._outputs(part) for part in words.split(self.size)])
 
-    def _read(self, words: torch.Tensor) -> torch.Tensor:
-        vectors = self.rows.question.vectors[self.row].repeat(len(words), 1, 1)
-        vectors = vectors.masked_scatter(self.free[None, :, None], words)
-        return self.rows(vectors, torch.full((len(words),), self.row, device=words.device))
+    def _outputs(self, words: torch.Tensor) -> torch.Tensor:
+        vectors = self.batch.inputs.vectors[self.row].repeat(len(words), 1, 1)
+        vectors = vectors.masked_scatter(self.batch.inputs.features[self.row][None, :, None], words)
+        return self.batch(vectors, torch.full((len(words),), self.row, device=words.device))
 
 
 @contextmanager
 def seeded(generator: np.random.Generator, device: torch.device) -> Iterator[None]:
-    """Let all that is drawn at random come from a stream of its own, and leave no trace of it."""
-    number, numpy, python = int(generator.integers(2**32)), np.random.get_state(), random.getstate()
+    """Seed the global random number generators, and restore their states afterwards."""
+    seed, numpy_state, python_state = int(generator.integers(2**32)), np.random.get_state(), random.getstate()
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(number)
-        np.random.seed(number)
-        random.seed(number)
+        torch.manual_seed(seed)
+        np.random.seed(seed)
+        random.seed(seed)
         try:
             yield
         finally:
-            np.random.set_state(numpy)
-            random.setstate(python)
+            np.random.set_state(numpy_state)
+            random.setstate(python_state)
 
 
 @measure(
@@ -184,43 +183,32 @@ def captum_method(
     *,
     method: str = "",
     arguments: dict = {},  # noqa: B006
-    target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "probability",
-    baseline: Literal["pad", "zero"] = "pad",
-    texts: Literal["first", "both"] = "both",
-    specials: bool = True,
+    options: AttributionOptions = AttributionOptions(),
     reduction: Literal["sum", "l1", "l2"] = "sum",
     sign: Literal["absolute", "signed"] = "absolute",
 ) -> Importances:
-    """A method of Captum's, such as `IntegratedGradients`, or a class of one's own that is one of its `Attribution`.
+    """A method of Captum, such as `IntegratedGradients`, or a user's own subclass of `captum.attr.Attribution`.
 
-    It explains the vectors from which the model computes everything, of which `reduction` makes a number for each word.
-    Methods that perturb put words away whole, for the vector of the baseline. `arguments` are the method's own.
+    It explains the input vectors of the model; `reduction` turns each vector of attributions into one score. Methods
+    that perturb replace the whole vector of a word by the baseline's. `arguments` are passed to the method.
     """
-    asked, model = Method(method, arguments), evaluator.model
+    explainer, model = CaptumMethod(method, arguments), evaluator.model
 
-    def together(question: AttributionBatch, rows: BatchForward) -> torch.Tensor:
-        room = len(question.index) * copies(evaluator, question.batch)
-        every = torch.arange(len(question.index), device=question.vectors.device)
-        vectors = question.vectors.clone().requires_grad_()
-        return asked.reduced(asked(rows, vectors, question.baseline, room, every), reduction)
-
-    def alone(question: AttributionBatch, rows: BatchForward) -> torch.Tensor:
-        values = question.vectors.new_zeros(question.free.shape)
-        room = len(question.index) * copies(evaluator, question.batch)
-        for row, i in enumerate(question.index):
-            free = question.free[row]
-            words, nothing = question.vectors[None, row, free], question.baseline[None, row, free]
-            words = words.clone().requires_grad_(not asked.perturbs)
-            with seeded(instances.generator(i, evaluator.seed), words.device):
-                found = asked(SingleTextForward(rows, row, room), words, nothing, room, None)
-            values[row, free] = asked.reduced(found, reduction)[0].to(values)
-        return values
-
-    def answer(question: AttributionBatch) -> torch.Tensor:
-        rows = BatchForward(model, question, function)
+    def score(inputs: AttributionBatch) -> torch.Tensor:
+        forward = BatchForward(model, inputs)
+        size = len(inputs.index) * copies_per_pass(evaluator, inputs.batch)
         with differentiable(model):
-            values = (together if asked.together else alone)(question, rows)
-        return values.abs() if sign == "absolute" else values
+            if explainer.batched:
+                rows = torch.arange(len(inputs.index), device=inputs.vectors.device)
+                vectors = inputs.vectors.clone().requires_grad_()
+                return explainer.reduce(explainer(forward, vectors, inputs.baseline, size, rows), reduction)
+            values = inputs.vectors.new_zeros(inputs.features.shape)
+            for row, (i, features) in enumerate(zip(inputs.index, inputs.features, strict=True)):
+                words, baseline = inputs.vectors[None, row, features], inputs.baseline[None, row, features]
+                words = words.clone().requires_grad_(not explainer.perturbs)
+                with seeded(instances.generator(i, evaluator.seed), words.device):
+                    attributions = explainer(SingleTextForward(forward, row, size), words, baseline, size, None)
+                values[row, features] = explainer.reduce(attributions, reduction)[0].to(values)
+            return values
 
-    return explain(evaluator, instances, answer, target, baseline, texts, specials)
+    return explain(evaluator, instances, score, options, sign)

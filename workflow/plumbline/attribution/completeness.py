@@ -1,4 +1,4 @@
-"""Integrals along a path with as many points as it takes: until scores sum to the change of the output."""
+"""Path integrals with enough points that the scores sum to the change of the output."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,8 @@ import torch
 
 from plumbline.models.evaluator import Evaluator
 
-# Points are doubled until there are so many times as many.
-MOST = 16
+# The number of points is doubled up to this multiple.
+MAX_REFINEMENT = 16
 
 
 def gauss_legendre(steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -17,48 +17,48 @@ def gauss_legendre(steps: int) -> tuple[np.ndarray, np.ndarray]:
     return (1 + nodes) / 2, weights / 2
 
 
-def complete(
+def refine(
     scores: torch.Tensor,
     change: torch.Tensor,
-    again: Callable[[torch.Tensor, np.ndarray, np.ndarray], torch.Tensor],
+    integrate: Callable[[torch.Tensor, np.ndarray, np.ndarray], torch.Tensor],
     steps: int,
     tolerance: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores [B, T] with more points where they miss the change of the output [B], and what they still miss [B].
+    """Scores [B, T] with more points where their sum misses the change of the output [B], and the remaining error [B].
 
-    `scores` are those of `steps` points; `again` gives those of some rows [n] with other points and weights. A row
-    misses it if its sum is off by more than `tolerance` of the change, or of 1 if that is more; 0 leaves all as it is.
+    `scores` were computed with `steps` points; `integrate` recomputes some rows [n] with given points and weights. A
+    row is refined if its error exceeds `tolerance` times the change, or times 1 if that is more; 0 refines none.
     """
-    missing = scores.sum(1) - change
+    errors = scores.sum(1) - change
     bound = tolerance * change.abs().clamp(min=1)
-    most = MOST * steps
+    most = MAX_REFINEMENT * steps
     while tolerance > 0 and steps < most:
-        rows = (missing.abs() > bound).nonzero().squeeze(1)
+        rows = (errors.abs() > bound).nonzero().squeeze(1)
         if not len(rows):
             break
         steps = min(2 * steps, most)
-        scores[rows] = again(rows, *gauss_legendre(steps))
-        missing[rows] = scores[rows].sum(1) - change[rows]
-    return scores, missing
+        scores[rows] = integrate(rows, *gauss_legendre(steps))
+        errors[rows] = scores[rows].sum(1) - change[rows]
+    return scores, errors
 
 
 class Residuals:
-    """What the scores of each text miss, gathered over batches."""
+    """The completeness error of each text, collected over batches."""
 
     def __init__(self, count: int) -> None:
         self.values, self.changes = np.zeros(count, dtype=np.float32), np.zeros(count)
 
-    def add(self, index: np.ndarray, missing: torch.Tensor, change: torch.Tensor) -> None:
-        """Take those of a batch, of which `index` [B] are the positions."""
-        self.values[index] = missing.detach().cpu().numpy()
+    def add(self, index: np.ndarray, errors: torch.Tensor, change: torch.Tensor) -> None:
+        """Store the errors [B] and changes [B] of a batch at the positions `index` [B]."""
+        self.values[index] = errors.detach().cpu().numpy()
         self.changes[index] = change.detach().cpu().numpy()
 
     def warn(self, evaluator: Evaluator, name: str, steps: int, tolerance: float) -> None:
-        """Say of how many texts the scores miss more than they should."""
+        """Report how many texts exceed the tolerance."""
         missed = np.abs(self.values) > tolerance * np.maximum(np.abs(self.changes), 1)
         if tolerance > 0 and missed.any():
             evaluator.budget.note(
                 f"{name}, seed {evaluator.seed}: the scores of {missed.sum()} of {len(missed)} texts miss the change "
                 f"of the output by more than {tolerance:g}, by {np.abs(self.values).max():.2g} at most, with "
-                f"{MOST * steps} points."
+                f"{MAX_REFINEMENT * steps} points."
             )

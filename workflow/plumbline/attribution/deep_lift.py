@@ -10,10 +10,17 @@ import torch
 from torch.nn.functional import pad
 
 from plumbline.attribution.attribution_batch import AttributionBatch, explain
-from plumbline.attribution.differences import Beside
+from plumbline.attribution.differences import TensorWithBaseline
 from plumbline.attribution.gradient import differentiable
-from plumbline.attribution.importances import Function, Importances, Target, explained_output, target_classes
-from plumbline.attribution.inputs import Baseline, Explained, baseline_of, features, read
+from plumbline.attribution.importances import (
+    AttributionOptions,
+    Function,
+    Importances,
+    Target,
+    explained_output,
+    target_classes,
+)
+from plumbline.attribution.inputs import baseline_vectors, feature_mask, forward_vectors
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
@@ -32,92 +39,87 @@ def difference_scores(
     function: Function,
     rule: Rule,
 ) -> torch.Tensor:
-    """m_t · (x - b)_t of every token, [B, T], with DeepLIFT's multipliers m, or with the gradient in their place.
+    """m_t · (x - b)_t of every token, [B, T], with DeepLIFT's multipliers m, or the gradient in their place.
 
     vectors, baseline: x and b, [B, T, d]; classes: [B].
     """
     vectors = vectors.detach().requires_grad_()
-    entered = Beside.of(vectors, baseline) if rule == "rescale" else vectors
+    inputs = TensorWithBaseline.of(vectors, baseline) if rule == "rescale" else vectors
     with differentiable(model):
-        output = explained_output(read(model, batch, entered).logits, classes, function)
-        # Rows do not touch each other, so the gradient of the sum holds each row's own gradient.
-        own = output.own if isinstance(output, Beside) else output
-        (multipliers,) = torch.autograd.grad(own.sum(), vectors)
+        output = explained_output(forward_vectors(model, batch, inputs).logits, classes, function)
+        # Rows are independent, so the gradient of the sum holds each row's own gradient.
+        output = output.value if isinstance(output, TensorWithBaseline) else output
+        (multipliers,) = torch.autograd.grad(output.sum(), vectors)
     return (multipliers * (vectors.detach() - baseline)).sum(-1)
 
 
 @contextmanager
-def in_double(model: Any) -> Iterator[None]:
-    """Let a model compute in double precision, and give it back as it was."""
-    before = model.embedding.weight.dtype
+def double_precision(model: Any) -> Iterator[None]:
+    """Convert a model to double precision, and back afterwards."""
+    dtype = model.embedding.weight.dtype
     model.double()
     try:
         yield
     finally:
-        model.to(before)
+        model.to(dtype)
 
 
 def partners(instances: Instances) -> np.ndarray:
-    """Where each instance's partner is: 2k and 2k + 1 of a split, by number, are each other's; an odd last is its own.
-
-    So that it does not depend on the order in which they come.
-    """
-    found = np.arange(len(instances))
+    """The position of each instance's partner: instances 2k and 2k + 1 of a split are partners, by their numbers, so
+    that the order of `instances` does not matter; an odd last one is its own."""
+    positions = np.arange(len(instances))
     for split in np.unique(instances.split):
-        places = np.flatnonzero(instances.split == split)
-        places = places[np.argsort(instances.instance[places], kind="stable")]
-        first, second = places[:-1:2], places[1::2]
-        found[first], found[second] = second, first
-    return found
+        own = np.flatnonzero(instances.split == split)
+        own = own[np.argsort(instances.instance[own], kind="stable")]
+        first, second = own[:-1:2], own[1::2]
+        positions[first], positions[second] = second, first
+    return positions
 
 
-def laid_out(values: torch.Tensor, batch: Batch, other: Batch) -> torch.Tensor:
-    """What belongs to the tokens of a batch, [B, T, d], put where another batch has such tokens.
-
-    Each text is cut, or filled up with zeros, to the width that it has there.
-    """
-    wide, wanted = ([b.ids.shape[1], *([] if b.pair is None else [b.pair.ids.shape[1]])] for b in (batch, other))
-    parts = zip(values.split(wide, dim=1), wanted, strict=True)
+def align_tokens(values: torch.Tensor, batch: Batch, other: Batch) -> torch.Tensor:
+    """Values of the tokens of a batch, [B, T, d], with each text cut or zero-padded to its width in another batch."""
+    widths, others = ([b.ids.shape[1], *([] if b.pair is None else [b.pair.ids.shape[1]])] for b in (batch, other))
+    parts = zip(values.split(widths, dim=1), others, strict=True)
     return torch.cat([pad(part, (0, 0, 0, width - part.shape[1])) for part, width in parts], dim=1)
 
 
 class Mixture:
-    """The attributions of instances that are read as if they were their partners (Captum 0.2.0's Deep-SHAP).
+    """Attributions of instances with the masks of their partners (the fault of Captum 0.2.0's Deep-SHAP).
 
-    It is the partner's masks that say what is padding and where attention may fall, and if labels are mixed the
-    partner's class that is explained. Where a text is shorter than its partner's, padding follows it. Of pairs, each
-    text has the mask of the partner's; the study's transformers had one for both, as one long text.
+    The partner's masks define padding and where attention may fall and, if labels are mixed, the partner's class is
+    explained. A text shorter than its partner's is padded. In pairs, each text has the mask of the partner's; the
+    study's transformers had one for both, as one long text.
     """
 
     def __init__(self, evaluator: Evaluator, instances: Instances, mixed: Mixed, target: Target) -> None:
         self.evaluator, self.instances = evaluator, instances
         self.labels = mixed == "texts-and-labels"
         self.partners = partners(instances)
-        told = torch.from_numpy(evaluator.probabilities(instances))
-        self.classes = target_classes(target, told, instances.label)
+        probabilities = torch.from_numpy(evaluator.probabilities(instances))
+        self.classes = target_classes(target, probabilities, instances.label)
 
-    def attributed(self, question: AttributionBatch, function: Function, rule: Rule) -> torch.Tensor:
-        """m_t · (x - b)_t of every token of a question, [B, T]."""
-        model, device = self.evaluator.model, question.vectors.device
-        others = self.partners[question.index]
-        values = torch.zeros(question.free.shape, dtype=question.vectors.dtype, device=device)
+    def scores(self, inputs: AttributionBatch, rule: Rule) -> torch.Tensor:
+        """m_t · (x - b)_t of every token of a batch, [B, T]."""
+        model, device = self.evaluator.model, inputs.vectors.device
+        others = self.partners[inputs.index]
+        values = torch.zeros(inputs.features.shape, dtype=inputs.vectors.dtype, device=device)
 
         def work(index: np.ndarray, batch: Batch) -> None:
             rows = torch.from_numpy(index).to(device)
-            own = question.batch.take(rows)
-            there = laid_out(features(own)[..., None], own, batch)
-            padding = baseline_of(model, batch, "pad")
+            own = inputs.batch.take(rows)
+            present = align_tokens(feature_mask(own)[..., None], own, batch)
+            padding = baseline_vectors(model, batch, "pad")
             vectors, baseline = (
-                torch.where(there, laid_out(of[rows], own, batch), padding)
-                for of in (question.vectors, question.baseline)
+                torch.where(present, align_tokens(tensor[rows], own, batch), padding)
+                for tensor in (inputs.vectors, inputs.baseline)
             )
-            classes = question.classes[rows]
+            classes = inputs.classes[rows]
             if self.labels:
                 classes = self.classes[others[index]].to(device)
             else:
                 batch = replace(batch, answers=own.answers)
-            found = difference_scores(model, batch, vectors, baseline, classes, function, rule)
-            values[rows] = laid_out(found[..., None], batch, own).squeeze(-1)
+            scores = difference_scores(model, batch, vectors, baseline, classes, inputs.function, rule)
+            values[rows] = align_tokens(scores[..., None], batch, own).squeeze(-1)
 
         self.evaluator.each(self.instances.take(others), work)
         return values
@@ -128,25 +130,19 @@ def explain_differences(
     instances: Instances,
     rule: Rule,
     mixed: Mixed,
-    function: Function,
+    options: AttributionOptions,
     sign: Literal["absolute", "signed"],
-    target: Target,
-    baseline: Baseline,
-    texts: Explained,
-    specials: bool,
 ) -> Importances:
-    """Scores by a rule for differences. Multipliers are quotients of differences, which take double precision."""
-    with in_double(evaluator.model) if rule == "rescale" else nullcontext():
-        mixture = None if mixed == "no" else Mixture(evaluator, instances, mixed, target)
+    """Scores by one of the rules. Multipliers are quotients of differences, which need double precision."""
+    with double_precision(evaluator.model) if rule == "rescale" else nullcontext():
+        mixture = None if mixed == "no" else Mixture(evaluator, instances, mixed, options.target)
 
-        def answer(question: AttributionBatch) -> torch.Tensor:
-            asked = question.batch, question.vectors, question.baseline, question.classes
-            values = difference_scores(evaluator.model, *asked, function, rule)
-            if mixture is not None:
-                values = (values + mixture.attributed(question, function, rule)) / 2
-            return values.abs() if sign == "absolute" else values
+        def score(inputs: AttributionBatch) -> torch.Tensor:
+            arguments = inputs.batch, inputs.vectors, inputs.baseline, inputs.classes, inputs.function
+            values = difference_scores(evaluator.model, *arguments, rule)
+            return values if mixture is None else (values + mixture.scores(inputs, rule)) / 2
 
-        return explain(evaluator, instances, answer, target, baseline, texts, specials)
+        return explain(evaluator, instances, score, options, sign)
 
 
 @measure("grad-x-diff", equation="|(x - b)_t · ∂p_c/∂x_t|", rule="gradient")
@@ -155,23 +151,18 @@ def deep_lift(
     evaluator: Evaluator,
     instances: Instances,
     *,
-    target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "probability",
-    baseline: Literal["pad", "zero"] = "pad",
-    texts: Literal["first", "both"] = "both",
-    specials: bool = True,
+    options: AttributionOptions = AttributionOptions(),
     sign: Literal["absolute", "signed"] = "absolute",
     rule: Literal["rescale", "gradient"] = "rescale",
 ) -> Importances:
-    """What each token adds to the change of the output from a text of padding, by DeepLIFT or by the gradient alone.
+    """The contribution of each token to the change of the output from a baseline of padding, by DeepLIFT or gradients.
 
-    The rescale rule holds in every part of the model, recurrent layers and attention too, so that the signed scores of
-    all tokens sum to the change. Rule `gradient` has the gradient at the text in its place. That is what Captum's
-    DeepLIFT comes to on models that have no activation modules to which it could attach its rules, as those of Neely et
-    al. 2022 have none, and so what they published as DeepLIFT.
+    The rescale rule holds in every part of the model, recurrent layers and attention included, so that the signed
+    scores of all tokens sum to the change. Rule `gradient` uses the gradient at the text instead. Captum's DeepLIFT
+    reduces to it on models without activation modules to attach its rules to, such as those of Neely et al. 2022, so
+    it is what they published as DeepLIFT.
     """
-    rest = function, sign, target, baseline, texts, specials
-    return explain_differences(evaluator, instances, rule, "no", *rest)
+    return explain_differences(evaluator, instances, rule, "no", options, sign)
 
 
 @measure(
@@ -185,20 +176,15 @@ def deep_shap(
     evaluator: Evaluator,
     instances: Instances,
     *,
-    target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "probability",
-    baseline: Literal["pad", "zero"] = "pad",
-    texts: Literal["first", "both"] = "both",
-    specials: bool = True,
+    options: AttributionOptions = AttributionOptions(),
     sign: Literal["absolute", "signed"] = "absolute",
     rule: Literal["rescale", "gradient"] = "rescale",
     mixed: Literal["no", "texts", "texts-and-labels"] = "no",
 ) -> Importances:
-    """DeepLIFT averaged over baselines, which all are one text of padding, so that it is DeepLIFT.
+    """DeepLIFT averaged over baselines; they are all the same text of padding, so it equals DeepLIFT.
 
-    Not as published: Neely et al. 2022 explained two texts at a time with Captum 0.2.0, which by a fault ran each of
-    them also with the masks (`texts`) and the class (`texts-and-labels`) of the other, and took the mean. Rule
-    `gradient` is what DeepLIFT came to there.
+    Not as published: Neely et al. 2022 explained two texts at a time with Captum 0.2.0, which by a fault also ran each
+    of them with the masks (`texts`) and the class (`texts-and-labels`) of the other, and took the mean. Rule `gradient`
+    is what DeepLIFT reduced to there.
     """
-    rest = function, sign, target, baseline, texts, specials
-    return explain_differences(evaluator, instances, rule, mixed, *rest)
+    return explain_differences(evaluator, instances, rule, mixed, options, sign)

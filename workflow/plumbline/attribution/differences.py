@@ -1,13 +1,13 @@
-"""DeepLIFT's rules (Shrikumar et al. 2017): how differences from a baseline pass through a model, exactly.
+"""DeepLIFT's rules (Shrikumar et al. 2017): exact propagation of differences from a baseline through a model.
 
-`Beside` is a tensor that carries its value for the baseline along. What it goes through is computed for both, and what
-autograd then finds are not derivatives but multipliers m, such that Σ m Δin = Δout without remainder; Δ is the value
-for the text less that for the baseline. A linear function keeps its own multipliers. A curve has Δout/Δin, the rescale
+A `TensorWithBaseline` carries its value for the baseline along. Every function is computed for both, and autograd then
+returns multipliers m instead of derivatives, such that Σ m Δin = Δout without remainder; Δ is the value for the text
+minus that for the baseline. A linear function keeps its own multipliers. A pointwise function has Δout/Δin, the rescale
 rule. A product has Δ(ab) = mean(b) Δa + mean(a) Δb, means over text and baseline, which is also its Shapley value. A
-quotient and a square root undo a product, and have its rule. All else, such as softmax and recurrent layers, is written
-down in terms of these.
+quotient and a square root invert a product and follow its rule. All else, such as softmax and recurrent layers, is
+composed of these.
 
-Functions without a rule are refused. To take them for linear would give numbers that look right and do not add up.
+Functions without a rule are refused. To treat them as linear would give plausible numbers that do not add up.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,15 +16,15 @@ from typing import Any
 
 import torch
 
-from plumbline.attribution.unrolled import gru_step, lstm_step, unrolled
+from plumbline.attribution.unrolled import gru_step, lstm_step, unroll
 from plumbline.errors import PlumblineError
 
-# Below this difference a curve has its derivative in the middle, since a quotient of smaller ones is rounding. In
-# double precision either is right to some ten digits here.
+# Below this difference a pointwise function has its derivative at the midpoint, since a quotient of smaller differences
+# is rounding error. In double precision either is accurate to about ten digits here.
 NEAR = 1e-6
 
-# What is read off a tensor, or made of its shape alone.
-ASKED = {
+# Properties of a tensor, and functions of its shape alone.
+METADATA = {
     "__len__", "device", "dim", "dtype", "is_cuda", "ndim", "new_ones", "new_zeros", "numel", "ones_like", "shape",
     "size", "zeros_like",
 }  # fmt: skip
@@ -34,46 +34,46 @@ LINEAR = {
     "neg", "pad", "permute", "repeat", "reshape", "roll", "rsub", "select", "split", "squeeze", "stack", "sub", "sum",
     "to", "transpose", "type_as", "unbind", "unflatten", "unsqueeze", "view", "view_as", "where",
 }  # fmt: skip
-# Linear in each factor, and so linear if only one of them depends on the text.
+# Linear in each factor, so linear if only one factor depends on the text.
 PRODUCTS = {"bmm", "conv1d", "einsum", "linear", "matmul", "mul"}
-# Functions of one number.
-CURVES = {
+# Applied to each number independently.
+POINTWISE = {
     "abs", "clamp", "clip", "elu", "erf", "exp", "gelu", "hardswish", "hardtanh", "leaky_relu", "log", "mish", "pow",
     "relu", "relu6", "sigmoid", "silu", "softplus", "square", "tanh",
 }  # fmt: skip
 
 
-class Beside(torch.Tensor):
-    """A tensor of the text's pass with that of the baseline's pass beside it, of the same shape."""
+class TensorWithBaseline(torch.Tensor):
+    """A tensor of the forward pass of the text, with the same tensor of the baseline's pass."""
 
-    own: torch.Tensor
+    value: torch.Tensor
     baseline: torch.Tensor
 
     @classmethod
-    def of(cls, own: torch.Tensor, baseline: torch.Tensor) -> "Beside":
-        """The text's tensor, of which multipliers are wanted, with the baseline's."""
-        found = own.as_subclass(cls)
-        found.own, found.baseline = own, baseline
-        return found
+    def of(cls, value: torch.Tensor, baseline: torch.Tensor) -> "TensorWithBaseline":
+        """The text's tensor, with respect to which multipliers are computed, with the baseline's."""
+        tensor = value.as_subclass(cls)
+        tensor.value, tensor.baseline = value, baseline
+        return tensor
 
     @classmethod
     def __torch_function__(
         cls, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        # An attribute is asked for through the getter that is bound to its descriptor.
+        # Attributes are accessed through the getter of their descriptor.
         name = func.__self__.__name__ if func.__name__ == "__get__" else func.__name__  # type: ignore[attr-defined]
-        found = _count([*args, *kwargs.values()])
-        if name in WRITTEN:
-            return WRITTEN[name](*args, **kwargs)
-        if name in ASKED:
-            return func(*_part(args, "own"), **_part(kwargs, "own"))
-        if name in LINEAR or (name in PRODUCTS and found == 1):
+        count = _count([*args, *kwargs.values()])
+        if name in RULES:
+            return RULES[name](*args, **kwargs)
+        if name in METADATA:
+            return func(*_part(args, "value"), **_part(kwargs, "value"))
+        if name in LINEAR or (name in PRODUCTS and count == 1):
             return _linear(func, args, kwargs)
-        if name in PRODUCTS and found == 2:
+        if name in PRODUCTS and count == 2:
             return _product(func, args, kwargs)
-        if name in CURVES and found == 1 and isinstance(args[0], Beside):
-            return _curve(func, args, kwargs)
+        if name in POINTWISE and count == 1 and isinstance(args[0], TensorWithBaseline):
+            return _pointwise(func, args, kwargs)
         raise PlumblineError(
             f"DeepLIFT has no rule for '{func.__name__}', which this model computes; add one to "
             "plumbline/attribution/differences.py, or take the measure 'grad-x-diff'."
@@ -81,7 +81,7 @@ class Beside(torch.Tensor):
 
 
 class _Carried(torch.autograd.Function):
-    """A value that has the derivatives of another, its carrier."""
+    """A value with the derivatives of another tensor, its carrier."""
 
     @staticmethod
     def forward(ctx: Any, value: torch.Tensor, carrier: torch.Tensor) -> torch.Tensor:
@@ -92,13 +92,12 @@ class _Carried(torch.autograd.Function):
         return None, slopes[0]
 
 
-def _carried(value: torch.Tensor, carrier: torch.Tensor) -> torch.Tensor:
-    return _Carried.apply(value, carrier)
+_carried: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = _Carried.apply
 
 
-def _mapped(values: Any, change: Callable[[Beside], Any]) -> Any:
-    """Arguments, or lists of them, of which each `Beside` is changed."""
-    if isinstance(values, Beside):
+def _mapped(values: Any, change: Callable[[TensorWithBaseline], Any]) -> Any:
+    """Arguments, nested in tuples, lists and dicts, with `change` applied to each `TensorWithBaseline`."""
+    if isinstance(values, TensorWithBaseline):
         return change(values)
     if isinstance(values, dict):
         return {name: _mapped(value, change) for name, value in values.items()}
@@ -106,85 +105,86 @@ def _mapped(values: Any, change: Callable[[Beside], Any]) -> Any:
 
 
 def _part(values: Any, name: str) -> Any:
-    return _mapped(values, lambda beside: getattr(beside, name))
+    return _mapped(values, lambda tensor: getattr(tensor, name))
 
 
 def _count(values: Sequence[Any]) -> int:
     """How many of the arguments depend on the text."""
-    return sum(_count(value) if isinstance(value, tuple | list) else isinstance(value, Beside) for value in values)
+    return sum(
+        _count(value) if isinstance(value, tuple | list) else isinstance(value, TensorWithBaseline) for value in values
+    )
 
 
 def _linear(func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    own = func(*_part(args, "own"), **_part(kwargs, "own"))
-    baseline = func(*_part(args, "baseline"), **_part(kwargs, "baseline"))
-    if isinstance(own, torch.Tensor):
-        return Beside.of(own, baseline)
-    return type(own)(Beside.of(one, other) for one, other in zip(own, baseline, strict=True))
+    value, baseline = (func(*_part(args, part), **_part(kwargs, part)) for part in ("value", "baseline"))
+    if isinstance(value, torch.Tensor):
+        return TensorWithBaseline.of(value, baseline)
+    return type(value)(map(TensorWithBaseline.of, value, baseline))
 
 
-def _product(func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Beside:
-    """Both factors have the derivatives of the product of the means, which are the means."""
-    carrier = func(*_mapped(args, _halfway), **_mapped(kwargs, _halfway))
+def _product(func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> TensorWithBaseline:
+    """The product of the means has the means as its derivatives; it is the carrier."""
+    carrier = func(*_mapped(args, _mean), **_mapped(kwargs, _mean))
     with torch.no_grad():
-        value, baseline = (func(*_part(args, part), **_part(kwargs, part)) for part in ("own", "baseline"))
-    return Beside.of(_carried(value, carrier), baseline)
+        value, baseline = (func(*_part(args, part), **_part(kwargs, part)) for part in ("value", "baseline"))
+    return TensorWithBaseline.of(_carried(value, carrier), baseline)
 
 
-def _halfway(factor: Beside) -> torch.Tensor:
-    return _carried((factor.own.detach() + factor.baseline) / 2, factor.own)
+def _mean(factor: TensorWithBaseline) -> torch.Tensor:
+    return _carried((factor.value.detach() + factor.baseline) / 2, factor.value)
 
 
-def _curve(func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Beside:
-    def drawn(at: torch.Tensor) -> torch.Tensor:
+def _pointwise(func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> TensorWithBaseline:
+    def apply(at: torch.Tensor) -> torch.Tensor:
         return func(at, *args[1:], **kwargs)
 
-    x, b = args[0].own.detach(), args[0].baseline
+    x, b = args[0].value.detach(), args[0].baseline
     with torch.no_grad():
-        value, baseline = drawn(x), drawn(b)
+        value, baseline = apply(x), apply(b)
         slope = (value - baseline) / (x - b)
-    # Not "below NEAR": a position that is masked is -∞ in both, and their difference no number.
+    # Not "below NEAR": a masked position is -∞ in both, and the difference is NaN.
     near = ~((x - b).abs() > NEAR)
     if near.any():
         with torch.enable_grad():
             middle = ((x + b) / 2).requires_grad_()
-            (derivative,) = torch.autograd.grad(drawn(middle).sum(), middle)
+            (derivative,) = torch.autograd.grad(apply(middle).sum(), middle)
         slope = torch.where(near, derivative, slope)
-    return Beside.of(_carried(value, args[0].own * slope), baseline)
+    return TensorWithBaseline.of(_carried(value, args[0].value * slope), baseline)
 
 
-def _quotient(a: torch.Tensor | float, b: torch.Tensor | float) -> Beside:
+def _quotient(a: torch.Tensor | float, b: torch.Tensor | float) -> TensorWithBaseline:
     """q = a / b has the rule of the product a = q b: Δq = (Δa - mean(q) Δb) / mean(b).
 
-    That of a times 1 / b would be exact too, but grows without bound where one of two positive denominators is small.
+    The rule of a times 1 / b would be exact too, but is unbounded where one of two positive denominators is small.
     """
-    if not isinstance(b, Beside):
+    if not isinstance(b, TensorWithBaseline):
         return _linear(torch.div, (a, b), {})
     with torch.no_grad():
-        value, baseline = (_part(a, part) / _part(b, part) for part in ("own", "baseline"))
-        quotient, denominator = (value + baseline) / 2, (b.own + b.baseline) / 2
-    return Beside.of(_carried(value, (_part(a, "own") - quotient * b.own) / denominator), baseline)
+        value, baseline = (_part(a, part) / _part(b, part) for part in ("value", "baseline"))
+        quotient, denominator = (value + baseline) / 2, (b.value + b.baseline) / 2
+    return TensorWithBaseline.of(_carried(value, (_part(a, "value") - quotient * b.value) / denominator), baseline)
 
 
-def _root(x: Beside) -> Beside:
+def _root(x: TensorWithBaseline) -> TensorWithBaseline:
     """r = √x has the rule of the product x = r r: Δr = Δx / (2 mean(r))."""
     with torch.no_grad():
-        value, baseline = x.own.sqrt(), x.baseline.sqrt()
-    return Beside.of(_carried(value, x.own / (value + baseline)), baseline)
+        value, baseline = x.value.sqrt(), x.baseline.sqrt()
+    return TensorWithBaseline.of(_carried(value, x.value / (value + baseline)), baseline)
 
 
-def _softmax(x: Beside, dim: int, dtype: torch.dtype | None = None, _stacklevel: int = 3) -> torch.Tensor:
+def _softmax(x: TensorWithBaseline, dim: int, dtype: torch.dtype | None = None, _stacklevel: int = 3) -> torch.Tensor:
     """exp x / Σ exp x, with multipliers within [-1, 1].
 
-    The scores lose the same number in both passes, so that no power is too large, which changes nothing else. All stays
-    as precise as it is, whatever `dtype` asks for.
+    The same number is subtracted from the scores in both passes, so that no exponential overflows; the result does not
+    change. The precision stays the same, whatever `dtype` is.
     """
-    middle = (x.own.detach().amax(dim, keepdim=True) + x.baseline.amax(dim, keepdim=True)) / 2
+    middle = (x.value.detach().amax(dim, keepdim=True) + x.baseline.amax(dim, keepdim=True)) / 2
     powers = (x - middle).exp()
     return powers / powers.sum(dim, keepdim=True)
 
 
 def _layer_norm(
-    x: Beside,
+    x: TensorWithBaseline,
     normalized_shape: Sequence[int],
     weight: torch.Tensor | None = None,
     bias: torch.Tensor | None = None,
@@ -197,27 +197,27 @@ def _layer_norm(
     return normal if bias is None else normal + bias
 
 
-def _amax(x: Beside, dim: int, keepdim: bool = False) -> Beside:
-    """The largest: all of Δout comes from where it is, in the pass in which it is larger; ties share it.
+def _amax(x: TensorWithBaseline, dim: int, keepdim: bool = False) -> TensorWithBaseline:
+    """The maximum: all of Δout is due to its position in the pass with the larger maximum; ties share it.
 
-    There Δin is at least as far from 0, on the same side, so that no multiplier leaves [0, 1].
+    There Δin has the sign of Δout and is at least as large, so that multipliers are in [0, 1].
     """
-    own, baseline = x.own.detach(), x.baseline
-    top, low = own.amax(dim, keepdim=True), baseline.amax(dim, keepdim=True)
-    there = torch.where(top >= low, own == top, baseline == low).to(own.dtype)
-    near = (own - baseline).abs() <= NEAR
-    slope = there / there.sum(dim, keepdim=True) * torch.where(near, 1, (top - low) / (own - baseline))
-    carrier = (x.own * slope).sum(dim, keepdim=keepdim)
-    return Beside.of(_carried(own.amax(dim, keepdim), carrier), baseline.amax(dim, keepdim))
+    value, baseline = x.value.detach(), x.baseline
+    top, low = value.amax(dim, keepdim=True), baseline.amax(dim, keepdim=True)
+    largest = torch.where(top >= low, value == top, baseline == low).to(value.dtype)
+    near = (value - baseline).abs() <= NEAR
+    slope = largest / largest.sum(dim, keepdim=True) * torch.where(near, 1, (top - low) / (value - baseline))
+    carrier = (x.value * slope).sum(dim, keepdim=keepdim)
+    return TensorWithBaseline.of(_carried(value.amax(dim, keepdim), carrier), baseline.amax(dim, keepdim))
 
 
-WRITTEN: dict[str, Callable[..., Any]] = {
+RULES: dict[str, Callable[..., Any]] = {
     "div": _quotient,
     "__rdiv__": lambda b, a: _quotient(a, b),
     "sqrt": _root,
     "softmax": _softmax,
     "layer_norm": _layer_norm,
     "amax": _amax,
-    "lstm": partial(unrolled, lstm_step),
-    "gru": partial(unrolled, gru_step),
+    "lstm": partial(unroll, lstm_step),
+    "gru": partial(unroll, gru_step),
 }

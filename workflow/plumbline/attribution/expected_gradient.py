@@ -1,6 +1,6 @@
-"""Expected gradients: integrated gradients from other pictures, drawn at random, in place of one baseline.
+"""Expected gradients: integrated gradients with randomly sampled images as baselines.
 
-Erion et al. 2021; what SHAP's GradientExplainer computes, which takes a picture at a time.
+Erion et al. 2021; SHAP's GradientExplainer computes the same, one image at a time.
 """
 
 from dataclasses import replace
@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 import torch
 
-from plumbline.attribution.attribution_batch import AttributionBatch, at_least_one, copies, explain
-from plumbline.attribution.importances import Importances
+from plumbline.attribution.attribution_batch import AttributionBatch, copies_per_pass, explain, require_positive
+from plumbline.attribution.importances import AttributionOptions, Importances
 from plumbline.attribution.inputs import input_vectors
-from plumbline.attribution.path import slopes
+from plumbline.attribution.path import output_gradients
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
@@ -35,33 +35,33 @@ def expected_gradient(
     function: Literal["probability", "logit"] = "logit",
     samples: int = 200,
 ) -> Importances:
-    """Gradients on the way from other pictures times the way, averaged; magnitudes are summed over channels.
+    """The mean gradient times difference at random points between sampled images and the image, magnitudes summed over
+    channels.
 
-    The other pictures are drawn from all that are explained, the picture itself too, so that scores depend on which
-    these are, but not on their order: they are numbered by split and instance, and the draws come from the seed and the
+    Baselines are sampled from all explained images, the image itself included. So scores depend on which images are
+    explained but not on their order: images are sorted by split and instance, and samples depend on the seed and the
     instance alone.
     """
-    at_least_one("samples", samples)
+    require_positive("samples", samples)
     if len(set(instances.lengths.tolist())) > 1:
-        raise PlumblineError("Expected gradients mix pictures, so all must be of one size; cut them to one side.")
+        raise PlumblineError("Expected gradients mix images, so all must be of one size; crop them to one side.")
     background = np.lexsort((instances.instance, instances.split))
 
-    def answer(question: AttributionBatch) -> torch.Tensor:
-        x, batch = question.vectors, question.batch
-        generators = [instances.generator(i, evaluator.seed) for i in question.index]
-        others = background[np.stack([one.integers(len(background), size=samples) for one in generators], axis=1)]
-        points = torch.from_numpy(np.stack([one.random(samples) for one in generators], axis=1)).to(x)[..., None, None]
+    def score(inputs: AttributionBatch) -> torch.Tensor:
+        x, batch = inputs.vectors, inputs.batch
+        generators = [instances.generator(i, evaluator.seed) for i in inputs.index]
+        sampled = background[np.stack([g.integers(len(background), size=samples) for g in generators], axis=1)]
+        points = torch.from_numpy(np.stack([g.random(samples) for g in generators], axis=1)).to(x)[..., None, None]
         total = torch.zeros_like(x, dtype=torch.float64)
-        for some in torch.arange(samples).split(copies(evaluator, batch)):
-            rows = batch.repeat(len(some))
-            ids = np.stack([instances.ids[i] for i in others[some.numpy()].ravel()])
-            drawn = replace(rows, ids=torch.from_numpy(ids).to(rows.ids))
-            way = x - input_vectors(evaluator.model, drawn).unflatten(0, (len(some), -1))
-            moved = x - (1 - points[some.to(x.device)]) * way
-            slope = slopes(
-                evaluator.model, rows, moved.flatten(0, 1), question.classes.repeat(len(some)), function
-            ).view_as(way)
-            total += (way * slope).sum(0, dtype=torch.float64)
+        for part in torch.arange(samples).split(copies_per_pass(evaluator, batch)):
+            rows = batch.repeat(len(part))
+            ids = np.stack([instances.ids[i] for i in sampled[part.numpy()].ravel()])
+            baselines = replace(rows, ids=torch.from_numpy(ids).to(rows.ids))
+            difference = x - input_vectors(evaluator.model, baselines).unflatten(0, (len(part), -1))
+            moved = (x - (1 - points[part.to(x.device)]) * difference).flatten(0, 1)
+            gradients = output_gradients(evaluator.model, rows, moved, inputs.classes.repeat(len(part)), function)
+            total += (difference * gradients.view_as(difference)).sum(0, dtype=torch.float64)
         return (total / samples).abs().sum(-1)
 
-    return explain(evaluator, instances, answer, target, "pad", "first", False)
+    options = AttributionOptions(target, function, texts="first", specials=False)
+    return explain(evaluator, instances, score, options)

@@ -1,4 +1,4 @@
-"""Files of importances: those of the measures that share a job, a row group each, so that each is read alone."""
+"""Files of importances: one per job, with a row group for each measure, so that each can be read alone."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from plumbline.store import first_rows, read_table, stream_table, write_table
 
 
 def write_importances(path: str | Path, measures: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write the columns of each measure, which are those of the table `attributions` without `measure`."""
+    """Write the columns of each measure: those of the table `attributions` without `measure`."""
     names = [name for name, columns in measures.items() for _ in columns["seed"]]
     columns = {key: [value for own in measures.values() for value in own[key]] for key in next(iter(measures.values()))}
     write_table(path, ATTRIBUTIONS, {"measure": names, **columns}, group="measure")
@@ -23,10 +23,10 @@ def read_importances(path: str | Path, measure: str, columns: Sequence[str] | No
 
 
 def stream_importances(path: str | Path, measure: str, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows of one measure in parts."""
+    """The rows of one measure in chunks."""
     return stream_table(path, ATTRIBUTIONS, list(columns), ("measure", measure))
 
 
 def first_importances(path: str | Path, measure: str, columns: Sequence[str], count: int) -> pa.Table:
-    """The first rows of one measure, at most so many."""
+    """The first `count` rows of one measure."""
     return first_rows(path, ATTRIBUTIONS, list(columns), count, ("measure", measure))

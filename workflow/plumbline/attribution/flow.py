@@ -1,4 +1,4 @@
-"""Attention flow: how much could pass from each token to the output if attention weights were the widths of pipes."""
+"""Attention flow: the maximum flow from each token to the output with attention weights as edge capacities."""
 
 from typing import Literal
 
@@ -8,15 +8,15 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from plumbline.attribution.importances import Importances, ScoreBuffer
-from plumbline.attribution.inputs import features
-from plumbline.attribution.rollout import mixing
+from plumbline.attribution.inputs import feature_mask
+from plumbline.attribution.rollout import mixing_matrices
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 from plumbline.runtime.progress import Progress
 
-# The solver's numbers are whole and no larger than this.
+# The solver takes integers up to this.
 LARGEST = np.iinfo(np.int32).max
 
 
@@ -26,29 +26,29 @@ def flow(capacities: np.ndarray, readout: np.ndarray) -> np.ndarray:
     capacities: [layers, S, S], first layer first, of the edges from token i of a layer to token j of the one below it;
     readout: [S], of the edges from the source to the tokens of the last layer.
 
-    One graph serves all tokens, since they differ only in the edges from the first layer to the token: a sink takes
-    their place, and nothing leads to the other tokens, from where nothing leads on. Capacities become whole numbers in
-    units of a 2³¹st of what the source can give, which is the most that any edge can carry, so that nothing overflows.
-    A flow is then off by at most a unit for each edge of its minimum cut.
+    One graph serves all tokens, which differ only in the edges from the first layer to the token: a sink replaces the
+    token, and the other tokens, which have no outgoing edges, are left out. Capacities are rounded to integers in units
+    of the source's total capacity, which bounds the flow through any edge, divided by 2³¹ - 1, so that nothing
+    overflows. The error of a flow is at most one unit per edge of its minimum cut.
     """
     layers, size, _ = capacities.shape
     unit = readout.sum() / LARGEST
     whole = np.rint(np.minimum(capacities / unit, LARGEST)).astype(np.int32)
-    # Rounded down: together they must not be more than the largest number.
-    given = np.floor(readout / unit).astype(np.int32)
-    whole[-1, given == 0] = 0
-    # The source is node 0; then come the tokens of the layers, last layer first, and then the sink.
+    # Rounded down, so that their sum does not exceed the largest integer.
+    source = np.floor(readout / unit).astype(np.int32)
+    whole[-1, source == 0] = 0
+    # Node 0 is the source, followed by the tokens of the layers, last layer first, and the sink.
     tokens, sink = np.arange(1, layers * size + 1, dtype=np.int32).reshape(layers, size), layers * size + 1
     layer, row, column = np.nonzero(whole[:0:-1])
     edges = (
-        np.concatenate([given, whole[:0:-1][layer, row, column], whole[0, :, 0]]),
+        np.concatenate([source, whole[:0:-1][layer, row, column], whole[0, :, 0]]),
         np.concatenate([np.zeros_like(tokens[0]), tokens[layer, row], tokens[-1]]),
         np.concatenate([tokens[0], tokens[layer + 1, column], np.full_like(tokens[0], sink)]),
     )
     graph = csr_array((edges[0], edges[1:]), shape=(sink + 1, sink + 1))
     flows = np.empty(size)
     for token in range(size):
-        # The edges to the sink are the last, in the order of tokens.
+        # The edges to the sink come last, in token order.
         graph.data[-size:] = whole[0, :, token]
         flows[token] = maximum_flow(graph, 0, sink).flow_value * unit
     return flows
@@ -68,27 +68,27 @@ def attention_flow(
     texts: Literal["first", "both"] = "both",
     specials: bool = True,
 ) -> Importances:
-    """The maximum flow to each token from where the output reads, if a layer's tokens are nodes and what they attend to
-    is the capacity of the edges to the layer below (Abnar & Zuidema 2020).
+    """The maximum flow from the readout to each token, in the graph of all layers' tokens with attention weights as the
+    capacities of the edges to the layer below (Abnar & Zuidema 2020).
 
-    Layers and readout are those of rollout. Flows are divided by their sum over all tokens, special ones and those of a
-    second text too, whether they are told or not. They are exact but for the rounding of capacities, which is far below
-    1e-6 of the readout. Tokens to which all of the readout can flow tie.
+    Layers and readout are those of rollout. Flows are divided by their sum over all tokens, including special tokens
+    and second texts even if these are not scored. They are exact up to the rounding of capacities, which is far below
+    1e-6 of the readout. Tokens that can receive all of the readout tie.
     """
-    gathered = ScoreBuffer(instances, texts, specials)
+    buffer = ScoreBuffer(instances, texts, specials)
     progress = Progress(len(instances), f"seed {evaluator.seed}", "text")
 
     def work(index: np.ndarray, batch: Batch) -> None:
-        mixed = mixing(evaluator.model.layers(batch)).cpu().numpy()
+        mixed = mixing_matrices(evaluator.model.layers(batch)).cpu().numpy()
         readout = evaluator.model.readout(batch).double().cpu().numpy()
-        present = features(batch).cpu().numpy()
+        present = feature_mask(batch).cpu().numpy()
         scores = np.zeros(present.shape)
-        for row, there in enumerate(present):
-            flows = flow(mixed[row][:, there][:, :, there], readout[row, there])
-            scores[row, there] = flows / flows.sum()
+        for row, tokens in enumerate(present):
+            flows = flow(mixed[row][:, tokens][:, :, tokens], readout[row, tokens])
+            scores[row, tokens] = flows / flows.sum()
             progress.update()
-        gathered.add(index, batch, torch.from_numpy(scores))
+        buffer.add(index, batch, torch.from_numpy(scores))
 
     evaluator.each(instances, work)
     progress.close()
-    return gathered.importances(explained=False)
+    return buffer.importances(explained=False)

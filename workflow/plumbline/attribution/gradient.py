@@ -1,4 +1,4 @@
-"""Measures that come from one backward pass to the word vectors."""
+"""Measures from one backward pass to the word vectors."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,10 +24,10 @@ from plumbline.registry import measure
 
 @contextmanager
 def differentiable(model: nn.Module) -> Iterator[None]:
-    """Let gradients pass through recurrent layers of a model in evaluation mode.
+    """Enable gradients through recurrent layers of a model in evaluation mode.
 
-    cuDNN has no backward pass for them unless they are in training mode. They alone are put there, without dropout,
-    which is all that the mode means to them; the rest of the model stays in evaluation mode.
+    cuDNN has a backward pass for them only in training mode. Only they are put into it, without dropout, which is all
+    that the mode changes for them; the rest of the model stays in evaluation mode.
     """
     layers = [(layer, layer.training, layer.dropout) for layer in model.modules() if isinstance(layer, nn.RNNBase)]
     for layer, _, _ in layers:
@@ -40,13 +40,13 @@ def differentiable(model: nn.Module) -> Iterator[None]:
 
 
 def _logits(model: Any, batch: Batch, embedded: torch.Tensor, modes: set[str]) -> dict[str, torch.Tensor]:
-    """Logits [B, C] with the attention attached, or held constant, from one pass through the encoder."""
+    """Logits [B, C] with the attention attached or held constant, from one pass through the encoder."""
     if modes == {"attached"}:
         return {"attached": model(batch, embedded).logits}
     encoded = model.encode(embedded, batch)
     attention = model.attend(encoded, batch)
-    found = {"detached": model.decode(encoded, attention.detach())}
-    return found | {"attached": model.decode(encoded, attention)} if "attached" in modes else found
+    logits = {"detached": model.decode(encoded, attention.detach())}
+    return logits | {"attached": model.decode(encoded, attention)} if "attached" in modes else logits
 
 
 def vocabulary_root(model: Any) -> torch.Tensor:
@@ -55,39 +55,38 @@ def vocabulary_root(model: Any) -> torch.Tensor:
 
 
 def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Mapping[str, Any]]) -> list[Importances]:
-    """The measures that `gradient` gives for each set of options, from shared passes.
-
-    One forward pass for all, and one backward pass for each output that some request differentiates.
-    """
+    """The importances by `gradient` for several sets of options, from one forward pass and one backward pass for each
+    differentiated output."""
     scores = [empty_scores(instances) for _ in requests]
     targets = [np.empty(len(instances), dtype=np.int32) for _ in requests]
     differentiated = {(r["attention"], r["target"], r["function"]): [] for r in requests}  # type: ignore[var-annotated]
     for number, r in enumerate(requests):
         differentiated[r["attention"], r["target"], r["function"]].append(number)
-    asked = {r["reduction"] for r in requests}
-    root = vocabulary_root(evaluator.model) if "vocabulary" in asked else torch.empty(0)
-    reduced: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
-        "dot": lambda slope, embedded: (slope * embedded).sum(dim=-1),
-        "l1": lambda slope, _: slope.abs().sum(dim=-1),
-        "l2": lambda slope, _: slope.norm(dim=-1),
-        "vocabulary": lambda slope, _: (slope @ root.T).norm(dim=-1),
+    root = torch.empty(0)
+    if any(r["reduction"] == "vocabulary" for r in requests):
+        root = vocabulary_root(evaluator.model)
+    reductions: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+        "dot": lambda gradient, embedded: (gradient * embedded).sum(dim=-1),
+        "l1": lambda gradient, _: gradient.abs().sum(dim=-1),
+        "l2": lambda gradient, _: gradient.norm(dim=-1),
+        "vocabulary": lambda gradient, _: (gradient @ root.T).norm(dim=-1),
     }
 
     def work(index: np.ndarray, batch: Batch) -> None:
         embedded = evaluator.model.embedding(batch.ids).detach().requires_grad_()
         with differentiable(evaluator.model):
             logits = _logits(evaluator.model, batch, embedded, {attention for attention, _, _ in differentiated})
-            for left, ((attention, target, function), numbers) in enumerate(differentiated.items(), 1):
+            for pass_, ((attention, target, function), numbers) in enumerate(differentiated.items(), 1):
                 classes = target_classes(target, logits[attention], instances.label[index])
-                # Rows do not touch each other, so the gradient of the sum holds each row's own gradient.
-                (slope,) = torch.autograd.grad(
+                # Rows are independent, so the gradient of the sum holds each row's own gradient.
+                (gradient,) = torch.autograd.grad(
                     explained_output(logits[attention], classes, function).sum(),
                     embedded,
-                    retain_graph=left < len(differentiated),
+                    retain_graph=pass_ < len(differentiated),
                 )
                 for number in numbers:
                     request = requests[number]
-                    values = reduced[request["reduction"]](slope, embedded)
+                    values = reductions[request["reduction"]](gradient, embedded)
                     values = values.abs() if request["sign"] == "absolute" else values
                     per_word(values, instances, index, scores[number])
                     targets[number][index] = classes.cpu().numpy()
@@ -111,10 +110,7 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
 @measure("input-x-gradient", pixels=True, equation="|e_t · ∂f_c/∂e_t|", attention="attached", function="logit")
 @measure("gradient-attached", pixels=True, equation="|e_t · ∂p_c/∂e_t|", attention="attached")
 @measure(
-    "gradient",
-    needs=["gradient", "attention=detached:attention"],
-    cheap=True,
-    equation="|e_t · ∂p_c/∂e_t|, α constant",
+    "gradient", needs=["gradient", "attention=detached:attention"], cheap=True, equation="|e_t · ∂p_c/∂e_t|, α constant"
 )
 @computed_by(gradients)
 def gradient(
@@ -127,13 +123,13 @@ def gradient(
     reduction: Literal["dot", "l1", "l2", "vocabulary"] = "dot",
     sign: Literal["absolute", "signed"] = "absolute",
 ) -> Importances:
-    """How the explained output changes with a word's vector.
+    """The gradient of the explained output with respect to a word's vector, reduced to one number.
 
-    `dot` multiplies by the vector, which is the derivative with respect to the word's entry in a one-hot code
+    `dot` multiplies by the vector, which gives the derivative with respect to the word's entry in its one-hot encoding
     (Jain & Wallace's gradient); `l1` sums the magnitudes over the vector, such as a pixel's channels (Zhou et al.'s
-    gradient); `l2` is the norm; `vocabulary` is the norm of the derivative with respect to the whole
-    one-hot code, which has an entry for each word of the vocabulary (Madsen et al.'s gradient). With attention
-    `detached` the weights are held constant.
+    gradient); `l2` is the norm; `vocabulary` is the norm of the derivative with respect to the whole one-hot encoding,
+    with an entry for each word of the vocabulary (Madsen et al.'s gradient). With attention `detached` the weights are
+    held constant.
     """
     request = {
         "target": target, "function": function, "attention": attention, "reduction": reduction, "sign": sign

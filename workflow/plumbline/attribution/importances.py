@@ -1,4 +1,4 @@
-"""What a measure returns, and which output of the model it explains."""
+"""The result of a measure, and the output of the model that it explains."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +18,22 @@ Measure = TypeVar("Measure", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class Importances:
-    """One score per word of each instance. `target[i]` is the class explained, or None if the measure has none.
+class AttributionOptions:
+    """The options of measures of input vectors: the output to explain, the baseline and which tokens are features."""
 
-    A measure may also tell of the words of second texts, and of the special tokens, those of the text first; and, if
-    its scores should sum to a change of the output, by how much they miss it, `residual`.
+    target: Literal["predicted", "gold"] | int = "predicted"
+    function: Literal["probability", "logit"] = "probability"
+    baseline: Literal["pad", "zero"] = "pad"
+    texts: Literal["first", "both"] = "both"
+    specials: bool = True
+
+
+@dataclass(frozen=True)
+class Importances:
+    """One score per word of each instance. `target[i]` is the explained class; None if the measure explains none.
+
+    A measure may also score the words of second texts, `pair`, and the special tokens, those of the first text first.
+    If its scores should sum to a change of the output, `residual` is the error of the sum.
     """
 
     scores: list[np.ndarray]
@@ -32,12 +43,12 @@ class Importances:
     residual: np.ndarray | None = None
 
 
-# Several sets of options of one measure, computed together.
+# Computes a measure for several sets of options together.
 Together = Callable[[Evaluator, Instances, Sequence[Mapping[str, Any]]], list[Importances]]
 
 
 def computed_by(together: Together) -> Callable[[Measure], Measure]:
-    """Mark a measure whose results for several sets of options come from passes that they share."""
+    """Mark a measure whose results for several sets of options come from shared passes."""
 
     def mark(measure: Measure) -> Measure:
         measure.together = together  # type: ignore[attr-defined]
@@ -47,7 +58,7 @@ def computed_by(together: Together) -> Callable[[Measure], Measure]:
 
 
 def target_classes(target: Target, logits: torch.Tensor, labels: np.ndarray) -> torch.Tensor:
-    """The class to explain in each row. logits: [B, C]; labels: [B]. Returns [B]."""
+    """The class to explain in each row, [B]. logits: [B, C]; labels: [B]."""
     if target == "predicted":
         return logits.argmax(dim=-1)
     if target == "gold":
@@ -58,57 +69,56 @@ def target_classes(target: Target, logits: torch.Tensor, labels: np.ndarray) -> 
 
 
 def explained_output(logits: torch.Tensor, classes: torch.Tensor, function: Function) -> torch.Tensor:
-    """The number that is explained in each row [B]: a class's probability or its logit."""
+    """The output to explain in each row, [B]: the probability or the logit of its class."""
     outputs = logits.softmax(dim=-1) if function == "probability" else logits
     return outputs.gather(1, classes[:, None]).squeeze(1)
 
 
 def per_word(values: torch.Tensor, instances: Instances, index: np.ndarray, into: list[np.ndarray]) -> None:
-    """Cut padded values [B, L] to the words of each instance, specials left out."""
+    """Store the values of each instance's words, without padding and special tokens, from padded values [B, L]."""
     rows = values.detach().cpu().numpy()
     for row, i in zip(rows, index, strict=True):
-        free = instances.maskable[i]
-        into[i] = row[: len(free)][free]
+        words = instances.maskable[i]
+        into[i] = row[: len(words)][words]
 
 
 class ScoreBuffer:
-    """Scores of all tokens, put where they belong as batches come in any order.
+    """The scores of all instances, filled from batches in any order.
 
-    `texts` says whether those of second texts are told, `specials` whether those of special tokens are.
+    `texts` selects whether second texts are included, `specials` whether special tokens are.
     """
 
     def __init__(self, instances: Instances, texts: Literal["first", "both"] = "both", specials: bool = True) -> None:
         self.instances = instances
         self.scores = empty_scores(instances)
-        seconds = instances.pair is not None and texts == "both"
-        self.pair = empty_scores(instances) if seconds else None
+        self.pair = empty_scores(instances) if instances.pair is not None and texts == "both" else None
         self.specials = empty_scores(instances) if specials else None
         self.target = np.empty(len(instances), dtype=np.int32)
 
     def add(self, index: np.ndarray, batch: Batch, values: torch.Tensor, classes: torch.Tensor | None = None) -> None:
-        """Take the values [B, T] of a batch, of which `index` [B] are the positions, and the classes [B] explained."""
+        """Store the values [B, T] of a batch and the explained classes [B] at the positions `index` [B]."""
         rows = values.detach().cpu().numpy().astype(np.float32)
         width = batch.ids.shape[1]
         for row, i in zip(rows, index, strict=True):
             words = self.instances.maskable[i]
-            own = row[: len(words)]
-            self.scores[i] = own[words]
-            others = [own[~words]]
+            first = row[: len(words)]
+            self.scores[i] = first[words]
+            specials = [first[~words]]
             if self.pair is not None and self.instances.pair is not None:
-                seconds = row[width : width + len(self.instances.pair[i])]
-                there = self.instances.pair_words(i)
-                self.pair[i] = seconds[there]
-                others.append(seconds[~there])
+                second = row[width : width + len(self.instances.pair[i])]
+                words = self.instances.pair_words(i)
+                self.pair[i] = second[words]
+                specials.append(second[~words])
             if self.specials is not None:
-                self.specials[i] = np.concatenate(others)
+                self.specials[i] = np.concatenate(specials)
         if classes is not None:
             self.target[index] = classes.cpu().numpy()
 
     def importances(self, explained: bool = True) -> Importances:
-        """All that was gathered; without the class if the measure explains none."""
+        """All scores; `explained` is False if the measure explains no class."""
         return Importances(self.scores, self.target if explained else None, self.pair, self.specials)
 
 
 def empty_scores(instances: Instances) -> list[np.ndarray]:
-    """A place for each instance's scores."""
+    """An empty array for each instance."""
     return [np.empty(0, dtype=np.float32)] * len(instances)

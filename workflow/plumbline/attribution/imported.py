@@ -1,4 +1,4 @@
-"""Importances that were computed elsewhere, from a Parquet file."""
+"""Importances computed elsewhere, read from a Parquet file."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 TARGET = "target"
-# What each column must be, in words and as a test of its type.
+# The type of each column, in words and as a predicate.
 TYPES: dict[str, tuple[str, Any]] = {
     **dict.fromkeys(
         ("dataset", "variant", "model", "measure", "split"),
@@ -35,8 +35,7 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def read_external_scores(path: str, where: dict[str, str | int], measure: str = "") -> pa.Table:
-    """The rows of a file whose columns, as far as it has them, say that they are of this dataset, variant, model, seed
-    and measure."""
+    """The rows of a file that belong to this dataset, variant, model, seed and measure, by the columns that it has."""
     check_columns("`path`", path)
     table = pq.read_table(path, columns=[name for name in pq.read_schema(path).names if name in TYPES])
     names = table.column_names
@@ -45,9 +44,9 @@ def read_external_scores(path: str, where: dict[str, str | int], measure: str = 
         if pa.types.is_dictionary(type_):
             type_ = type_.value_type
             table = table.set_column(names.index(name), name, table[name].cast(type_))
-        wanted, right = TYPES[name]
-        if not right(type_):
-            raise PlumblineError(f"The column '{name}' of '{path}' is {type_}; it must hold {wanted}.")
+        description, is_right = TYPES[name]
+        if not is_right(type_):
+            raise PlumblineError(f"The column '{name}' of '{path}' is {type_}; it must hold {description}.")
         if table[name].null_count:
             raise PlumblineError(f"The column '{name}' of '{path}' is empty in {table[name].null_count} rows.")
     for name in KEY_COLUMNS:
@@ -55,25 +54,20 @@ def read_external_scores(path: str, where: dict[str, str | int], measure: str = 
             table = table.filter(pc.equal(table[name], pa.scalar(where[name])))
     if "measure" not in names:
         return table
-    found = sorted(set(table["measure"].to_pylist()))
-    if measure not in found and (measure or len(found) > 1):
-        asked = f"not '{measure}'" if measure else "set `measure` to one of them"
-        raise PlumblineError(f"'{path}' holds the measures {', '.join(found)}; {asked}.")
+    measures = sorted(set(table["measure"].to_pylist()))
+    if measure not in measures and (measure or len(measures) > 1):
+        advice = f"not '{measure}'" if measure else "set `measure` to one of them"
+        raise PlumblineError(f"'{path}' holds the measures {', '.join(measures)}; {advice}.")
     return table.filter(pc.equal(table["measure"], measure)) if measure else table
 
 
-@measure(
-    "imported",
-    required=["path"],
-    pixels=True,
-    equation="what the file says",
-)
+@measure("imported", required=["path"], pixels=True, equation="scores of the file")
 def imported(evaluator: Evaluator, instances: Instances, *, path: str = "", measure: str = "") -> Importances:
-    """Importances that were computed elsewhere: a Parquet file with the columns split, instance and scores.
+    """Importances computed elsewhere: a Parquet file with the columns split, instance and scores.
 
-    `scores` has a number for each word of the instance. The columns dataset, variant, model and seed, if the file has
-    them, say what a row is about; without one, a row holds for all. `measure` chooses among those of its column, if the
-    file has several. `target` is the class that was explained.
+    `scores` has a number for each word of the instance. The optional columns dataset, variant, model and seed restrict
+    a row to one of them; without a column, a row is valid for all. `measure` selects a measure if the file has several.
+    `target` is the explained class.
     """
     where: dict[str, str | int] = {**evaluator.cell, "seed": evaluator.seed}
     of = f"({', '.join(f'{key} {value}' for key, value in where.items())})"
@@ -83,20 +77,20 @@ def imported(evaluator: Evaluator, instances: Instances, *, path: str = "", meas
     if len(row_of) < len(keys):
         twice = next(key for row, key in enumerate(keys) if row_of[key] != row)
         raise PlumblineError(f"'{path}' {of} has instance {twice[1]} of split '{twice[0]}' more than once.")
-    asked = list(zip(instances.split.tolist(), instances.instance.tolist(), strict=True))
-    absent = [key for key in asked if key not in row_of]
-    if absent:
+    wanted = list(zip(instances.split.tolist(), instances.instance.tolist(), strict=True))
+    missing = [key for key in wanted if key not in row_of]
+    if missing:
         raise PlumblineError(
-            f"'{path}' {of} lacks {len(absent)} of {len(asked)} instances, such as {absent[0][1]} of split "
-            f"'{absent[0][0]}'."
+            f"'{path}' {of} lacks {len(missing)} of {len(wanted)} instances, such as {missing[0][1]} of split "
+            f"'{missing[0][0]}'."
         )
-    table = table.take([row_of[key] for key in asked])
+    table = table.take([row_of[key] for key in wanted])
     scores = [np.array(row.as_py(), dtype=np.float64) for row in table["scores"]]
-    for (split, instance), found, free in zip(asked, scores, instances.maskable, strict=True):
-        named = f"'{path}' {of}: the scores of instance {instance} of split '{split}'"
-        if len(found) != free.sum():
-            raise PlumblineError(f"{named} are {len(found)}, and it has {free.sum()} words.")
-        if not np.isfinite(found).all():
-            raise PlumblineError(f"{named} are not all finite numbers.")
+    for (split, instance), values, words in zip(wanted, scores, instances.maskable, strict=True):
+        subject = f"'{path}' {of}: the scores of instance {instance} of split '{split}'"
+        if len(values) != words.sum():
+            raise PlumblineError(f"{subject} are {len(values)}, and it has {words.sum()} words.")
+        if not np.isfinite(values).all():
+            raise PlumblineError(f"{subject} are not all finite numbers.")
     target = table[TARGET].to_numpy().astype(np.int32) if TARGET in table.column_names else None
-    return Importances([found.astype(np.float32) for found in scores], target)
+    return Importances([values.astype(np.float32) for values in scores], target)

@@ -1,7 +1,7 @@
-"""What a model computes everything from, as one tensor: a vector for each token of the text, then of the second text.
+"""The input of a model as one tensor: a vector for each token of the text, then of the second text.
 
-T is the tokens of both, padding included. Most models begin with word vectors; one that adds positions to them first
-has a `vectors` and a `read` of its own.
+T is the number of tokens of both, padding included. Most models start from word vectors; one that adds position
+embeddings to them has its own methods `vectors` and `read`.
 """
 
 from dataclasses import replace
@@ -14,11 +14,10 @@ from plumbline.models.batch import Batch
 from plumbline.models.classifier import Output
 
 Baseline = Literal["pad", "zero"]
-Explained = Literal["first", "both"]
 
 
 def input_vectors(model: Any, batch: Batch) -> torch.Tensor:
-    """The vectors [B, T, d] from which the model computes what it says of the batch, without their history."""
+    """The vectors [B, T, d] from which the model computes its output, detached."""
     if hasattr(model, "vectors"):
         return model.vectors(batch).detach()
     vectors = model.embedding(batch.ids)
@@ -27,8 +26,8 @@ def input_vectors(model: Any, batch: Batch) -> torch.Tensor:
     return vectors.detach()
 
 
-def read(model: Any, batch: Batch, vectors: torch.Tensor) -> Output:
-    """What the model says if these are the vectors [B, T, d] of the batch."""
+def forward_vectors(model: Any, batch: Batch, vectors: torch.Tensor) -> Output:
+    """The model's output for these vectors [B, T, d] in place of the batch's own."""
     if hasattr(model, "vectors"):
         return model.read(batch, vectors)
     if batch.pair is None:
@@ -36,28 +35,28 @@ def read(model: Any, batch: Batch, vectors: torch.Tensor) -> Output:
     return model(batch, *vectors.split([batch.ids.shape[1], batch.pair.ids.shape[1]], dim=1))
 
 
-def baseline_of(model: Any, batch: Batch, kind: Baseline) -> torch.Tensor:
-    """The vectors [B, T, d] of a text that says nothing: of zeros, or of as many tokens that are padding."""
+def baseline_vectors(model: Any, batch: Batch, kind: Baseline) -> torch.Tensor:
+    """The baseline [B, T, d]: zeros, or the vectors of a text of the same length that consists of padding."""
     if kind == "zero":
         return torch.zeros_like(input_vectors(model, batch))
-    nothing = replace(batch, ids=torch.full_like(batch.ids, _padding(model.embedding)))
+    baseline = replace(batch, ids=torch.full_like(batch.ids, _padding(model.embedding)))
     if batch.pair is not None:
         padding = _padding(_pair_embedding(model))
-        nothing = replace(nothing, pair=replace(batch.pair, ids=torch.full_like(batch.pair.ids, padding)))
-    return input_vectors(model, nothing)
+        baseline = replace(baseline, pair=replace(batch.pair, ids=torch.full_like(batch.pair.ids, padding)))
+    return input_vectors(model, baseline)
 
 
-def features(batch: Batch, texts: Explained = "both", specials: bool = True) -> torch.Tensor:
-    """The tokens [B, T] that are explained, and so move: those of the text or of both, all of them or words alone."""
-    own = batch.present if specials else batch.attendable
+def feature_mask(batch: Batch, texts: Literal["first", "both"] = "both", specials: bool = True) -> torch.Tensor:
+    """The tokens [B, T] to score: those of the first text or of both, with or without special tokens."""
+    first = batch.present if specials else batch.attendable
     if batch.pair is None:
-        return own
-    seconds = batch.pair.present if specials else batch.pair.attendable
-    return torch.cat([own, seconds if texts == "both" else torch.zeros_like(seconds)], dim=1)
+        return first
+    second = batch.pair.present if specials else batch.pair.attendable
+    return torch.cat([first, second if texts == "both" else torch.zeros_like(second)], dim=1)
 
 
 def _pair_embedding(model: Any) -> Any:
-    """The word vectors of second texts: the same as those of texts unless the model has some of their own."""
+    """The embedding of second texts: that of texts unless the model has a separate one."""
     return getattr(model, "pair_embedding", model.embedding)
 
 

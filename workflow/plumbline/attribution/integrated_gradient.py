@@ -1,4 +1,4 @@
-"""Integrated gradients: what each word adds on the straight way from vectors of zero to those of the text."""
+"""Integrated gradients on the straight path from zero vectors to the word vectors of the text."""
 
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -6,7 +6,8 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from plumbline.attribution.completeness import Residuals, complete
+from plumbline.attribution.attribution_batch import require_positive
+from plumbline.attribution.completeness import Residuals, refine
 from plumbline.attribution.gradient import differentiable
 from plumbline.attribution.importances import (
     Function,
@@ -17,13 +18,12 @@ from plumbline.attribution.importances import (
     target_classes,
 )
 from plumbline.data.instances import Instances
-from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-def along_the_way(
+def integrate_from_zero(
     model: Any,
     batch: Batch,
     classes: torch.Tensor,
@@ -33,7 +33,8 @@ def along_the_way(
 ) -> torch.Tensor:
     """Σ_i w_i e_t · ∇f_c(a_i x) of every token, specials too, [B, L], with points a_i and weights w_i. classes: [B].
 
-    One point of all rows is a pass, so that memory does not grow with their number; sums are in double precision.
+    Each pass has one point of every row, so that memory does not depend on the number of points; sums are in double
+    precision.
     """
     embedded = model.embedding(batch.ids).detach()
     total = torch.zeros(batch.ids.shape, dtype=torch.float64, device=embedded.device)
@@ -41,8 +42,8 @@ def along_the_way(
         scaled = (float(point) * embedded).requires_grad_()
         with differentiable(model):
             output = explained_output(model(batch, scaled).logits, classes, function)
-            (slope,) = torch.autograd.grad(output.sum(), scaled)
-        total += float(weight) * (slope * embedded).sum(dim=-1)
+            (gradient,) = torch.autograd.grad(output.sum(), scaled)
+        total += float(weight) * (gradient * embedded).sum(dim=-1)
     return total
 
 
@@ -65,36 +66,36 @@ def integrated_gradient(
     sign: Literal["absolute", "signed"] = "absolute",
     tolerance: float = 0.01,
 ) -> Importances:
-    """A word's vector times the mean gradient on the way from vectors of zero to those of the text.
+    """A word's vector times the mean gradient on the path from zero vectors to those of the text.
 
-    The path is cut into `steps` parts, each read at its end (`right`) or its middle. All tokens of the text are scaled,
-    a second text is not; the class is that of the text itself. Where the sum of all scores is off the change of the
-    output by more than `tolerance`, it is computed anew by Gauss and Legendre's rule, with twice as many points and so
-    on, up to 16 times as many; 0 leaves it as it is. `published` is Madsen et al.'s code: it differentiates with
-    respect to the vectors before they are scaled, so that each gradient is scaled too, and nothing sums to the change.
+    The path has `steps` parts, each evaluated at its end (`right`) or its midpoint. All tokens of the text are scaled,
+    a second text is not; the class is that of the text itself. If the sum of all scores misses the change of the output
+    by more than `tolerance`, the integral is recomputed by Gauss-Legendre quadrature, with the number of points doubled
+    up to 16 times `steps`; 0 disables this. `published` is Madsen et al.'s code: it differentiates with respect to the
+    vectors before they are scaled, so that each gradient is scaled too and the scores do not sum to the change.
     """
-    if steps < 1:
-        raise PlumblineError(f"`steps` is {steps}; it must be 1 or more.")
+    require_positive("steps", steps)
     points = ((np.arange(steps) + (1 if rule == "right" else 0.5)) / steps).tolist()
     weights = [(point if weighting == "published" else 1) / steps for point in points]
     scores = empty_scores(instances)
     targets = np.empty(len(instances), dtype=np.int32)
     residuals = Residuals(len(instances)) if weighting == "correct" else None
+    model = evaluator.model
 
     def work(index: np.ndarray, batch: Batch) -> None:
         with torch.no_grad():
-            classes = target_classes(target, evaluator.model(batch).logits, instances.label[index])
-        values = along_the_way(evaluator.model, batch, classes, function, points, weights)
+            classes = target_classes(target, model(batch).logits, instances.label[index])
+        values = integrate_from_zero(model, batch, classes, function, points, weights)
         if residuals:
-            change = _change(evaluator.model, batch, classes, function)
-            values, missing = complete(
+            change = _change(model, batch, classes, function)
+            values, errors = refine(
                 values,
                 change,
-                lambda rows, *rule: along_the_way(evaluator.model, batch.take(rows), classes[rows], function, *rule),
+                lambda rows, *points: integrate_from_zero(model, batch.take(rows), classes[rows], function, *points),
                 steps,
                 tolerance,
             )
-            residuals.add(index, missing, change)
+            residuals.add(index, errors, change)
         per_word(values.abs() if sign == "absolute" else values, instances, index, scores)
         targets[index] = classes.cpu().numpy()
 
@@ -106,7 +107,7 @@ def integrated_gradient(
 
 @torch.no_grad()
 def _change(model: Any, batch: Batch, classes: torch.Tensor, function: Function) -> torch.Tensor:
-    """The change [B] of the output from vectors of zero to those of the text."""
+    """The change [B] of the output from zero vectors to those of the text."""
     embedded = model.embedding(batch.ids)
     ends = [explained_output(model(batch, vectors).logits, classes, function) for vectors in (embedded, 0 * embedded)]
     return (ends[0] - ends[1]).double()

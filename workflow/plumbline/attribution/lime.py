@@ -1,49 +1,50 @@
-"""LIME: a linear model of what the model says of texts of which random tokens are left.
+"""LIME: a linear model of the output for texts with a random half of their tokens kept.
 
-Captum's Lime (Kokhlikyan et al. 2020) with a ridge, which takes a text at a time; here rows and samples share passes.
+Captum's Lime (Kokhlikyan et al. 2020) with ridge regression explains one text at a time; here texts and samples share
+passes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
 import torch
 
-from plumbline.attribution.attribution_batch import AttributionBatch, at_least_one, copies, explain, outputs_with
-from plumbline.attribution.importances import Function, Importances
+from plumbline.attribution.attribution_batch import AttributionBatch, copies_per_pass, explain, require_positive
+from plumbline.attribution.importances import AttributionOptions, Importances
+from plumbline.attribution.inputs import feature_mask
 from plumbline.data.instances import Instances
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
-# The penalty of the ridge, and the least length of a vector in a cosine, as PyTorch has it.
-ALPHA, LEAST = 1.0, 1e-8
+# The ridge penalty, and PyTorch's lower bound of vector norms in a cosine.
+ALPHA, MIN_NORM = 1.0, 1e-8
 
 
 class Kernel:
-    """How close texts with tokens left out are to the text itself: exp(-(1 - cos(x, x~))² / 2).
+    """The similarity of perturbed texts to the text itself: exp(-(1 - cos(x, x~))² / 2).
 
-    The cosine is that of the vectors of all tokens, one after the other. It comes from sums over tokens, so that for a
-    sample it needs only what each token adds to them.
+    The cosine is that of the concatenated vectors of all tokens. It is computed from sums over tokens, so that a sample
+    needs only the term of each token.
     """
 
-    def __init__(self, question: AttributionBatch) -> None:
-        x, b = question.vectors, question.baseline
-        pair = question.batch.pair
-        present = question.batch.present if pair is None else torch.cat([question.batch.present, pair.present], dim=1)
+    def __init__(self, inputs: AttributionBatch) -> None:
+        x, b = inputs.vectors, inputs.baseline
+        present = feature_mask(inputs.batch)
         self.kept, self.mixed, self.dropped = (
-            (one * other).sum(-1, dtype=torch.float64) * present for one, other in ((x, x), (x, b), (b, b))
+            (left * right).sum(-1, dtype=torch.float64) * present for left, right in ((x, x), (x, b), (b, b))
         )
 
     def __call__(self, kept: torch.Tensor) -> torch.Tensor:
-        """The weights [n, B] of samples. kept: [n, B, T] in double precision, 1 where a token has its own vector."""
+        """The weights [n, B] of samples. kept: [n, B, T] in double precision, 1 where a token keeps its vector."""
         product = self.mixed.sum(1) + torch.einsum("nbt,bt->nb", kept, self.kept - self.mixed)
         square = self.dropped.sum(1) + torch.einsum("nbt,bt->nb", kept, self.kept - self.dropped)
-        squares = self.kept.sum(1).clamp(min=LEAST**2) * square.clamp(min=LEAST**2)
+        squares = self.kept.sum(1).clamp(min=MIN_NORM**2) * square.clamp(min=MIN_NORM**2)
         return (-((1 - product / squares.sqrt()) ** 2) / 2).exp()
 
 
 def ridge(moments: torch.Tensor) -> torch.Tensor:
-    """The coefficients [B, F] of linear models with a free intercept, penalised by ALPHA ‖β‖².
+    """The coefficients [B, F] of linear models with an unpenalised intercept and the penalty ALPHA ‖β‖².
 
     moments: [B, F + 2, F + 2], Σ_i w_i v_i v_iᵀ of v = (z, 1, y).
     """
@@ -53,57 +54,59 @@ def ridge(moments: torch.Tensor) -> torch.Tensor:
     return torch.linalg.solve(centred[:, :-2, :-2] + penalty, centred[:, :-2, -1])
 
 
-def numbered(question: AttributionBatch, shared: bool) -> torch.Tensor:
-    """The number of each token's feature, [B, T], from 0; that of another if it is none.
+def feature_numbers(inputs: AttributionBatch, shared: bool) -> torch.Tensor:
+    """The number of each token's feature, [B, T], from 0; arbitrary for a token that is no feature.
 
-    If `shared`, the features of a second text are counted from 0 again.
+    If `shared`, the features of a second text are numbered from 0 again.
     """
-    free, width = question.free, question.batch.ids.shape[1]
-    counts = torch.cat([part.cumsum(1) for part in free.tensor_split([width], dim=1)], 1) if shared else free.cumsum(1)
-    return (counts - 1).clamp(min=0)
+    parts = inputs.features.tensor_split([inputs.batch.ids.shape[1]], dim=1) if shared else [inputs.features]
+    return (torch.cat([part.cumsum(1) for part in parts], dim=1) - 1).clamp(min=0)
 
 
-def drawn(generators: Sequence[np.random.Generator], counts: Sequence[int], times: int) -> np.ndarray:
-    """Which features are left, [times, B, F], each one time in two. counts: [B] the features of each row.
+def draw_features(generators: Sequence[np.random.Generator], counts: Sequence[int], times: int) -> np.ndarray:
+    """The kept features, [times, B, F], each with probability 1/2. counts: [B] the number of features of each row.
 
-    A row's next samples, whatever was drawn at a time: single precision takes half a word of the stream, and then the
-    other half.
+    The samples of a row do not depend on how many are drawn per call: each single-precision number takes half a word of
+    the generator's stream, and the next number the other half.
     """
-    left = np.zeros((times, len(counts), max(counts)), dtype=bool)
+    kept = np.zeros((times, len(counts), max(counts)), dtype=bool)
     for row, (generator, count) in enumerate(zip(generators, counts, strict=True)):
-        left[:, row, :count] = generator.random((times, count), dtype=np.float32) < 0.5
-    return left
+        kept[:, row, :count] = generator.random((times, count), dtype=np.float32) < 0.5
+    return kept
 
 
-def token_coefficients(
+def feature_coefficients(
     evaluator: Evaluator,
     instances: Instances,
-    question: AttributionBatch,
-    function: Function,
+    inputs: AttributionBatch,
+    numbers: torch.Tensor,
     samples: int,
-    shared: bool,
+    weigh: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    whole_first: bool = False,
 ) -> torch.Tensor:
-    """What each token's feature weighs in the linear model of its row, [B, T]."""
-    numbers, device = numbered(question, shared), question.vectors.device
-    counts = (numbers.amax(1) + 1).tolist()
-    generators = [instances.generator(i, evaluator.seed) for i in question.index]
-    kernel, size = Kernel(question), max(counts) + 2
-    moments = torch.zeros(len(counts), size, size, dtype=torch.float64, device=device)
-    together = copies(evaluator, question.batch)
-    for start in range(0, samples, together):
-        z = torch.from_numpy(drawn(generators, counts, min(together, samples - start))).to(device)
+    """The coefficient of each token's feature in the linear model of its row, [B, T]. numbers: [B, T] the features.
+
+    `weigh` returns the weights [n, B] of samples from the kept features [n, B, F] and tokens [n, B, T] in double
+    precision. With `whole_first` the first sample keeps everything.
+    """
+    counts = numbers.amax(1) + 1
+    size = int(counts.max())
+    generators = [instances.generator(i, evaluator.seed) for i in inputs.index]
+    moments = torch.zeros(len(counts), size + 2, size + 2, dtype=torch.float64, device=numbers.device)
+    copies = copies_per_pass(evaluator, inputs.batch)
+    for start in range(0, samples, copies):
+        drawn = draw_features(generators, counts.tolist(), min(copies, samples - start))
+        z = torch.from_numpy(drawn).to(numbers.device)
+        if whole_first and start == 0:
+            z[0] = torch.arange(size, device=z.device) < counts[:, None]
         kept = z.gather(2, numbers.expand(len(z), -1, -1))
-        y = outputs_with(evaluator, question, kept, function).double()
+        y = inputs.masked_outputs(evaluator.model, kept)
         v = torch.cat([z.double(), torch.ones_like(y)[..., None], y[..., None]], dim=2)
-        moments += torch.einsum("nbi,nbj->bij", kernel(kept.double())[..., None] * v, v)
+        moments += torch.einsum("nbi,nbj->bij", weigh(z.double(), kept.double())[..., None] * v, v)
     return ridge(moments).gather(1, numbers)
 
 
-@measure(
-    "lime-published",
-    equation="|β_t| as of `lime`, token t of both texts one feature",
-    pair_features="shared",
-)
+@measure("lime-published", equation="|β_t| as of `lime`, token t of both texts one feature", pair_features="shared")
 @measure(
     "lime",
     limits={"samples": [1, None]},
@@ -113,26 +116,22 @@ def lime(
     evaluator: Evaluator,
     instances: Instances,
     *,
-    target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "probability",
-    baseline: Literal["pad", "zero"] = "pad",
-    texts: Literal["first", "both"] = "both",
-    specials: bool = True,
+    options: AttributionOptions = AttributionOptions(),
     sign: Literal["absolute", "signed"] = "absolute",
     samples: int = 1000,
     pair_features: Literal["distinct", "shared"] = "distinct",
 ) -> Importances:
-    """What a token weighs in a linear model of the output of texts of which half the tokens are left at random.
+    """The coefficient of a token in a linear model of the output for texts with a random half of their tokens kept.
 
-    A token that is left out (z_t = 0, one time in two) has its baseline's vector. Samples count the more the closer
-    they are to the text, and the linear model has a ridge. The tokens are drawn from the seed and the instance alone.
-    `shared` is Neely et al.'s code for pairs, by a fault: token t of the text and token t of the second text are one
-    feature, so that they come and go together and get the same score.
+    A token that is dropped (z_t = 0, with probability 1/2) has its baseline's vector. Samples are weighted by their
+    similarity to the text, and the model is a ridge regression. Samples depend on the seed and the instance alone.
+    `shared` reproduces a fault of Neely et al.'s code for pairs: token t of the text and token t of the second text are
+    one feature, so that they are kept or dropped together and have the same score.
     """
-    at_least_one("samples", samples)
+    require_positive("samples", samples)
 
-    def answer(question: AttributionBatch) -> torch.Tensor:
-        values = token_coefficients(evaluator, instances, question, function, samples, pair_features == "shared")
-        return values.abs() if sign == "absolute" else values
+    def score(inputs: AttributionBatch) -> torch.Tensor:
+        numbers, kernel = feature_numbers(inputs, pair_features == "shared"), Kernel(inputs)
+        return feature_coefficients(evaluator, instances, inputs, numbers, samples, lambda _, kept: kernel(kept))
 
-    return explain(evaluator, instances, answer, target, baseline, texts, specials)
+    return explain(evaluator, instances, score, options, sign)

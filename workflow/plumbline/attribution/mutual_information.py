@@ -1,4 +1,4 @@
-"""Mutual information of words and classes in the training texts: importances that no model has a part in."""
+"""Mutual information of words and classes in the training texts: importances that depend on no model."""
 
 from collections.abc import Sequence
 
@@ -12,19 +12,19 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-def texts_with(words: Sequence[np.ndarray], classes: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """How many texts of each class hold each word, however often, in this shape [V, C]. classes: [texts]."""
+def count_texts_with(words: Sequence[np.ndarray], classes: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """The number of texts of each class that contain each word, in this shape [V, C]. classes: [texts]."""
     owners = np.repeat(np.arange(len(words)), [len(text) for text in words])
-    # Sorted, because np.unique, which hashes, takes many times as long.
+    # Sorting is many times faster than np.unique, which hashes.
     pairs = np.sort(owners * shape[0] + np.concatenate(words))
-    texts, held = np.divmod(pairs[np.diff(pairs, prepend=-1) > 0], shape[0])
-    return np.bincount(held * shape[1] + classes[texts], minlength=shape[0] * shape[1]).reshape(shape)
+    texts, ids = np.divmod(pairs[np.diff(pairs, prepend=-1) > 0], shape[0])
+    return np.bincount(ids * shape[1] + classes[texts], minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def information(with_word: np.ndarray, texts: np.ndarray) -> np.ndarray:
-    """MI(w, y) in bits, [V, C], of a word's presence in a text and of whether its class is y.
+    """MI(w, y) in bits, [V, C], of the presence of word w in a text and whether its class is y.
 
-    with_word: [V, C] texts of each class that hold each word; texts: [C] texts of each class.
+    with_word: [V, C] the number of texts of each class that contain each word; texts: [C] that of all texts.
     """
     n = texts.sum()
     others, holding, without_word = n - texts, with_word.sum(1, keepdims=True), texts - with_word
@@ -35,7 +35,7 @@ def information(with_word: np.ndarray, texts: np.ndarray) -> np.ndarray:
         (without_word, lacking, texts),
         (lacking - without_word, lacking, others),
     ]
-    # Where a margin is 0, so is the cell, and what it adds.
+    # Where a margin is 0, so are the cell and its term.
     return sum(xlogy(cell, n * cell / np.maximum(row * column, 1)) for cell, row, column in cells) / (n * np.log(2))
 
 
@@ -46,19 +46,17 @@ def information(with_word: np.ndarray, texts: np.ndarray) -> np.ndarray:
     equation="Σ_y P(y) MI(w_t, y), MI(w, y) = Σ_uc (N_uc / N) log₂(N N_uc / (N_u. N_.c))",
 )
 def mutual_information(evaluator: Evaluator, instances: Instances) -> Importances:
-    """How much it tells about the class of a training text whether it holds the word, in bits, the same for all models.
+    """The information about the class of a training text in the presence of the word, in bits; equal for all models.
 
-    One more text of each class, which holds every word, is counted, so that no count of a word is 0.
+    Counts include one additional text of each class that contains every word, so that no count is 0.
     """
     words = [ids[free] for ids, free in zip(instances.ids, instances.maskable, strict=True)]
     training = np.flatnonzero(instances.split == "train")
     if not len(training):
-        raise PlumblineError(
-            "Mutual information is counted in training texts, but none of these is of the split 'train'."
-        )
-    found, classes = np.unique(instances.label[training], return_inverse=True)
-    shape = (1 + int(np.concatenate(words).max(initial=0)), len(found))
+        raise PlumblineError("Mutual information is counted in training texts, but there is none of the split 'train'.")
+    labels, classes = np.unique(instances.label[training], return_inverse=True)
+    shape = (1 + int(np.concatenate(words).max(initial=0)), len(labels))
     texts = 1 + np.bincount(classes)
-    bits = information(1 + texts_with([words[i] for i in training], classes, shape), texts)
+    bits = information(1 + count_texts_with([words[i] for i in training], classes, shape), texts)
     scores = (bits @ (texts / texts.sum())).astype(np.float32)
     return Importances([scores[text] for text in words])

@@ -1,25 +1,25 @@
-"""Occlusion of pictures: cover a square of pixels, run the model again, see how the output falls."""
+"""Occlusion of images: the drop of the output when a square of pixels is covered."""
 
 from typing import Literal
 
 import torch
 
-from plumbline.attribution.attribution_batch import AttributionBatch, at_least_one, copies, explain, outputs_with
-from plumbline.attribution.importances import Importances
+from plumbline.attribution.attribution_batch import AttributionBatch, explain, require_positive
+from plumbline.attribution.importances import AttributionOptions, Importances
+from plumbline.attribution.occlusion import occluded_outputs
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import side
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
-# The side of the pictures in whose pixels a patch is given, whatever side they have here.
+# The image side that pixel sizes in options refer to, whatever the side of the images.
 REFERENCE = 224
 
 
-def patches(size: int, patch: int) -> torch.Tensor:
-    """The number of the patch that each pixel of a picture lies in, [size * size], row by row; those at the end may be
-    smaller."""
-    places = torch.arange(size) // patch
-    return (places[:, None] * (int(places[-1]) + 1) + places).flatten()
+def patch_numbers(size: int, patch: int) -> torch.Tensor:
+    """The number of each pixel's patch, [size * size], row by row; the last patches may be smaller."""
+    numbers = torch.arange(size) // patch
+    return (numbers[:, None] * (int(numbers[-1]) + 1) + numbers).flatten()
 
 
 @measure(
@@ -40,25 +40,18 @@ def occlusion_patch(
     sign: Literal["absolute", "signed"] = "absolute",
     patch: int = 16,
 ) -> Importances:
-    """The fall of the output when the square patch that a pixel lies in is covered.
+    """The drop of the output when the square patch that contains a pixel is covered.
 
-    It is covered with black (`pad`), or with the grey of ImageNet's mean (`zero`). Patches lie side by side. Their side
-    is in pixels of a picture of 224 x 224, and as large a part of the side here; at least 1 pixel.
+    It is covered with black (`pad`) or with the grey of ImageNet's mean (`zero`). Patches do not overlap. Their side is
+    given for images of 224 x 224 pixels and scaled to the side of the images, with at least 1 pixel.
     """
-    at_least_one("patch", patch)
+    require_positive("patch", patch)
 
-    def answer(question: AttributionBatch) -> torch.Tensor:
-        size = side(question.batch.ids.shape[1])
-        numbers = patches(size, max(1, round(patch * size / REFERENCE))).to(question.vectors.device)
-        # The outputs without patch 0, 1, …, and before them those of the whole pictures.
-        covered = torch.arange(-1, int(numbers.max()) + 1, device=numbers.device)[:, None, None]
-        outputs = torch.cat(
-            [
-                outputs_with(evaluator, question, numbers != some, function)
-                for some in covered.split(copies(evaluator, question.batch))
-            ]
-        )
-        falls = (outputs[0] - outputs[1:]).T[:, numbers]
-        return falls.abs() if sign == "absolute" else falls
+    def score(inputs: AttributionBatch) -> torch.Tensor:
+        size = side(inputs.batch.ids.shape[1])
+        numbers = patch_numbers(size, max(1, round(patch * size / REFERENCE))).to(inputs.vectors.device)
+        outputs = occluded_outputs(evaluator, inputs, numbers)
+        return (outputs[0] - outputs[1:]).T[:, numbers]
 
-    return explain(evaluator, instances, answer, target, baseline, "first", False)
+    options = AttributionOptions(target, function, baseline, texts="first", specials=False)
+    return explain(evaluator, instances, score, options, sign)

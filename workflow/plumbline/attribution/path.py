@@ -1,4 +1,4 @@
-"""Measures of the gradients on the straight way from a text that says nothing to the text itself."""
+"""Measures of the gradients on the straight path from a baseline to the text."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,28 +7,30 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from plumbline.attribution.attribution_batch import AttributionBatch, at_least_one, copies, explain, outputs_with
-from plumbline.attribution.completeness import Residuals, complete, gauss_legendre
+from plumbline.attribution.attribution_batch import AttributionBatch, copies_per_pass, explain, require_positive
+from plumbline.attribution.completeness import Residuals, gauss_legendre, refine
 from plumbline.attribution.gradient import differentiable
-from plumbline.attribution.importances import Function, Importances, explained_output
-from plumbline.attribution.inputs import read
+from plumbline.attribution.importances import AttributionOptions, Function, Importances, explained_output
+from plumbline.attribution.inputs import forward_vectors
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-def slopes(model: Any, batch: Batch, vectors: torch.Tensor, classes: torch.Tensor, function: Function) -> torch.Tensor:
-    """∂f_c/∂x of each row if these are its vectors, [B, T, d]. classes: [B]."""
-    moved = vectors.detach().requires_grad_()
+def output_gradients(
+    model: Any, batch: Batch, vectors: torch.Tensor, classes: torch.Tensor, function: Function
+) -> torch.Tensor:
+    """∂f_c/∂x of each row at these vectors, [B, T, d]. classes: [B]."""
+    vectors = vectors.detach().requires_grad_()
     with differentiable(model):
-        # Rows do not touch each other, so the gradient of the sum holds each row's own gradient.
-        output = explained_output(read(model, batch, moved).logits, classes, function).sum()
-        (slope,) = torch.autograd.grad(output, moved)
-    return slope
+        # Rows are independent, so the gradient of the sum holds each row's own gradient.
+        output = explained_output(forward_vectors(model, batch, vectors).logits, classes, function).sum()
+        (gradients,) = torch.autograd.grad(output, vectors)
+    return gradients
 
 
-def along_the_path(
+def integrate_path(
     model: Any,
     batch: Batch,
     vectors: torch.Tensor,
@@ -37,47 +39,33 @@ def along_the_path(
     function: Function,
     points: Sequence[float] | np.ndarray,
     weights: Sequence[float] | np.ndarray,
-    together: int = 1,
+    copies: int = 1,
 ) -> torch.Tensor:
     """Σ_i w_i (x - b)_t · ∇f_c(b + a_i (x - b)) of every token, [B, T], with points a_i and weights w_i.
 
     vectors, baseline: x and b, [B, T, d]; classes: [B]; points: [n], or one for each row, [n, B]; weights: [n].
-    `together` points of all rows are a pass, so that memory does not grow with their number; sums are in double
-    precision.
+    Each pass has `copies` points of every row, so that memory does not depend on the number of points; sums are in
+    double precision.
     """
     difference = vectors - baseline
-    places = torch.as_tensor(points, dtype=vectors.dtype, device=vectors.device).view(len(points), -1, 1, 1)
-    shares = torch.as_tensor(weights, dtype=torch.float64, device=vectors.device)
+    a = torch.as_tensor(points, dtype=vectors.dtype, device=vectors.device).view(len(points), -1, 1, 1)
+    w = torch.as_tensor(weights, dtype=torch.float64, device=vectors.device)
     total = torch.zeros(vectors.shape[:2], dtype=torch.float64, device=vectors.device)
-    for some, share in zip(places.split(together), shares.split(together), strict=True):
+    for some, weight in zip(a.split(copies), w.split(copies), strict=True):
         moved = (baseline + some * difference).flatten(0, 1)
-        slope = slopes(model, batch.repeat(len(some)), moved, classes.repeat(len(some)), function)
-        products = torch.einsum("nbtd,btd->nbt", slope.unflatten(0, (len(some), -1)), difference)
-        total += torch.einsum("n,nbt->bt", share, products.double())
+        gradients = output_gradients(model, batch.repeat(len(some)), moved, classes.repeat(len(some)), function)
+        products = torch.einsum("nbtd,btd->nbt", gradients.unflatten(0, (len(some), -1)), difference)
+        total += torch.einsum("n,nbt->bt", weight, products.double())
     return total
 
 
-def _scores(
-    evaluator: Evaluator,
-    question: AttributionBatch,
-    function: Function,
-    points: np.ndarray,
-    weights: np.ndarray,
-    rows: torch.Tensor | None = None,
+def _path_scores(
+    evaluator: Evaluator, inputs: AttributionBatch, points: np.ndarray, weights: np.ndarray
 ) -> torch.Tensor:
-    """The scores [B, T] of a question, or of some of its rows, with points [n] or [n, B] on the way."""
-    asked = question if rows is None else question.take(rows)
-    return along_the_path(
-        evaluator.model,
-        asked.batch,
-        asked.vectors,
-        asked.baseline,
-        asked.classes,
-        function,
-        points,
-        weights,
-        copies(evaluator, asked.batch),
-    )
+    """The scores [B, T] of a batch, with points [n] or [n, B] on the path."""
+    arguments = inputs.batch, inputs.vectors, inputs.baseline, inputs.classes, inputs.function
+    copies = copies_per_pass(evaluator, inputs.batch)
+    return integrate_path(evaluator.model, *arguments, points, weights, copies)
 
 
 @measure(
@@ -91,40 +79,37 @@ def integrated_gradient_pad(
     evaluator: Evaluator,
     instances: Instances,
     *,
-    target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "probability",
-    baseline: Literal["pad", "zero"] = "pad",
-    texts: Literal["first", "both"] = "both",
-    specials: bool = True,
+    options: AttributionOptions = AttributionOptions(),
     sign: Literal["absolute", "signed"] = "absolute",
     steps: int = 50,
     tolerance: float = 0.01,
 ) -> Importances:
-    """Integrated gradients from a text of padding, by Gauss and Legendre's rule of so many points.
+    """Integrated gradients from a baseline of padding, by Gauss-Legendre quadrature with `steps` points.
 
-    The scores of all tokens, signed, sum to the change of the output from the baseline b to the text x. Where the sum
-    is off by more than `tolerance` the points are doubled, up to 16 times as many; 0 leaves them as they are. With
-    `texts` or `specials` some tokens stay as they are all the way.
+    The signed scores of all tokens sum to the change of the output from the baseline b to the text x. If the sum misses
+    it by more than `tolerance`, the number of points is doubled, up to 16 times `steps`; 0 disables this. Tokens that
+    `texts` or `specials` exclude keep their vectors on the whole path.
     """
-    at_least_one("steps", steps)
+    require_positive("steps", steps)
     residuals = Residuals(len(instances))
 
-    def answer(question: AttributionBatch) -> torch.Tensor:
-        ends = (torch.zeros_like(question.free), torch.ones_like(question.free))
-        without, with_all = (outputs_with(evaluator, question, end[None], function)[0] for end in ends)
-        values, missing = complete(
-            _scores(evaluator, question, function, *gauss_legendre(steps)),
-            with_all - without,
-            lambda rows, points, weights: _scores(evaluator, question, function, points, weights, rows),
+    def score(inputs: AttributionBatch) -> torch.Tensor:
+        masks = torch.ones_like(inputs.features), torch.zeros_like(inputs.features)
+        output, baseline_output = (inputs.masked_outputs(evaluator.model, kept[None])[0] for kept in masks)
+        change = output - baseline_output
+        values, errors = refine(
+            _path_scores(evaluator, inputs, *gauss_legendre(steps)),
+            change,
+            lambda rows, points, weights: _path_scores(evaluator, inputs.take(rows), points, weights),
             steps,
             tolerance,
         )
-        residuals.add(question.index, missing, with_all - without)
-        return values.abs() if sign == "absolute" else values
+        residuals.add(inputs.index, errors, change)
+        return values
 
-    found = explain(evaluator, instances, answer, target, baseline, texts, specials)
+    importances = explain(evaluator, instances, score, options, sign)
     residuals.warn(evaluator, "Integrated gradients", steps, tolerance)
-    return replace(found, residual=residuals.values)
+    return replace(importances, residual=residuals.values)
 
 
 @measure(
@@ -138,26 +123,18 @@ def grad_shap(
     evaluator: Evaluator,
     instances: Instances,
     *,
-    target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "probability",
-    baseline: Literal["pad", "zero"] = "pad",
-    texts: Literal["first", "both"] = "both",
-    specials: bool = True,
+    options: AttributionOptions = AttributionOptions(),
     sign: Literal["absolute", "signed"] = "absolute",
     samples: int = 5,
 ) -> Importances:
-    """Integrated gradients of a few points drawn at random, as Grad-SHAP's are if all its baselines are one.
+    """Integrated gradients with a few random points, which is Grad-SHAP with a single baseline.
 
-    The points are drawn from the seed and the instance alone, so that order and batch do not matter.
+    The points depend on the seed and the instance alone, so that order and batch do not matter.
     """
-    at_least_one("samples", samples)
+    require_positive("samples", samples)
 
-    def points(question: AttributionBatch) -> np.ndarray:
-        drawn = [instances.generator(i, evaluator.seed).random(samples) for i in question.index]
-        return np.stack(drawn, axis=1)
+    def score(inputs: AttributionBatch) -> torch.Tensor:
+        points = np.stack([instances.generator(i, evaluator.seed).random(samples) for i in inputs.index], axis=1)
+        return _path_scores(evaluator, inputs, points, np.full(samples, 1 / samples))
 
-    def answer(question: AttributionBatch) -> torch.Tensor:
-        values = _scores(evaluator, question, function, points(question), np.full(samples, 1 / samples))
-        return values.abs() if sign == "absolute" else values
-
-    return explain(evaluator, instances, answer, target, baseline, texts, specials)
+    return explain(evaluator, instances, score, options, sign)

@@ -1,4 +1,4 @@
-"""Random importances: the floor that every measure is compared with."""
+"""Random importances: the baseline that every measure is compared with."""
 
 import numpy as np
 
@@ -10,15 +10,16 @@ from plumbline.registry import measure
 
 @measure("random", covers=["pair", "specials"], pixels=True, cheap=True, range=[0, 1], equation="U(0, 1)")
 def random(evaluator: Evaluator, instances: Instances) -> Importances:
-    """A uniform draw per token, from the seed and the instance alone, so that order and batch do not matter.
+    """A uniform random number per token, from the seed and the instance alone, so that order and batch do not matter.
 
-    Words are drawn first, then those of a second text, then special tokens.
+    Words come first in the random stream, then those of a second text, then special tokens.
     """
     drawn: list[list[np.ndarray]] = [[], [], []]
     for i, words in enumerate(instances.maskable):
-        seconds = np.empty(0, dtype=bool) if instances.pair is None else instances.pair_words(i)
+        pair_words = np.empty(0, dtype=bool) if instances.pair is None else instances.pair_words(i)
         generator = instances.generator(i, evaluator.seed)
-        for part, count in zip(drawn, (words.sum(), seconds.sum(), (~words).sum() + (~seconds).sum()), strict=True):
+        counts = words.sum(), pair_words.sum(), (~words).sum() + (~pair_words).sum()
+        for part, count in zip(drawn, counts, strict=True):
             part.append(generator.random(int(count)).astype(np.float32))
     scores, pair, specials = drawn
     return Importances(scores, None, None if instances.pair is None else pair, specials)

@@ -1,4 +1,4 @@
-"""Attention rollout: how much of each token the output reads if layers only pass on what they attend to."""
+"""Attention rollout: the share of each token in the output if layers only mix tokens by attention."""
 
 from typing import Literal
 
@@ -12,21 +12,21 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-def mixing(weights: torch.Tensor) -> torch.Tensor:
+def mixing_matrices(weights: torch.Tensor) -> torch.Tensor:
     """Â_l of each layer, [B, layers, T, T], in double precision: Ā_l + I, with rows that sum to 1.
 
-    Ā_l is the mean of the heads; I stands for the token itself, to which a layer adds what it attends to. Padding,
-    which no token attends to, mixes into none. weights: [B, layers, heads, T, T].
+    Ā_l is the mean over heads; I is the residual connection. Padding, which no token attends to, mixes into no token.
+    weights: [B, layers, heads, T, T].
     """
     mean = weights.mean(dim=2).double()
     mixed = mean + torch.eye(mean.shape[-1], dtype=mean.dtype, device=mean.device)
     return mixed / mixed.sum(dim=-1, keepdim=True)
 
 
-def rolled_out(mixed: torch.Tensor, readout: torch.Tensor) -> torch.Tensor:
+def roll_out(mixed: torch.Tensor, readout: torch.Tensor) -> torch.Tensor:
     """r · R_L with R_l = Â_l R_{l-1} and R_0 = I, [B, T]. mixed: Â, [B, layers, T, T]; readout: r, [B, T].
 
-    From the last layer down, so that each step is a row times a matrix and not a product of matrices.
+    From the last layer down, so that each step is a vector-matrix product.
     """
     rolled = readout.to(mixed.dtype)
     for layer in reversed(mixed.unbind(dim=1)):
@@ -43,17 +43,17 @@ def rollout(
     texts: Literal["first", "both"] = "both",
     specials: bool = True,
 ) -> Importances:
-    """The share of each token in what the output reads of the last layer, if layers only mix tokens by their attention
+    """The share of each token in the input of the output layer, if layers only mix tokens by their attention
     (Abnar & Zuidema 2020).
 
-    r is where the output reads: the first token, or the attention over words. The shares of all tokens, special ones
-    and those of a second text too, sum to 1, whether they are told or not.
+    r is the readout: the first token, or the attention over words. Shares sum to 1 over all tokens, including special
+    tokens and second texts even if these are not scored.
     """
-    gathered = ScoreBuffer(instances, texts, specials)
+    buffer = ScoreBuffer(instances, texts, specials)
 
     def work(index: np.ndarray, batch: Batch) -> None:
-        mixed = mixing(evaluator.model.layers(batch))
-        gathered.add(index, batch, rolled_out(mixed, evaluator.model.readout(batch)))
+        mixed = mixing_matrices(evaluator.model.layers(batch))
+        buffer.add(index, batch, roll_out(mixed, evaluator.model.readout(batch)))
 
     evaluator.each(instances, work)
-    return gathered.importances(explained=False)
+    return buffer.importances(explained=False)

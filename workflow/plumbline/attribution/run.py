@@ -1,4 +1,4 @@
-"""Explain the instances of a cell with some measures, seed by seed."""
+"""Compute several measures for the instances of a cell, seed by seed."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -30,75 +30,74 @@ def attribute(
     variant: Callable[[int], Instances] | None = None,
     cell: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, dict[str, list[Any]]], dict[str, float]]:
-    """For each measure the columns of its table `attributions`, and the seconds it took.
+    """The columns of the table `attributions` and the seconds of each measure.
 
-    Measures that one function computes in shared passes share their seconds too. `variant` gives the texts of each seed
-    where seeds differ in them; else they are the instances. `cell` names what is explained.
+    The time of measures computed in shared passes is divided among them. `variant` returns the texts of a seed if seeds
+    have different texts. `cell` names the dataset, variant and model.
     """
     columns: dict[str, dict[str, list[Any]]] = {name: {key: [] for key in KEYS} for name in measures}
     seconds = dict.fromkeys(measures, 0.0)
     families: dict[Any, list[str]] = {}
-    for name, asked in measures.items():
-        families.setdefault(getattr(asked.function, "together", name), []).append(name)
+    for name, call in measures.items():
+        families.setdefault(getattr(call.function, "together", name), []).append(name)
     for evaluator in evaluators:
         evaluator.cell = cell or {}
         texts = instances if variant is None else variant(evaluator.seed)
         for together, names in families.items():
             started = time.perf_counter()
             try:
-                # What one measure does to the gradient mode does not reach the next.
+                # A measure that changes the gradient mode does not affect the next one.
                 with torch.enable_grad(), stage(", ".join(names)):
                     if callable(together):
-                        found = together(evaluator, texts, [measures[name].options for name in names])
+                        results = together(evaluator, texts, [measures[name].options for name in names])
                     else:
-                        found = [measures[n].function(evaluator, texts, **measures[n].options) for n in names]
+                        results = [measures[n].function(evaluator, texts, **measures[n].options) for n in names]
             except Exception as error:
                 error.add_note(f"This came from the measure {' or '.join(repr(name) for name in names)}.")
                 raise
             share = (time.perf_counter() - started) / len(names)
-            for name, importances in zip(names, found, strict=True):
+            for name, importances in zip(names, results, strict=True):
                 seconds[name] += share
                 check_scores(importances, texts, name)
                 table = columns[name]
                 table["seed"] += [evaluator.seed] * len(texts)
                 table["split"] += texts.split.tolist()
                 table["instance"] += texts.instance.tolist()
-                target = importances.target
-                table["target"] += [None] * len(texts) if target is None else target.tolist()
-                residual = importances.residual
-                table["residual"] += [None] * len(texts) if residual is None else residual.tolist()
+                for column in ("target", "residual"):
+                    values = getattr(importances, column)
+                    table[column] += [None] * len(texts) if values is None else values.tolist()
                 for column in ("scores", "pair", "specials"):
-                    told = getattr(importances, column)
-                    table[column] += [None if told is None else _numbers(told[i], i, name) for i in range(len(texts))]
+                    rows = getattr(importances, column)
+                    table[column] += [None if rows is None else _numbers(rows[i], i, name) for i in range(len(texts))]
     return columns, seconds
 
 
 def _numbers(scores: Any, i: int, name: str) -> np.ndarray:
-    """The scores of an instance in single precision."""
+    """The scores of an instance as a float32 array."""
     try:
         return np.asarray(scores, np.float32)
     except (TypeError, ValueError, RuntimeError) as error:
-        told = getattr(scores, "dtype", type(scores).__name__)
+        type_ = getattr(scores, "dtype", type(scores).__name__)
         raise PlumblineError(
-            f"The measure '{name}' gave scores of type {told} for instance {i}, which are no NumPy array of numbers "
+            f"The measure '{name}' gave scores of type {type_} for instance {i}, which are no NumPy array of numbers "
             f"({str(error).splitlines()[0].rstrip('.')}); return `scores.float().cpu().numpy()` of a tensor."
         ) from error
 
 
 def check_scores(importances: Importances, texts: Instances, name: str) -> None:
-    """A measure must give one number per word of every instance, and may of its second text."""
-    named = f"The measure '{name}'"
+    """Refuse a result without one number per word of every instance and, if it has `pair`, of every second text."""
+    subject = f"The measure '{name}'"
     if not isinstance(importances, Importances):
-        raise PlumblineError(f"{named} must return Importances, not {type(importances).__name__}.")
-    told = [("words", importances.scores, [int(free.sum()) for free in texts.maskable])]
+        raise PlumblineError(f"{subject} must return Importances, not {type(importances).__name__}.")
+    parts = [("words", importances.scores, [int(words.sum()) for words in texts.maskable])]
     if importances.pair is not None:
-        seconds = [int(texts.pair_words(i).sum()) if texts.pair else 0 for i in range(len(texts))]
-        told.append(("words in its second text", importances.pair, seconds))
-    for what, rows, counts in told:
+        counts = [int(texts.pair_words(i).sum()) if texts.pair else 0 for i in range(len(texts))]
+        parts.append(("words in its second text", importances.pair, counts))
+    for unit, rows, counts in parts:
         if len(rows) != len(counts):
-            raise PlumblineError(f"{named} gave scores for {len(rows)} of {len(counts)} instances.")
+            raise PlumblineError(f"{subject} gave scores for {len(rows)} of {len(counts)} instances.")
         for i, (scores, count) in enumerate(zip(rows, counts, strict=True)):
             if np.shape(scores) != (count,):
                 raise PlumblineError(
-                    f"{named} gave scores of shape {np.shape(scores)} for instance {i}, which has {count} {what}."
+                    f"{subject} gave scores of shape {np.shape(scores)} for instance {i}, which has {count} {unit}."
                 )

@@ -1,4 +1,4 @@
-"""The selection of models that classify by some words alone, as importances."""
+"""The words selected by a rationale model as importances."""
 
 import torch
 
@@ -11,10 +11,10 @@ from plumbline.registry import measure
 @measure("selection", needs=["selection"], covers=["specials"], cheap=True, range=[0, 1], equation="z_t")
 @torch.no_grad()
 def selection(evaluator: Evaluator, instances: Instances) -> Importances:
-    """How much of each word the model passes on to its classifier, without chance; above 0 it is selected.
+    """The share of each word that the model passes on to its classifier, without sampling; above 0 it is selected.
 
     Special tokens are never selected and have 0.
     """
-    gathered = ScoreBuffer(instances, "first")
-    evaluator.each(instances, lambda index, batch: gathered.add(index, batch, evaluator.model(batch).z))
-    return gathered.importances(explained=False)
+    buffer = ScoreBuffer(instances, "first")
+    evaluator.each(instances, lambda index, batch: buffer.add(index, batch, evaluator.model(batch).z))
+    return buffer.importances(explained=False)

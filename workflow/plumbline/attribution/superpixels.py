@@ -1,6 +1,6 @@
-"""LIME on pictures: a linear model of what the model says of pictures of which random superpixels are left.
+"""LIME on images: a linear model of the output for images with a random half of their superpixels kept.
 
-As LIME's own package does it for images, which takes a picture at a time; here pictures and samples share passes.
+As in LIME's own package, which explains one image at a time; here images and samples share passes.
 """
 
 from dataclasses import replace
@@ -8,9 +8,9 @@ from typing import Literal
 
 import torch
 
-from plumbline.attribution.attribution_batch import AttributionBatch, at_least_one, copies, explain, outputs_with
-from plumbline.attribution.importances import Function, Importances
-from plumbline.attribution.lime import drawn, ridge
+from plumbline.attribution.attribution_batch import AttributionBatch, explain, require_positive
+from plumbline.attribution.importances import AttributionOptions, Importances
+from plumbline.attribution.lime import feature_coefficients
 from plumbline.attribution.patches import REFERENCE
 from plumbline.attribution.quickshift import quickshift
 from plumbline.data.instances import Instances
@@ -20,64 +20,36 @@ from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
-# The width of the kernel of distances, and how much colours count beside places in superpixels.
+# The width of the distance kernel, and the weight of colours relative to positions in superpixels.
 WIDTH, RATIO = 0.25, 0.2
 
 
-def closeness(left: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-    """The weights [n, B] of samples: √exp(-d² / WIDTH²), with d the cosine distance of z from that of all superpixels.
+def sample_weights(z: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    """The weights [n, B] of samples: √exp(-d² / WIDTH²), with d the cosine distance of z from a vector of ones.
 
-    left: [n, B, F] in double precision, z; counts: [B] the superpixels of each picture. The cosine is √(Σz / count).
+    z: [n, B, F] in double precision; counts: [B] the superpixels of each image. The cosine is √(Σz / count).
     """
-    away = 1 - (left.sum(-1) / counts).sqrt()
-    return (-(away**2) / (2 * WIDTH**2)).exp()
+    distance = 1 - (z.sum(-1) / counts).sqrt()
+    return (-(distance**2) / (2 * WIDTH**2)).exp()
 
 
-def segments(batch: Batch, kernel_size: float) -> torch.Tensor:
+def segment_numbers(batch: Batch, kernel_size: float) -> torch.Tensor:
     """The number of each pixel's superpixel, [B, T].
 
-    The kernel's width is in pixels of a picture of 224 x 224. Colours count less as places have fewer pixels, so that
-    smaller pictures fall into the same parts; kernels cannot be narrower than a pixel.
+    The kernel's width is given for images of 224 x 224 pixels. It and the weight of colours are scaled to the size of
+    the images, so that smaller images have the same superpixels; the kernel is at least a pixel wide.
     """
-    pictures = unpack(batch.ids.cpu().numpy())
-    scale = pictures.shape[1] / REFERENCE
-    return quickshift(pictures, max(1.0, kernel_size * scale), RATIO * scale, batch.ids.device).flatten(1)
+    images = unpack(batch.ids.cpu().numpy())
+    scale = images.shape[1] / REFERENCE
+    return quickshift(images, max(1.0, kernel_size * scale), RATIO * scale, batch.ids.device).flatten(1)
 
 
-def means_of_segments(vectors: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
-    """For each pixel the mean vector of its segment, [B, T, d]. vectors: [B, T, d]; numbers: [B, T]."""
-    places = numbers[..., None].expand_as(vectors)
-    sums = torch.zeros_like(vectors).scatter_add(1, places, vectors)
-    sizes = torch.zeros_like(vectors).scatter_add(1, places, torch.ones_like(vectors))
-    return (sums / sizes.clamp(min=1)).gather(1, places)
-
-
-def segment_coefficients(
-    evaluator: Evaluator,
-    instances: Instances,
-    question: AttributionBatch,
-    numbers: torch.Tensor,
-    function: Function,
-    samples: int,
-) -> torch.Tensor:
-    """What each pixel's segment weighs in the linear model of its picture, [B, T]. numbers: [B, T] its segment.
-
-    The first sample is the picture itself.
-    """
-    counts = numbers.amax(1) + 1
-    features = int(counts.max())
-    generators = [instances.generator(i, evaluator.seed) for i in question.index]
-    moments = torch.zeros(len(counts), features + 2, features + 2, dtype=torch.float64, device=numbers.device)
-    together = copies(evaluator, question.batch)
-    for start in range(0, samples, together):
-        z = torch.from_numpy(drawn(generators, counts.tolist(), min(together, samples - start))).to(numbers.device)
-        if start == 0:
-            z[0] = torch.arange(features, device=z.device) < counts[:, None]
-        kept = z.gather(2, numbers.expand(len(z), -1, -1))
-        y = outputs_with(evaluator, question, kept, function).double()
-        v = torch.cat([z.double(), torch.ones_like(y)[..., None], y[..., None]], dim=2)
-        moments += torch.einsum("nbi,nbj->bij", closeness(z.double(), counts)[..., None] * v, v)
-    return ridge(moments).gather(1, numbers)
+def segment_means(vectors: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+    """The mean vector of each pixel's segment, [B, T, d]. vectors: [B, T, d]; numbers: [B, T]."""
+    index = numbers[..., None].expand_as(vectors)
+    sums = torch.zeros_like(vectors).scatter_add(1, index, vectors)
+    sizes = torch.zeros_like(vectors).scatter_add(1, index, torch.ones_like(vectors))
+    return (sums / sizes.clamp(min=1)).gather(1, index)
 
 
 @measure(
@@ -99,21 +71,25 @@ def lime_superpixels(
     samples: int = 200,
     kernel_size: float = 4.0,
 ) -> Importances:
-    """What a pixel's superpixel s(t) weighs in a linear model of the output of pictures with half of them hidden.
+    """The coefficient of a pixel's superpixel s(t) in a linear model of the output for images with half of them hidden.
 
-    Superpixels are quick shift's, with kernels so many pixels of a picture of 224 x 224 wide. One that is left out
-    (z_s = 0, one time in two) is black, or of its `mean` colour. Samples count the more the more is left, and the
-    linear model has a ridge. They are drawn from the seed and the instance alone.
+    Superpixels come from quick shift, with a kernel of `kernel_size` pixels for images of 224 x 224. A hidden one
+    (z_s = 0, with probability 1/2) is black or has its `mean` colour. Samples with more superpixels weigh more, and the
+    model is a ridge regression. The first sample is the unperturbed image; the others depend on the seed and the
+    instance alone.
     """
-    at_least_one("samples", samples)
+    require_positive("samples", samples)
     if not kernel_size > 0:
         raise PlumblineError(f"`kernel_size` is {kernel_size}; it must be more than 0.")
 
-    def answer(question: AttributionBatch) -> torch.Tensor:
-        numbers = segments(question.batch, kernel_size)
+    def score(inputs: AttributionBatch) -> torch.Tensor:
+        numbers = segment_numbers(inputs.batch, kernel_size)
         if hidden == "mean":
-            question = replace(question, baseline=means_of_segments(question.vectors, numbers))
-        values = segment_coefficients(evaluator, instances, question, numbers, function, samples)
-        return values.abs() if sign == "absolute" else values
+            inputs = replace(inputs, baseline=segment_means(inputs.vectors, numbers))
+        counts = numbers.amax(1) + 1
+        return feature_coefficients(
+            evaluator, instances, inputs, numbers, samples, lambda z, _: sample_weights(z, counts), whole_first=True
+        )
 
-    return explain(evaluator, instances, answer, target, "pad", "first", False)
+    options = AttributionOptions(target, function, texts="first", specials=False)
+    return explain(evaluator, instances, score, options, sign)

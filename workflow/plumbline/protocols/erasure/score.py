@@ -13,7 +13,7 @@ import pyarrow as pa
 import torch
 
 from plumbline.attribution.importances import explained_output
-from plumbline.attribution.inputs import baseline_of, input_vectors, read
+from plumbline.attribution.inputs import baseline_vectors, forward_vectors, input_vectors
 from plumbline.data.instances import Instances, Texts
 from plumbline.data.masking import highest
 from plumbline.errors import PlumblineError
@@ -149,7 +149,7 @@ class Erasure:
                 classes = torch.from_numpy(predicted[index]).long().to(vectors.device)
 
                 def falls(keep: torch.Tensor) -> FloatArray:
-                    logits = read(evaluator.model, batch, vectors * keep).logits
+                    logits = forward_vectors(evaluator.model, batch, vectors * keep).logits
                     return output[index] - explained_output(logits, classes, "probability").double().cpu().numpy()
 
                 fall_to_nothing[index] = falls(~free[..., None])
@@ -200,12 +200,12 @@ def probabilities_without(
 
     def work(index: np.ndarray, batch: Batch) -> None:
         with torch.no_grad():
-            vectors, baseline = input_vectors(evaluator.model, batch), baseline_of(evaluator.model, batch, removal)
+            vectors, baseline = input_vectors(evaluator.model, batch), baseline_vectors(evaluator.model, batch, removal)
             keep = torch.ones(vectors.shape[:2], dtype=torch.bool)
             for row, i in enumerate(index):
                 keep[row, : len(kept[i])] = torch.from_numpy(kept[i])
             replaced = torch.where(keep.to(vectors.device)[..., None], vectors, baseline)
-            output = read(evaluator.model, batch, replaced).logits.softmax(-1).float().cpu().numpy()
+            output = forward_vectors(evaluator.model, batch, replaced).logits.softmax(-1).float().cpu().numpy()
         for row, i in enumerate(index):
             probabilities[i] = output[row]
 

@@ -1,0 +1,88 @@
+"""The kinds of registered objects and the facts that a declaration states about each kind."""
+
+from typing import Any, Literal, get_args
+
+Kind = Literal[
+    "dataset", "manipulation", "model", "measure", "protocol", "metric", "table", "figure", "page", "criterion"
+]
+# The parts of a report. A config never names them: they follow from the study.
+PARTS: tuple[Kind, ...] = ("table", "figure", "page", "criterion")
+KINDS: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in PARTS)
+
+# The facts of each kind with their defaults. Any other keyword of the decorator presets an option. `limits` maps
+# options to their least and greatest value, where None is no bound. `required` lists options that a config must set.
+FACTS: dict[str, dict[str, Any]] = {
+    "dataset": {
+        "files": {},
+        "source": "",
+        "licence": "",
+        "task": "classification",
+        "counts": {},
+        "preparation": {},
+        "training": {},
+        "subword_training": {},
+        "model_options": {},
+        "limits": {},
+    },
+    "manipulation": {"reads": "words", "groups": [], "words": [], "visibility": "", "equation": "", "limits": {}},
+    "model": {
+        "provides": [],
+        "tasks": ["classification"],
+        "training": {},
+        "reads": "words",
+        "limits": {},
+        "required": [],
+    },
+    "measure": {
+        "needs": [],
+        "splits": [],
+        "covers": [],
+        "pixels": False,
+        "cheap": False,
+        "limits": {},
+        "required": [],
+        "direction": "higher",
+        "range": None,
+        "equation": "",
+    },
+    "protocol": {
+        "needs": [],
+        "variants": "plain",
+        "pixels": True,
+        "least_measures": 1,
+        "least_seeds": 1,
+        "gpu": False,
+        "equation": "",
+        "limits": {},
+        # The function that prints its table in LaTeX, as `module:function`, if the common layout is not enough.
+        "latex": "",
+    },
+    "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
+    # `reads` names the input files of a table or figure (plumbline/dag/sources.py lists them), followed by `?` if a
+    # study may lack them; `params` names the facts of the study that it needs; `of` is what a study must have.
+    "table": {"reads": [], "params": [], "of": ""},
+    # `per` lists the axes of `cells` with one figure for each value; `only` restricts these values.
+    "figure": {
+        "reads": [],
+        "params": [],
+        "of": "",
+        "cells": "",
+        "per": [],
+        "only": [],
+        "page": "",
+        "experiment": "",
+        "caption": "",
+        "order": 50,
+    },
+    # A study has a page if it has one of its `tables`.
+    "page": {"title": "", "about": "", "group": "Protocols", "tables": [], "needs": [], "order": 50},
+    # A column of the scorecard. `measure` is the kind of measure that it judges, if it judges only one.
+    "criterion": {"table": "", "direction": "", "range": None, "variants": "plain", "measure": "", "order": 50},
+}
+# How messages describe the type of a fact.
+FACT_TYPES = {bool: "True or False", int: "a whole number", str: "text", list: "a list", dict: "keys and values"}
+
+# Tasks with two texts per instance.
+PAIRED = ("question answering", "inference", "paraphrase")
+# The task whose instances are images, with one token per pixel.
+IMAGES = "image classification"
