@@ -102,7 +102,7 @@ def _minilm(pointer: str, options: Mapping[str, Any], classes: int) -> Any:
 @cache
 def images(count: int, side: int) -> Instances:
     """Generated images."""
-    generated = textures(Path(), 0, train=1, dev=1, test=count, side=side).pictures[2:]
+    generated = textures(Path(), 0, train=1, dev=1, test=count, side=side).images[2:]
     ids = list(pack(np.stack([image.pixels for image in generated])))
     free = list(np.ones((count, side**2), dtype=bool))
     return Instances(

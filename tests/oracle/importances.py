@@ -49,7 +49,7 @@ def check_ids(results: Results, checks: Checks) -> None:
         ids = {row["word"]: row["id"] for row in read(vocabulary)}
         for row in read(path):
             for tokens, told in ((row["tokens"], row["ids"]), (row["tokens_b"], row["ids_b"])):
-                # Pictures have no words.
+                # Images have no words.
                 if tokens:
                     expected = [ids.get(token, UNK) for token in tokens]
                     checks.same("ids by vocabulary", expected, told, 0, (path, row["split"], row["instance"]))

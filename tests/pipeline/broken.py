@@ -144,14 +144,14 @@ def not_bytes(raw, seed):
     return images(np.zeros((4, 4, 3), dtype=np.float32))
 
 
-@dataset("no-pictures", task="image classification")
-def no_pictures(raw, seed):
+@dataset("no-images", task="image classification")
+def no_images(raw, seed):
     """Arrays instead of images."""
     return ImageCorpus([np.zeros((4, 4, 3), dtype=np.uint8)], CLASSES)
 
 
-@dataset("pictures-as-texts")
-def pictures_as_texts(raw, seed):
+@dataset("images-as-texts")
+def images_as_texts(raw, seed):
     """Images that are declared as texts."""
     return images(np.zeros((4, 4, 3), dtype=np.uint8))
 

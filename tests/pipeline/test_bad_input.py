@@ -813,8 +813,8 @@ GOOD, BAD = "(3 (2 A) (3 fine))", "(1 (2 A) (1 bore))"
 READ = [
     "labels-of-text", "labels-outside", "nothing", "tuples", "corpus-of-tuples", "tokens-as-string", "tokens-missing",
     "empty-word", "empty-class", "empty-corpus", "no-classes", "same-classes", "unknown-split", "unequal-pair",
-    "pair-as-string", "pair-missing", "evidence-short", "oblong", "grey", "not-bytes", "no-pictures",
-    "pictures-as-texts",
+    "pair-as-string", "pair-missing", "evidence-short", "oblong", "grey", "not-bytes", "no-images",
+    "images-as-texts",
 ]  # fmt: skip
 MEASURED = ["too-few", "too-few-instances", "half", "worded", "no-return", "bare"]
 BUILT = ["no-embedding", "bare-logits", "no-module"]
@@ -913,7 +913,7 @@ JOB_FAULTS: dict[str, tuple[str, str, str]] = {
     "text as labels": (
         "datasets",
         "prepare labels-of-text",
-        "the label 'yes' is not a whole number; it must be the place",
+        "the label 'yes' is not a whole number; it must be the index",
     ),
     "label of no class": ("datasets", "prepare labels-outside", "label 2 is none of the 2 classes (no, yes)."),
     "reader of nothing": (
@@ -934,7 +934,7 @@ JOB_FAULTS: dict[str, tuple[str, str, str]] = {
     "text as one string": (
         "datasets",
         "prepare tokens-as-string",
-        "`tokens` must be a list of words; `tokenise` makes one",
+        "`tokens` must be a list of words; `tokenise` splits a",
     ),
     "text of nothing": ("datasets", "prepare tokens-missing", "`tokens` must be a list of words"),
     "empty word": (
@@ -950,7 +950,7 @@ JOB_FAULTS: dict[str, tuple[str, str, str]] = {
         "its classes are [0, 1]; they must be a list of different",
     ),
     "classes of one name": ("datasets", "prepare same-classes", "its classes are ['no', 'no']; they must be a list of"),
-    "unknown split": ("datasets", "prepare unknown-split", "a text may only be in one of the splits train, dev, test."),
+    "unknown split": ("datasets", "prepare unknown-split", "the split must be one of train, dev, test."),
     "some pairs": (
         "datasets",
         "prepare unequal-pair",
@@ -959,30 +959,30 @@ JOB_FAULTS: dict[str, tuple[str, str, str]] = {
     "pair as one string": (
         "datasets",
         "prepare pair-as-string",
-        "`pair` must be a list of words; `tokenise` makes one",
+        "`pair` must be a list of words; `tokenise` splits a",
     ),
     "no pairs": ("datasets", "prepare pair-missing", "its task is inference, so its texts must each have a `pair`."),
     "evidence too short": (
         "datasets",
         "prepare evidence-short",
-        "`evidence` must say of each word whether it belongs to it.",
+        "`evidence` must have one flag per word.",
     ),
-    "oblong pictures": (
+    "oblong images": (
         "datasets",
         "prepare oblong",
         "has the shape [4, 6, 3], not [4, 4, 3]; the dataset's reader must",
     ),
-    "grey pictures": ("datasets", "prepare grey", "has the shape [4, 4], not [4, 4, 3]; the dataset's reader must"),
-    "pictures not of bytes": ("datasets", "prepare not-bytes", "`pixels` must be a NumPy array of bytes (uint8)"),
-    "arrays as pictures": (
+    "grey images": ("datasets", "prepare grey", "has the shape [4, 4], not [4, 4, 3]; the dataset's reader must"),
+    "images not of bytes": ("datasets", "prepare not-bytes", "`pixels` must be a NumPy array of bytes (uint8)"),
+    "arrays as images": (
         "datasets",
-        "prepare no-pictures",
+        "prepare no-images",
         "0: it is a ndarray; each must be an ImageExample.",
     ),
-    "pictures as texts": (
+    "images as texts": (
         "datasets",
-        "prepare pictures-as-texts",
-        "but it holds pictures; declare task='image classification'.",
+        "prepare images-as-texts",
+        "but it holds images; declare task='image classification'.",
     ),
     "class of trees missing": (
         "models",

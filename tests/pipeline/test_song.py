@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
-from plumbline.data.instances import sample
+from plumbline.data.instances import draw_sample
 
 from .conftest import JUDGED, copy_project, planned_jobs, run_snakemake, write_config
 
@@ -99,7 +99,7 @@ def importances_of(folder: Path, dataset: str, model: str) -> dict[str, pd.DataF
 @pytest.mark.parametrize(("dataset", "model"), CELLS)
 def test_each_seed_explains_the_texts_that_it_draws(song, dataset, model):
     texts = texts_of(song, dataset, model)
-    drawn = {seed: texts["instance"][sample(texts["split"].to_numpy(), SAMPLE, seed)].tolist() for seed in SEEDS}
+    drawn = {seed: texts["instance"][draw_sample(texts["split"].to_numpy(), SAMPLE, seed)].tolist() for seed in SEEDS}
     assert drawn[0] != drawn[1] and all(len(set(numbers)) == SAMPLE < len(texts) for numbers in drawn.values())
     keys = [(seed, "test", instance) for seed in SEEDS for instance in drawn[seed]]
     found = importances_of(song, dataset, model)

@@ -375,7 +375,7 @@ DATASETS = {
     "a class without texts": ("", f"Corpus({TEXTS}, ['no', 'yes', 'maybe'])",
         "split 'train' holds no text of class 'maybe': the dataset's files or its reader lack it."),
     "another split": ("", f"Corpus({TEXTS.replace('dev', 'valid')}, ['no', 'yes'])",
-        "split 'valid', text 4: a text may only be in one of the splits train, dev, test."),
+        "split 'valid', text 4: the split must be one of train, dev, test."),
     "a task that is none": ('task="inferense", ', f"Corpus({TEXTS}, ['no', 'yes'])",
         "its task is 'inferense'; did you mean 'inference'?"),
     "no second texts": ('task="inference", ', f"Corpus({TEXTS}, ['no', 'yes'])",

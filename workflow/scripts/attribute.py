@@ -4,7 +4,7 @@ from plumbline.attribution.files import write_importances
 from plumbline.attribution.run import MeasureCall, attribute
 from plumbline.config.variants import PLAIN, UNMASKED
 from plumbline.data.instances import Instances
-from plumbline.data.masking import of_seed, special_ids, with_masks
+from plumbline.data.masking import apply_masks, seed_rows, special_ids
 from plumbline.data.schemas import INSTANCES, MASKS
 from plumbline.models.block import trained_models
 from plumbline.models.budget import Budget
@@ -19,7 +19,7 @@ def texts(seed: int) -> Instances:
         # Splits that a measure needs in full, to count in them.
         whole = {split for measure in snakemake.params.measures.values() for split in measure["splits"]}
         return instances.sampled(snakemake.params.sample, seed, whole)
-    return with_masks(instances, of_seed(masks, "masked", seed, instances), special_ids(snakemake.input.subwords)[0])
+    return apply_masks(instances, seed_rows(masks, "masked", seed, instances), special_ids(snakemake.input.subwords)[0])
 
 
 with job(snakemake) as running:

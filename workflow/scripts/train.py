@@ -4,7 +4,7 @@ from plumbline.attribution.files import read_importances
 from plumbline.config.recipes import Training
 from plumbline.data.corpus import SPLITS
 from plumbline.data.instances import Instances
-from plumbline.data.masking import mask_columns, masks_at, of_seed, special_ids, with_masks
+from plumbline.data.masking import apply_masks, mask_columns, masks_at, seed_rows, special_ids
 from plumbline.data.schemas import INSTANCES, MASKS
 from plumbline.models.budget import Budget
 from plumbline.models.objectives import objective_of
@@ -26,13 +26,13 @@ with job(snakemake) as running:
     masking, masks, variants = snakemake.params.masking, None, None
     if snakemake.input.masks:
         table = read_table(snakemake.input.masks, MASKS)
-        masks = {seed: of_seed(table, "masked", seed, instances) for seed in seeds}
+        masks = {seed: seed_rows(table, "masked", seed, instances) for seed in seeds}
     if snakemake.output.get("masks"):
         scores = read_importances(snakemake.input.importances, masking["measure"])
         level, unit = masking["level"], masking["unit"]
         masks = {
             seed: masks_at(
-                level, unit, of_seed(scores, "scores", seed, instances), instances.ties(seed), masks and masks[seed]
+                level, unit, seed_rows(scores, "scores", seed, instances), instances.ties(seed), masks and masks[seed]
             )
             for seed in seeds
         }
@@ -40,7 +40,7 @@ with job(snakemake) as running:
     if masking:
         mask, other = special_ids(snakemake.input.subwords)
         left = other if masking["positions"] else None
-        variants = {seed: with_masks(instances, masks and masks[seed], mask, left).by_split() for seed in seeds}
+        variants = {seed: apply_masks(instances, masks and masks[seed], mask, left).by_split() for seed in seeds}
     device = running.device()
     spec = BlockSpec(
         pointer=snakemake.params.object,

@@ -13,7 +13,7 @@ from plumbline.attribution.importances import Importances, ScoreBuffer
 from plumbline.attribution.inputs import baseline_vectors, feature_mask, forward_vectors, input_vectors
 from plumbline.attribution.run import MeasureCall, attribute, check_scores
 from plumbline.conformance import example_instances, example_model, reads_one_text, whole_batch
-from plumbline.data.instances import sample
+from plumbline.data.instances import draw_sample
 from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
@@ -89,18 +89,18 @@ def test_scores_are_stored_at_their_instances_for_batches_in_any_order():
 
 def test_a_sample_is_the_studys_and_of_each_split():
     split = np.array(["dev"] * 30 + ["test"] * 50)
-    drawn = sample(split, 10, 87)
+    drawn = draw_sample(split, 10, 87)
     assert drawn.tolist() == sorted(drawn.tolist()) and (split[drawn] == "dev").sum() == 10
     random.seed(87)
     assert drawn[:10].tolist() == sorted(random.sample(range(30), 10))
-    assert sample(split, 40, 0).tolist()[:30] == list(range(30)) and len(sample(split, 40, 0)) == 70
+    assert draw_sample(split, 40, 0).tolist()[:30] == list(range(30)) and len(draw_sample(split, 40, 0)) == 70
 
 
 def test_splits_that_a_measure_counts_in_stay_whole():
     instances = example_instances(24, splits=["train", "test"])
     some = instances.sampled(5, 3, ["train"])
     assert (some.split == "train").sum() == 12 and (some.split == "test").sum() == 5
-    kept = instances.instance[sample(instances.split, 5, 3)]
+    kept = instances.instance[draw_sample(instances.split, 5, 3)]
     assert set(some.instance[some.split == "test"]) == set(kept[kept >= 12])
 
 
@@ -142,7 +142,7 @@ def test_each_seed_explains_and_scores_its_own_sample(tmp_path):
     table = read_importances(tmp_path / "a", "a")
     assert len(table) == 12 and table["pair"].null_count == 12
     for explanations in explained.by_seed():
-        wanted = sample(instances.split, 6, explanations.seed)
+        wanted = draw_sample(instances.split, 6, explanations.seed)
         assert explanations.instance.tolist() == instances.instance[wanted].tolist()
         for scores, i in zip(explanations.scores["a"], wanted, strict=True):
             assert scores.tolist() == instances.ids[i][instances.maskable[i]].tolist()

@@ -62,7 +62,6 @@ def test_an_old_fact_of_a_plugin_is_refused(kind, old, new, tmp_path):
         resolve({**STUDY, "plugins": [str(plugin)]})
 
 
-@pytest.mark.skipif("image-folder" not in Registry().names("dataset"), reason="the dataset has its old name")
 def test_an_old_dataset_is_refused():
     with pytest.raises(PlumblineError, match=r"There is no dataset 'pictures'; it was renamed to 'image-folder'\."):
         resolve({**STUDY, "datasets": {"mine": {"kind": "pictures"}}})

@@ -1,4 +1,4 @@
-"""Downloads from a server on this machine: resumed, checked, from mirrors, and in place whole or not at all."""
+"""Downloads from a local server: resumed, checksummed, from mirrors, and complete or not at all."""
 
 import hashlib
 import io
@@ -32,20 +32,20 @@ FOLDER = {"x/whole": "trees/"}
 
 @dataclass
 class Server:
-    """What it serves, how it misbehaves, and what was asked of it."""
+    """The files that it serves, how it misbehaves, and the requests that it received."""
 
     port: int = 0
     files: dict[str, bytes] = field(default_factory=dict)
     ranges: bool = True
-    drops: list[int] = field(default_factory=list)  # After so many bytes of each of the next answers.
+    drops: list[int] = field(default_factory=list)  # Bytes after which each of the next responses ends.
     wrong_ranges: bool = False
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    requests: list[tuple[str, str | None]] = field(default_factory=list)
 
     def url(self, name: str) -> str:
         return f"http://127.0.0.1:{self.port}/{name}"
 
     def archive(self, name: str, files: dict[str, str], content: bytes | None = None, **facts: Any) -> Archive:
-        """An archive that is served under its name, with the right checksum unless another is stated."""
+        """An archive served under its name, with the right checksum unless another is given."""
         if content is not None:
             self.files[f"/{name}"] = content
             facts.setdefault("checksum", f"sha256:{hashlib.sha256(content).hexdigest()}")
@@ -58,22 +58,22 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked = self.headers.get("Range")
-            state.asked.append((self.path, asked))
+            requested = self.headers.get("Range")
+            state.requests.append((self.path, requested))
             content = state.files.get(self.path)
             if content is None:
                 self.send_error(404)
                 return
-            start = int(asked[6:-1]) if asked and state.ranges else 0
+            start = int(requested[6:-1]) if requested and state.ranges else 0
             if start >= len(content):
                 self.send_response(416)
                 self.send_header("Content-Range", f"bytes */{len(content)}")
                 self.end_headers()
                 return
-            self.send_response(206 if asked and state.ranges else 200)
-            if asked and state.ranges:
-                said = 0 if state.wrong_ranges else start
-                self.send_header("Content-Range", f"bytes {said}-{len(content) - 1}/{len(content)}")
+            self.send_response(206 if requested and state.ranges else 200)
+            if requested and state.ranges:
+                first = 0 if state.wrong_ranges else start
+                self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
             self.send_header("Content-Length", str(len(content) - start))
             self.end_headers()
             self.wfile.write(content[start : start + state.drops.pop(0)] if state.drops else content[start:])
@@ -119,7 +119,7 @@ def test_named_members_are_put_in_place_and_nothing_else(server: Server, tmp_pat
     content = packed(kind, {**TEXTS, "../escaped.txt": b"no", "/absolute.txt": b"no"})
     download(server.archive(f"x.{kind}", FILES, content), tmp_path / "raw")
     assert below(tmp_path) == {f"raw/{path}": text for path, text in placed().items()}
-    assert server.asked == [(f"/x.{kind}", None)]
+    assert server.requests == [(f"/x.{kind}", None)]
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
@@ -150,58 +150,58 @@ def test_checksums_of_several_kinds(server: Server, tmp_path: Path, algorithm: s
     assert below(tmp_path) == {"x.csv": b"1,2\n"}
 
 
-def test_a_dropped_connection_is_taken_up_where_it_broke(server: Server, tmp_path: Path) -> None:
+def test_a_lost_connection_is_resumed(server: Server, tmp_path: Path) -> None:
     archive = server.archive("x.zip", FILES, packed("zip", TEXTS))
     server.drops = [10_000] * (len(module.PAUSES) + 2)
     download(archive, tmp_path)
     assert below(tmp_path) == placed()
-    assert [asked for _, asked in server.asked] == [None, *(f"bytes={tens}0000-" for tens in range(1, 6))]
+    assert [requested for _, requested in server.requests] == [None, *(f"bytes={tens}0000-" for tens in range(1, 6))]
 
 
-def test_a_later_run_takes_up_what_an_earlier_one_left(server: Server, tmp_path: Path) -> None:
+def test_a_later_run_resumes_an_earlier_one(server: Server, tmp_path: Path) -> None:
     content = packed("zip", TEXTS)
     archive = server.archive("x.zip", FILES, content)
     server.drops = [10_000, 0, 0, 0]
-    with pytest.raises(PlumblineError, match=rf"the connection broke off after 10000 of {len(content)} bytes"):
+    with pytest.raises(PlumblineError, match=rf"the connection was lost after 10000 of {len(content)} bytes"):
         download(archive, tmp_path)
     assert below(tmp_path) == {"x.part": content[:10_000]}
-    assert len(server.asked) == 1 + len(module.PAUSES)
+    assert len(server.requests) == 1 + len(module.PAUSES)
     download(archive, tmp_path)
-    assert server.asked[-1] == ("/x.zip", "bytes=10000-")
+    assert server.requests[-1] == ("/x.zip", "bytes=10000-")
     assert below(tmp_path) == placed()
 
 
-def test_tries_that_get_no_further_are_not_repeated_for_ever(server: Server, tmp_path: Path) -> None:
+def test_attempts_that_get_no_further_end(server: Server, tmp_path: Path) -> None:
     archive = server.archive("x.zip", FILES, packed("zip", TEXTS))
     server.ranges = False
     server.drops = [10_000] * 50
-    with pytest.raises(PlumblineError, match="the connection broke off"):
+    with pytest.raises(PlumblineError, match="the connection was lost"):
         download(archive, tmp_path)
-    assert len(server.asked) == 1 + len(module.PAUSES)
+    assert len(server.requests) == 1 + len(module.PAUSES)
 
 
-def test_a_server_without_ranges_sends_all_anew(server: Server, tmp_path: Path) -> None:
+def test_a_server_without_range_requests_resends_all(server: Server, tmp_path: Path) -> None:
     archive = server.archive("x.zip", FILES, packed("zip", TEXTS))
     server.ranges = False
     server.drops = [30_000]
     download(archive, tmp_path)
     assert below(tmp_path) == placed()
-    assert [asked for _, asked in server.asked] == [None, "bytes=30000-"]
+    assert [requested for _, requested in server.requests] == [None, "bytes=30000-"]
 
 
-def test_a_server_that_sends_another_range_is_not_believed(server: Server, tmp_path: Path) -> None:
+def test_a_response_with_another_range_is_refused(server: Server, tmp_path: Path) -> None:
     archive = server.archive("x.zip", FILES, packed("zip", TEXTS), urls=(server.url("x.zip"),))
     (tmp_path / "x.part").write_bytes(packed("zip", TEXTS)[:100])
     server.wrong_ranges = True
-    with pytest.raises(PlumblineError, match="HTTP 206, which is not what was asked for"):
+    with pytest.raises(PlumblineError, match="HTTP 206, which does not match the request"):
         download(archive, tmp_path)
 
 
-def test_a_partial_file_of_something_else_is_given_up(server: Server, tmp_path: Path) -> None:
+def test_a_partial_file_of_something_else_is_discarded(server: Server, tmp_path: Path) -> None:
     (tmp_path / "x.part").write_bytes(b"something else")
     download(server.archive("x.zip", FILES, packed("zip", TEXTS)), tmp_path)
     assert below(tmp_path) == placed()
-    assert [asked for _, asked in server.asked] == ["bytes=14-", None]
+    assert [requested for _, requested in server.requests] == ["bytes=14-", None]
 
 
 @pytest.mark.parametrize(("more", "again"), [(b"", []), (b"x", [None])])
@@ -213,25 +213,25 @@ def test_a_partial_file_that_is_whole_or_too_long(
     download(server.archive("x.zip", FILES, content, checksum=""), tmp_path)
     record = f"{hashlib.sha256(content).hexdigest()}  x.zip\n".encode()
     assert below(tmp_path) == {**placed(), "x/x.sha256": record}
-    assert [asked for _, asked in server.asked] == [f"bytes={len(content + more)}-", *again]
+    assert [requested for _, requested in server.requests] == [f"bytes={len(content + more)}-", *again]
 
 
-def test_a_wrong_checksum_falls_to_the_mirror(server: Server, tmp_path: Path) -> None:
+def test_a_wrong_checksum_falls_back_to_the_mirror(server: Server, tmp_path: Path) -> None:
     content = packed("zip", TEXTS)
     archive = server.archive("x.zip", FILES, content, urls=(server.url("bad.zip"), server.url("x.zip")))
     server.files["/bad.zip"] = content.replace(b"bore", b"boar")
     download(archive, tmp_path)
     assert below(tmp_path) == placed()
-    assert [path for path, _ in server.asked] == ["/bad.zip", "/x.zip"]
+    assert [path for path, _ in server.requests] == ["/bad.zip", "/x.zip"]
 
 
-def test_another_archive_stands_in(server: Server, tmp_path: Path) -> None:
+def test_a_fallback_archive_is_used(server: Server, tmp_path: Path) -> None:
     other = server.archive("y.tar.gz", FILES, packed("tar.gz", TEXTS))
-    download(server.archive("x.zip", FILES, instead=other), tmp_path)
+    download(server.archive("x.zip", FILES, fallback=other), tmp_path)
     assert below(tmp_path) == placed()
 
 
-def test_if_nothing_works_one_sentence_says_why_and_what_to_do(
+def test_a_failed_download_is_one_sentence_with_reasons_and_advice(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
@@ -253,7 +253,7 @@ def test_if_nothing_works_one_sentence_says_why_and_what_to_do(
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(server: Server, tmp_path: Path) -> None:
     (tmp_path / "x").write_text("a file where a folder should be")
-    with pytest.raises(PlumblineError, match=r"The archive 'x' cannot be put into the folder '.*': (File|Not a)"):
+    with pytest.raises(PlumblineError, match=r"The archive 'x' cannot be written to the folder '.*': (File|Not a)"):
         download(server.archive("x.zip", FILES, packed("zip", TEXTS)), tmp_path)
 
 
@@ -279,21 +279,21 @@ def test_links_are_left_out(server: Server, tmp_path: Path) -> None:
         download(server.archive("y.tar.gz", {"y.txt": "trees/link.txt"}, buffer.getvalue()), tmp_path / "raw")
 
 
-def test_files_that_are_there_are_not_touched(server: Server, tmp_path: Path) -> None:
+def test_existing_files_are_not_changed(server: Server, tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x/train.txt").write_text("by hand")
     archive = server.archive("x.zip", FILES, packed("zip", TEXTS))
     download(archive, tmp_path)
     assert below(tmp_path) == {"x/train.txt": b"by hand", "x/dev.txt": TEXTS["trees/dev.txt"]}
     download(archive, tmp_path)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
-@pytest.mark.parametrize("damage", ["cut off", "without a member", "a page"])
+@pytest.mark.parametrize("damage", ["truncated", "without a member", "a page"])
 def test_a_damaged_archive_leaves_nothing(server: Server, tmp_path: Path, kind: str, damage: str) -> None:
     content, fault = {
-        "cut off": (packed(kind, TEXTS)[:-300], "the archive is damaged"),
+        "truncated": (packed(kind, TEXTS)[:-300], "the archive is damaged"),
         "without a member": (packed(kind, {"trees/dev.txt": b""}), r"the archive does not hold 'trees/train\.txt'"),
         "a page": (b"<html>Please log in.</html>", "the archive is damaged"),
     }[damage]
@@ -302,7 +302,7 @@ def test_a_damaged_archive_leaves_nothing(server: Server, tmp_path: Path, kind: 
     assert below(tmp_path) == {}
 
 
-def test_without_a_published_checksum_the_first_one_holds(server: Server, tmp_path: Path) -> None:
+def test_without_a_published_checksum_the_first_download_counts(server: Server, tmp_path: Path) -> None:
     content = packed("tar.gz", TEXTS)
     archive = server.archive("x.tar.gz", FILES, content, checksum="")
     download(archive, tmp_path)
@@ -320,12 +320,12 @@ def test_without_a_published_checksum_the_first_one_holds(server: Server, tmp_pa
     assert below(tmp_path) == {**placed(), "x/x.sha256": record}
 
 
-def test_runs_that_want_the_same_wait_for_each_other(server: Server, tmp_path: Path) -> None:
+def test_concurrent_downloads_of_one_archive_wait_for_each_other(server: Server, tmp_path: Path) -> None:
     archive = server.archive("x.zip", FILES, packed("zip", TEXTS))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: download(archive, tmp_path), range(4)))
     assert below(tmp_path) == placed()
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_every_archive_is_well_formed() -> None:
@@ -341,7 +341,7 @@ def test_every_archive_is_well_formed() -> None:
             assert re.fullmatch(r"[0-9a-f]+", digest) and len(digest) == digits[algorithm]
     paths = [path for archive in ARCHIVES.values() for path in archive.files]
     assert len(set(paths)) == len(paths)
-    assert all(set(archive.instead.files) == set(archive.files) for archive in ARCHIVES.values() if archive.instead)
+    assert all(set(archive.fallback.files) == set(archive.files) for archive in ARCHIVES.values() if archive.fallback)
 
 
 def test_the_archive_of_a_path() -> None:
@@ -416,7 +416,7 @@ def test_files_that_cannot_be_downloaded_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("value", "refused"), [("1", True), ("0", False), ("", False)])
-def test_offline_all_absent_files_are_refused(
+def test_offline_all_missing_files_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, refused: bool
 ) -> None:
     monkeypatch.setenv("PLUMBLINE_OFFLINE", value)

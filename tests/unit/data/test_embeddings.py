@@ -1,4 +1,4 @@
-"""Word vectors: each kind, what words without a vector get, coverage, and damaged files."""
+"""Word vectors: each kind, words without a vector, coverage, and damaged files."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plumbline.config.recipes import Embedding
-from plumbline.data.embeddings import embed, passes, second_vectors
+from plumbline.data.embeddings import embed, second_vectors, word2vec_epochs
 from plumbline.data.vocabulary import SPECIALS
 from plumbline.errors import PlumblineError
 
@@ -33,7 +33,7 @@ def from_file(raw: Path, content: str | bytes, name: str = "vectors.txt", dimens
         "<unk> 9 9\n<sos> 9 9\ngood 0.27 -0.5\n2 0.1 0.2\nbad 0.1 -2\n",  # specials and numbers as words
     ],
 )
-def test_forms_of_vector_files(tmp_path: Path, content: str) -> None:
+def test_formats_of_vector_files(tmp_path: Path, content: str) -> None:
     expected = np.zeros((8, 2), dtype=np.float32)
     expected[5:7] = [[0.27, -0.5], [0.1, -2]]
     matrix = from_file(tmp_path, content)
@@ -90,9 +90,9 @@ def test_words_without_a_vector_are_drawn_like_those_that_have_one(tmp_path: Pat
     np.testing.assert_array_equal(second_vectors(matrix, recipe), matrix)
 
 
-def test_nothing_can_be_like_what_is_not_found(tmp_path: Path) -> None:
+def test_like_found_needs_a_found_vector(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("elsewhere 1 2\n")
-    with pytest.raises(PlumblineError, match=r"'like-found', but no word of the vocabulary has a vector that others"):
+    with pytest.raises(PlumblineError, match=r"'like-found', but the file holds no vector of a word in the vocabulary"):
         embed(WORDS, TOKENS, Embedding(kind="file", path="v.txt", dimensions=2, missing="like-found"), tmp_path)
     matrix, _ = embed(WORDS, TOKENS, Embedding(kind="file", path="v.txt", dimensions=2), tmp_path)
     assert matrix.shape == (len(WORDS), 2) and not matrix.any()
@@ -110,7 +110,7 @@ def test_random_vectors_are_standard_normal_and_follow_the_seed(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", ["random", "file"])
-def test_a_scale_is_on_all_vectors_alike(tmp_path: Path, kind: str) -> None:
+def test_a_scale_applies_to_all_vectors(tmp_path: Path, kind: str) -> None:
     (tmp_path / "v.txt").write_text("good 3 4\n")
     found = {}
     for scale in (1, 0.25):
@@ -155,47 +155,47 @@ def test_trained_vectors_are_the_same_in_every_process() -> None:
     assert printed.pop().split()[1:] == ["13", "100", "False"]
 
 
-def test_small_corpora_get_more_passes() -> None:
-    assert [passes(tokens) for tokens in (1, 100_000, 1_000_000, 100_000_000)] == [100, 50, 5, 5]
+def test_small_corpora_get_more_epochs() -> None:
+    assert [word2vec_epochs(tokens) for tokens in (1, 100_000, 1_000_000, 100_000_000)] == [100, 50, 5, 5]
 
 
-def test_training_vectors_needs_a_word_that_stands_twice(tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"no word stands twice in the training texts: set `embedding\.kind` to"):
+def test_training_vectors_needs_a_repeated_word(tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"no word occurs twice in the training texts: set `embedding\.kind` to"):
         embed(WORDS, [["good", "bad"]], Embedding(kind="word2vec", dimensions=2), tmp_path)
 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("the 9 9\ngood 1 2\nbad 1", ", line 3, hold 1 numbers, not 2: the file is cut off or damaged, get it again."),
-        ("the 9 9\n\n", ", line 2, hold 0 numbers, not 2: the file is cut off or damaged, get it again."),
+        ("the 9 9\ngood 1 2\nbad 1", ", line 3, hold 1 values, not 2: the file is truncated or damaged, get it again."),
+        ("the 9 9\n\n", ", line 2, hold 0 values, not 2: the file is truncated or damaged, get it again."),
         (
             "5 2\nthe 9 9\ngood 1 2\n",
-            " promise 5 words in line 1 but end after 2, in line 3: the file is cut off, get it again.",
+            " declare 5 words in line 1 but end after 2, in line 3: the file is truncated, get it again.",
         ),
-        ("5 2\n", " hold no word: the file is cut off, get it again."),
-        ("", " hold no word: the file is cut off, get it again."),
+        ("5 2\n", " hold no word: the file is truncated, get it again."),
+        ("", " hold no word: the file is truncated, get it again."),
         (
             b"the 9 9\ng\xff\xfeod 1 2\n",
-            ", line 2, are not UTF-8 text: unpack the file if it is packed, or get it again if it is damaged.",
+            ", line 2, are not UTF-8 text: unpack the file if it is compressed, or get it again if it is damaged.",
         ),
         (
             "the 1 2 3\ngood 1 2 3\n",
-            ", line 1, have 3 numbers per word, but `dimensions` of the embedding is 2: "
+            ", line 1, have 3 values per word, but `dimensions` of the embedding is 2: "
             "set it to 3 or name another file.",
         ),
         (
             "7 300\nthe 1 2 3\n",
-            ", line 1, have 300 numbers per word, but `dimensions` of the embedding is 2: "
+            ", line 1, have 300 values per word, but `dimensions` of the embedding is 2: "
             "set it to 300 or name another file.",
         ),
         (
             "the 9 9\ngood 1 x\n",
-            ", line 2, hold something that is not a finite number: the file is damaged, get it again.",
+            ", line 2, hold a value that is not a finite number: the file is damaged, get it again.",
         ),
         (
             "the 9 9\ngood 1 nan\n",
-            ", line 2, hold something that is not a finite number: the file is damaged, get it again.",
+            ", line 2, hold a value that is not a finite number: the file is damaged, get it again.",
         ),
     ],
 )
@@ -216,7 +216,7 @@ def test_damaged_files_are_refused_in_one_sentence(tmp_path: Path, content: str 
         ("mine.txt", "their publisher"),
     ],
 )
-def test_a_missing_file_is_named_with_its_publisher_and_place(tmp_path: Path, name: str, publisher: str) -> None:
+def test_a_missing_file_is_named_with_its_publisher_and_path(tmp_path: Path, name: str, publisher: str) -> None:
     with pytest.raises(PlumblineError) as caught:
         embed(WORDS, TOKENS, Embedding(kind="file", path=name), tmp_path)
     assert str(caught.value) == (

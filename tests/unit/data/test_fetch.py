@@ -51,9 +51,7 @@ def test_only_the_named_files_are_written(package: Path, tmp_path: Path) -> None
     ]
 
 
-def test_pip_is_asked_for_the_source_distribution(
-    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pip_downloads_the_source_distribution(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[list[str]] = []
 
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
@@ -68,9 +66,9 @@ def test_pip_is_asked_for_the_source_distribution(
     assert not Path(commands[0][-1]).exists()
 
 
-def test_a_failed_download_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = "WARNING: retrying\nERROR: No matching distribution found for vaderSentiment==3.3.2\n"
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 1, "", said))
+def test_a_failed_download_is_reported_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stderr = "WARNING: retrying\nERROR: No matching distribution found for vaderSentiment==3.3.2\n"
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 1, "", stderr))
     with pytest.raises(PlumblineError) as caught:
         fetch.fetch_vader(tmp_path / "vader")
     assert str(caught.value) == (
@@ -88,11 +86,11 @@ def test_changed_contents_are_refused(package: Path, tmp_path: Path, monkeypatch
     assert not (tmp_path / "vader").exists()
 
 
-@pytest.mark.parametrize("damage", ["not an archive", "cut off", "without members"])
+@pytest.mark.parametrize("damage", ["not an archive", "truncated", "without members"])
 def test_damaged_archives_are_refused(package: Path, tmp_path: Path, damage: str) -> None:
     content = package.read_bytes()
     package.write_bytes(
-        {"not an archive": b"hello", "cut off": content[: len(content) // 2], "without members": archive({"a": b""})}[
+        {"not an archive": b"hello", "truncated": content[: len(content) // 2], "without members": archive({"a": b""})}[
             damage
         ]
     )

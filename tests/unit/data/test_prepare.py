@@ -1,4 +1,4 @@
-"""Vocabulary, filters, samples and the faults of a corpus, on corpora that can be followed by hand."""
+"""Vocabulary, filters, samples and the faults of a corpus, on corpora computed by hand."""
 
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ def test_words_that_are_always_in_the_vocabulary_keep_their_frequency() -> None:
     assert vocabulary.document_frequency[5:] == [2, 1, 0]
 
 
-def test_a_text_that_spells_out_a_special_gets_unk() -> None:
+def test_a_spelled_out_special_token_is_unk() -> None:
     vocabulary = build_vocabulary([["<pad>", "a", "<mask>"]], 1)
     assert vocabulary.words == [*SPECIALS, "a"]
     assert encode(["<pad>", "a", "<mask>"], vocabulary.ids) == [SOS, UNK, 5, UNK, EOS]
@@ -139,7 +139,7 @@ def test_vocabulary_of_all_is_of_the_instances_of_every_split() -> None:
     assert prepare(read, Preparation(), "words").words[5:] == ["v", "w", "train", "long", "train0", "train1"]
 
 
-def test_pairs_are_filtered_by_their_words_together() -> None:
+def test_pairs_are_filtered_by_their_total_length() -> None:
     lengths = [(3, 2), (1, 4), (2, 2), (4, 0), (5, 1), (2, 3)]
     pairs = [
         Example(s, k % 2, text(a), text(b + 1)) for s in ("train", "dev", "test") for k, (a, b) in enumerate(lengths)
@@ -154,7 +154,7 @@ def test_pairs_are_filtered_by_their_words_together() -> None:
     assert kept(alone, "train") == [0, 1, 3], "a text without a second one has its own words only"
 
 
-def test_summary_counts_what_was_dropped_and_why() -> None:
+def test_summary_counts_dropped_texts_by_reason() -> None:
     lengths = {"train": [6, 6, 0, 3, 6, 6], "dev": [6, 8], "test": [6, 6, 2]}
     read = corpus(lengths)
     read = Corpus(read.examples, CLASSES, dropped={"neutral": {"train": 7}})
@@ -238,7 +238,7 @@ FAULTS: list[tuple[Corpus, dict[str, Any], str]] = [
     (
         Corpus([*all_splits([6, 6]).examples, Example("valid", 0, ["w"])], CLASSES),
         {},
-        "Dataset 'd', split 'valid', text 6: a text may only be in one of the splits train, dev, test.",
+        "Dataset 'd', split 'valid', text 6: the split must be one of train, dev, test.",
     ),
     (
         Corpus([Example("train", 2, ["w"])], CLASSES),

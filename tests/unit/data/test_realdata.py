@@ -28,7 +28,7 @@ pytestmark = pytest.mark.realdata
 
 
 def needed(path: str) -> Path:
-    """The raw folder; skip where it, or the wanted file in it, is not at hand."""
+    """The raw folder; skip where it, or the needed file in it, is missing."""
     folder = os.environ.get("PLUMBLINE_DATA")
     if not folder:
         pytest.skip("PLUMBLINE_DATA is not set")
@@ -38,7 +38,7 @@ def needed(path: str) -> Path:
 
 
 def summary(corpus: Corpus, name: str, **changes: Any) -> dict[str, Any]:
-    """What preparing a corpus by its declared recipe records."""
+    """The summary of a corpus prepared by its declared recipe."""
     declaration = Registry().get("dataset", name)
     return prepare(corpus, Preparation(**declaration.preparation, **changes), name, declaration.counts).summary
 
@@ -72,16 +72,16 @@ def test_sst_keeps_the_longest_sentences_by_default(treebank: Corpus) -> None:
 def test_sst_filtered_before_cleaning_has_the_counts_and_length_of_recursive_roar() -> None:
     corpus = sst(needed("sst/trees/train.txt"), 0, leaves_over=5)
     splits = prepare(corpus, Preparation(), "sst").summary["splits"]
-    counts = {split: told["instances"] for split, told in splits.items()}
+    counts = {split: record["instances"] for split, record in splits.items()}
     assert counts == {"train": 6579, "dev": 848, "test": 1776}
-    words = sum(told["mean_length"] * told["instances"] for told in splits.values())
+    words = sum(record["mean_length"] * record["instances"] for record in splits.values())
     assert round(words / sum(counts.values()) + 2) == 20
 
 
 def test_raw_sst_has_all_leaves_of_the_trees_that_are_not_neutral() -> None:
     corpus = sst(needed("sst/trees/train.txt"), 0, tokens="raw")
     found = summary(corpus, "sst-2")
-    counts = {split: told["instances"] for split, told in found["splits"].items()}
+    counts = {split: record["instances"] for split, record in found["splits"].items()}
     assert counts == {"train": 6920, "dev": 872, "test": 1821}
     assert found["dropped"] == {"neutral": {"train": 1624, "dev": 229, "test": 389}}
     assert " ".join(corpus.examples[0].tokens[:6]) == "The Rock is destined to be"
@@ -141,10 +141,10 @@ def test_imdb_reviews_of_up_to_240_words(listed_reviews: Corpus) -> None:
     if reviews not in (25000, 21516):
         pytest.skip("other training reviews are there")
     found = summary(listed_reviews, "imdb-240")
-    counts = {split: told["instances"] for split, told in found["splits"].items()}
+    counts = {split: record["instances"] for split, record in found["splits"].items()}
     assert counts == {"train": 13427, "dev": 3318, "test": 3482 if reviews == 25000 else 3489}
     assert found["dropped"]["length filter"]["train"] == 17212 - 13427 and found["partial"] == {}
-    assert [told["longest"] for told in found["splits"].values()] == [240] * 3
+    assert [record["longest"] for record in found["splits"].values()] == [240] * 3
 
 
 def test_drawn_imdb_reviews_are_the_listed_ones(listed_reviews: Corpus) -> None:
@@ -200,7 +200,7 @@ def test_babi_has_the_published_counts(number: Any, length: float) -> None:
         assert corpus.classes[example.label] in marked
 
 
-def test_babi_3_says_if_it_is_cut_short() -> None:
+def test_a_truncated_babi_3_is_reported() -> None:
     found = summary(babi(needed("babi/tasks_1-20_v1-2/en-10k"), 0, number=3), "babi-3")
     assert found["splits"]["test"]["instances"] == 1000
     assert set(found["partial"]) in ({"train", "dev"}, set())
@@ -233,7 +233,7 @@ def test_cased_snli_has_the_pairs_of_the_cleaned_one_and_their_own_words() -> No
     assert any(word[0].isupper() for word in cased.examples[0].tokens)
 
 
-def test_quora_has_the_published_counts_or_says_that_it_has_not() -> None:
+def test_quora_has_the_published_counts_or_reports_fewer() -> None:
     corpus = quora(needed("quora/quora_duplicate_questions.tsv"), 0)
     found = summary(corpus, "quora")
     texts = [found["splits"][split]["texts"] for split in ("train", "dev", "test")]
@@ -241,21 +241,21 @@ def test_quora_has_the_published_counts_or_says_that_it_has_not() -> None:
         assert texts == [323432, 40429, 40429]
         return
     assert texts == [len(corpus.examples) * share // 10 for share in (8, 1, 1)] and len(found["partial"]) == 3
-    kept = sum(told["instances"] for told in found["splits"].values())
+    kept = sum(record["instances"] for record in found["splits"].values())
     assert kept + sum(sum(counts.values()) for counts in found["dropped"].values()) == len(corpus.examples)
     # The 20,000 pairs at hand are balanced.
     if len(corpus.examples) == 20000:
         assert sum(example.label for example in corpus.examples) == 10000
 
 
-def test_birds_have_the_published_counts_or_say_that_they_have_not() -> None:
+def test_birds_have_the_published_counts_or_report_fewer() -> None:
     declaration = Registry().get("dataset", "birds")
     corpus = birds(needed("birds/train"), 0)
     found = prepare_images(corpus, Preparation(), "birds", declaration.counts, declaration.task).summary
     missing = {split for split, count in declaration.counts.items() if found["splits"][split]["instances"] < count}
     assert set(found["partial"]) == missing and {"common tern", "fish crow"} <= set(found["classes"])
     # Photographs: of many colours, and near pixels are alike.
-    pixels = corpus.pictures[0].pixels.astype(float)
+    pixels = corpus.images[0].pixels.astype(float)
     assert found["side"] == len(pixels) and np.abs(np.diff(pixels, axis=1)).mean() < pixels.std() / 2
     smaller = birds(needed("birds/train"), 0, size=32)
-    assert {picture.pixels.shape for picture in smaller.pictures} == {(32, 32, 3)}
+    assert {image.pixels.shape for image in smaller.images} == {(32, 32, 3)}

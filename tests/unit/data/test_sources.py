@@ -1,4 +1,4 @@
-"""Raw files: what is missing is said in one sentence, and lines are read with their numbers."""
+"""Raw files: messages about missing files, and lines with their numbers."""
 
 import subprocess
 import sys
@@ -19,14 +19,14 @@ def mine(raw, seed): ...
 """
 
 
-def test_nothing_is_said_when_all_files_are_there(tmp_path: Path) -> None:
+def test_there_is_no_message_if_all_files_exist(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     for path in FILES.values():
         (tmp_path / path).touch()
     assert missing_files("x", FILES, tmp_path, "its page") is None
 
 
-def test_missing_files_are_named_with_their_publisher_and_place(tmp_path: Path) -> None:
+def test_missing_files_are_named_with_publisher_and_path(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x/train.txt").touch()
     assert missing_files("x", FILES, tmp_path, "its page") == (
@@ -74,7 +74,7 @@ def test_splits_have_their_shares_and_follow_the_seed() -> None:
     assert [split_by_seed(13, shares, 0).count(split) for split in shares] == [10, 2, 1]
 
 
-def test_importing_the_room_does_not_import_heavy_packages() -> None:
+def test_importing_the_data_package_does_not_import_heavy_packages() -> None:
     readers = ["sst", "movie", "mock", "snli", "mnli", "quora"]
     modules = [
         "corpus",

@@ -1,4 +1,4 @@
-"""Words cut into the subwords of a checkpoint's tokeniser."""
+"""Texts tokenized into the subwords of a checkpoint."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.prepare import prepare
 from plumbline.data.schemas import INSTANCES
-from plumbline.data.subwords import load_tokeniser, tokenize_subwords
+from plumbline.data.subwords import load_tokenizer, tokenize_subwords
 from plumbline.errors import PlumblineError
 from plumbline.store import read_table, write_table
 
@@ -39,24 +39,24 @@ def table_of(tmp_path, texts=TEXTS, pairs=None, evidence=None):
 
 
 @pytest.mark.parametrize("checkpoint", ["tiny_checkpoint", "tiny_bert"])
-def test_pieces_are_the_tokenisers(checkpoint, request, tmp_path):
+def test_subwords_are_the_tokenizers(checkpoint, request, tmp_path):
     folder = str(request.getfixturevalue(checkpoint))
-    tokeniser = load_tokeniser(folder)
+    tokenizer = load_tokenizer(folder)
     columns, summary = tokenize_subwords(table_of(tmp_path), folder)
     write_table(tmp_path / "subwords.parquet", INSTANCES, columns)
     assert read_table(tmp_path / "subwords.parquet", INSTANCES).num_rows == 3 * len(TEXTS)
-    for place, text in enumerate(TEXTS * 3):
-        told = tokeniser(text, split_special_tokens=True)["input_ids"]
-        assert columns["ids"][place] == told
-        assert columns["tokens"][place] == tokeniser.convert_ids_to_tokens(told)
-        assert columns["maskable"][place] == [False, *[True] * (len(told) - 2), False]
-        assert columns["ids_b"][place] is columns["tokens_b"][place] is columns["evidence"][place] is None
+    for i, text in enumerate(TEXTS * 3):
+        encoded = tokenizer(text, split_special_tokens=True)["input_ids"]
+        assert columns["ids"][i] == encoded
+        assert columns["tokens"][i] == tokenizer.convert_ids_to_tokens(encoded)
+        assert columns["maskable"][i] == [False, *[True] * (len(encoded) - 2), False]
+        assert columns["ids_b"][i] is columns["tokens_b"][i] is columns["evidence"][i] is None
     assert columns["instance"] == [*range(len(TEXTS))] * 3 and columns["label"] == [0, 1, 0, 1] * 3
     assert summary == {
         "checkpoint": folder,
-        "mask_id": tokeniser.mask_token_id,
-        "unknown_id": tokeniser.unk_token_id,
-        "vocabulary_size": len(tokeniser),
+        "mask_id": tokenizer.mask_token_id,
+        "unknown_id": tokenizer.unk_token_id,
+        "vocabulary_size": len(tokenizer),
         "maximum": 64,
         "longest": max(map(len, columns["ids"])),
         "cut": 0,
@@ -66,20 +66,20 @@ def test_pieces_are_the_tokenisers(checkpoint, request, tmp_path):
 @pytest.mark.parametrize("checkpoint", ["tiny_checkpoint", "tiny_bert"])
 def test_a_second_text_follows_with_one_separator(checkpoint, request, tmp_path):
     folder = str(request.getfixturevalue(checkpoint))
-    tokeniser = load_tokeniser(folder)
+    tokenizer = load_tokenizer(folder)
     columns, summary = tokenize_subwords(table_of(tmp_path, pairs=QUESTIONS), folder)
-    for place, (text, question) in enumerate(zip(TEXTS, QUESTIONS, strict=True)):
-        first, second = (tokeniser(one, split_special_tokens=True)["input_ids"] for one in (text, question))
-        assert columns["ids"][place] == first and columns["ids_b"][place] == second[1:]
-        assert columns["tokens_b"][place] == tokeniser.convert_ids_to_tokens(second[1:])
+    for i, (text, question) in enumerate(zip(TEXTS, QUESTIONS, strict=True)):
+        first, second = (tokenizer(one, split_special_tokens=True)["input_ids"] for one in (text, question))
+        assert columns["ids"][i] == first and columns["ids_b"][i] == second[1:]
+        assert columns["tokens_b"][i] == tokenizer.convert_ids_to_tokens(second[1:])
         if checkpoint == "tiny_bert":
-            both = tokeniser(text, question, split_special_tokens=True)
-            assert columns["ids"][place] + columns["ids_b"][place] == both["input_ids"]
+            both = tokenizer(text, question, split_special_tokens=True)
+            assert columns["ids"][i] + columns["ids_b"][i] == both["input_ids"]
     assert columns["answers"] == [[0, 1]] * 3 * len(TEXTS)
     assert summary["longest"] == max(len(a) + len(b) for a, b in zip(columns["ids"], columns["ids_b"], strict=True))
 
 
-def test_a_special_that_is_spelled_out_is_text(tiny_checkpoint, tmp_path):
+def test_a_spelled_out_special_token_is_text(tiny_checkpoint, tmp_path):
     columns, _ = tokenize_subwords(table_of(tmp_path, ["</s> <mask>", "<pad> a"]), str(tiny_checkpoint))
     for ids in columns["ids"]:
         assert min(ids[1:-1]) > 4 and (ids[0], ids[-1]) == (0, 2)
@@ -87,18 +87,18 @@ def test_a_special_that_is_spelled_out_is_text(tiny_checkpoint, tmp_path):
 
 @pytest.mark.parametrize("length", [61, 62, 63, 500])
 @pytest.mark.parametrize("paired", [False, True])
-def test_first_text_is_cut_to_what_the_model_reads(length, paired, tiny_bert, tmp_path):
+def test_the_first_text_is_truncated_to_the_maximum_length(length, paired, tiny_bert, tmp_path):
     texts = ["good", " ".join((["the", "was"] * length)[:length])]
     columns, summary = tokenize_subwords(table_of(tmp_path, texts, ["john ?"] * 2 if paired else None), str(tiny_bert))
-    tokeniser = load_tokeniser(str(tiny_bert))
-    whole = tokeniser(texts[1])["input_ids"]
+    tokenizer = load_tokenizer(str(tiny_bert))
+    whole = tokenizer(texts[1])["input_ids"]
     assert len(whole) == length + 2, "every word is one subword"
     room = 64 - (3 if paired else 0)
     assert columns["ids"][1] == ([*whole[: room - 1], whole[-1]] if len(whole) > room else whole)
     assert len(columns["maskable"][1]) == len(columns["tokens"][1]) == len(columns["ids"][1])
     assert summary["cut"] == (3 if len(whole) > room else 0)
     assert summary["longest"] == min(64, length + 2 + (3 if paired else 0))
-    assert columns["ids_b"][1] == (tokeniser("john ?")["input_ids"][1:] if paired else None)
+    assert columns["ids_b"][1] == (tokenizer("john ?")["input_ids"][1:] if paired else None)
 
 
 def test_a_second_text_that_leaves_no_room_is_refused(tiny_bert, tmp_path):
@@ -109,23 +109,23 @@ def test_a_second_text_that_leaves_no_room_is_refused(tiny_bert, tmp_path):
 
 
 @pytest.mark.parametrize("checkpoint", ["tiny_checkpoint", "tiny_bert"])
-def test_evidence_of_a_piece_is_that_of_its_word(checkpoint, request, tmp_path):
+def test_evidence_of_a_subword_is_that_of_its_word(checkpoint, request, tmp_path):
     folder = str(request.getfixturevalue(checkpoint))
-    tokeniser = load_tokeniser(folder)
+    tokenizer = load_tokenizer(folder)
     texts = ["zebra unbelievable naïve 中文 — don't", "football , kitchen"]
     evidence = [[i % 2 == 0 for i, _ in enumerate(text.split())] for text in texts]
     columns, _ = tokenize_subwords(table_of(tmp_path, texts, evidence=evidence), folder)
-    for place, (text, flags) in enumerate(zip(texts, evidence, strict=True)):
+    for i, (text, flags) in enumerate(zip(texts, evidence, strict=True)):
         words = text.split()
         expected = [False]
         for number, (word, flag) in enumerate(zip(words, flags, strict=True)):
             spelt = word if number == 0 or checkpoint == "tiny_bert" else f" {word}"
-            expected += [flag] * len(tokeniser(spelt, add_special_tokens=False)["input_ids"])
-        assert columns["evidence"][place] == [*expected, False]
-        assert np.sum(columns["evidence"][place]) > sum(flags), "some word is of several subwords"
+            expected += [flag] * len(tokenizer(spelt, add_special_tokens=False)["input_ids"])
+        assert columns["evidence"][i] == [*expected, False]
+        assert np.sum(columns["evidence"][i]) > sum(flags), "some word is of several subwords"
 
 
-def test_a_text_of_which_nothing_is_left_is_unknown(tiny_bert, tmp_path):
+def test_a_text_without_subwords_is_unknown(tiny_bert, tmp_path):
     columns, _ = tokenize_subwords(table_of(tmp_path, ["\x00 \x00", "good"]), str(tiny_bert))
     assert columns["tokens"][0] == ["[CLS]", "[UNK]", "[SEP]"] and columns["maskable"][0] == [False, True, False]
 
@@ -159,12 +159,14 @@ def test_to_find_a_checkpoint_does_not_import_transformers():
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
-def test_a_checkpoint_that_is_not_there_is_told_in_a_sentence(tmp_path, monkeypatch):
+def test_a_missing_checkpoint_is_reported_in_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(PlumblineError) as told:
-        load_tokeniser("nobody/nothing-there")
-    sentence = str(told.value)
+    with pytest.raises(PlumblineError) as caught:
+        load_tokenizer("nobody/nothing-there")
+    sentence = str(caught.value)
     assert sentence.startswith("The checkpoint 'nobody/nothing-there' cannot be read (")
-    assert sentence.endswith("or it is not whole, and the hub did not give it.") and "\n" not in sentence
+    assert (
+        sentence.endswith("or it is incomplete, and the Hugging Face hub did not provide it.") and "\n" not in sentence
+    )
     with pytest.raises(PlumblineError, match="cannot be read"):
-        load_tokeniser(str(tmp_path))
+        load_tokenizer(str(tmp_path))

@@ -123,7 +123,7 @@ def test_images_that_a_model_cannot_read_are_refused() -> None:
         LinearPixels(None, 2, side=8)(whole_batch(IMAGES))
     with pytest.raises(PlumblineError, match="`side` is 0"):
         LinearPixels(None, 2, side=0)
-    with pytest.raises(PlumblineError, match="A text of 12 tokens is no picture"):
+    with pytest.raises(PlumblineError, match="A text of 12 tokens is no image"):
         ResNet(None, 2, **SMALL)(collate([np.arange(12)], None))
     model, one = ResNet(None, 2, **SMALL).train(), whole_batch(IMAGES.take([0]))
     with pytest.raises(PlumblineError, match=r"one image of 16 x 16 pixels .* cannot be normalised in training"):

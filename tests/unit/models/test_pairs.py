@@ -76,8 +76,8 @@ def test_single_texts_have_no_second(tmp_path):
     [
         (example(pair=None), "some texts have `pair` and some do not"),
         (example(answers=None), "some texts have `answers`"),
-        (example(label=1), "its answer 'garden' is not among those that may be"),
-        (example(evidence=[True]), "`evidence` must say of each word"),
+        (example(label=1), "its answer 'garden' is not among its `answers`"),
+        (example(evidence=[True]), "`evidence` must have one flag per word"),
         (example(pair=[""]), "a word is the empty string"),
         (example(answers=[0, 3]), "3 in `answers` is none of the 3 classes"),
     ],

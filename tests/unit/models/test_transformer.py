@@ -18,7 +18,7 @@ from plumbline.config.checkpoints import find_checkpoint
 from plumbline.config.recipes import Training
 from plumbline.conformance import example_instances
 from plumbline.data.instances import Instances
-from plumbline.data.subwords import load_tokeniser
+from plumbline.data.subwords import load_tokenizer
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch, collate
 from plumbline.models.block import build_model, trained_models
@@ -43,7 +43,7 @@ SINGLE_AND_PAIRED = pytest.mark.parametrize("paired", [False, True])
 @pytest.fixture(scope="session")
 def tiny_distilbert(tmp_path_factory, tiny_bert):
     """The folder of a small DistilBERT, which distinguishes second texts from first ones only by their position."""
-    tokeniser = load_tokeniser(str(tiny_bert))
+    tokeniser = load_tokenizer(str(tiny_bert))
     shape = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 64}
     config = DistilBertConfig(vocab_size=len(tokeniser), initializer_range=0.3, **shape)
     folder = tmp_path_factory.mktemp("distilbert")
@@ -69,7 +69,7 @@ def minilm():
 def rows_of(folder, count=9, seed=0):
     """Texts of 1 to 20 random subwords and questions of 1 to 7, as `tokenize_subwords` lays them out."""
     config = AutoConfig.from_pretrained(folder)
-    tokeniser = load_tokeniser(folder)
+    tokeniser = load_tokenizer(folder)
     random = np.random.default_rng(seed)
 
     def drawn(most):
@@ -277,7 +277,7 @@ def test_attention_that_cannot_be_made_uniform_is_refused(tmp_path):
 
 def test_layers_of_minilm_are_transformers_own():
     folder = minilm()
-    tokeniser = load_tokeniser(folder)
+    tokeniser = load_tokenizer(folder)
     model, other = same_weights(folder, 2, attn_implementation="eager")
     given = tokeniser("A gripping film, and yet nobody saw it.", return_tensors="pt")
     batch = collate([given["input_ids"][0].numpy()], None)
@@ -289,7 +289,7 @@ def test_layers_of_minilm_are_transformers_own():
 
 def test_tokenisers_own_pairs_are_what_bert_reads(tiny_bert):
     model, other = same_weights(str(tiny_bert), 2)
-    tokeniser = load_tokeniser(str(tiny_bert))
+    tokeniser = load_tokenizer(str(tiny_bert))
     both = tokeniser("the film was good", "was it ?", return_tensors="pt", return_token_type_ids=True)
     second = both["token_type_ids"][0].bool()
     ids = both["input_ids"][0].numpy()
@@ -491,7 +491,7 @@ def test_the_optimiser_is_pytorchs_step_by_step(ours):
 
 def planted(folder, split, count, seed):
     """Sentences with one word that alone decides the label."""
-    tokeniser = load_tokeniser(folder)
+    tokeniser = load_tokenizer(folder)
     random = np.random.default_rng(seed)
     ids = []
     for i in range(count):

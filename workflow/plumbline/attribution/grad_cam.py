@@ -7,7 +7,7 @@ import torch
 from plumbline.attribution.attribution_batch import AttributionBatch, explain
 from plumbline.attribution.importances import AttributionOptions, Function, Importances, explained_output
 from plumbline.data.instances import Instances
-from plumbline.data.pixels import side
+from plumbline.data.pixels import side_length
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
@@ -60,7 +60,7 @@ def grad_cam(
         maps, logits = model.maps(inputs.batch), model(inputs.batch).logits
         weights = map_weights(model.readout_weights, logits, inputs.classes, function, maps[0, 0].numel())
         summed = torch.einsum("bk,bkhw->bhw", weights, maps).relu()
-        return resize_maps(summed, side(inputs.batch.ids.shape[1])).relu().flatten(1)
+        return resize_maps(summed, side_length(inputs.batch.ids.shape[1])).relu().flatten(1)
 
     options = AttributionOptions(target, function, texts="first", specials=False)
     return explain(evaluator, instances, score, options)

@@ -8,7 +8,7 @@ from plumbline.attribution.attribution_batch import AttributionBatch, explain, r
 from plumbline.attribution.importances import AttributionOptions, Importances
 from plumbline.attribution.occlusion import occluded_outputs
 from plumbline.data.instances import Instances
-from plumbline.data.pixels import side
+from plumbline.data.pixels import side_length
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
@@ -48,7 +48,7 @@ def occlusion_patch(
     require_positive("patch", patch)
 
     def score(inputs: AttributionBatch) -> torch.Tensor:
-        size = side(inputs.batch.ids.shape[1])
+        size = side_length(inputs.batch.ids.shape[1])
         numbers = patch_numbers(size, max(1, round(patch * size / REFERENCE))).to(inputs.vectors.device)
         outputs = occluded_outputs(evaluator, inputs, numbers)
         return (outputs[0] - outputs[1:]).T[:, numbers]

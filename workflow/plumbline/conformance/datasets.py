@@ -54,7 +54,7 @@ def _check_reading(declaration: Declaration, raw: Path) -> Iterator[str]:
         return
     if isinstance(corpus, ImageCorpus):
         prepare_images(corpus, recipe, declaration.name, declaration.counts, declaration.task)
-        count, what = len(corpus.pictures), "images"
+        count, what = len(corpus.images), "images"
     else:
         prepare(corpus, recipe, declaration.name, declaration.counts, declaration.task)
         count, what = len(corpus.examples), "texts"
@@ -65,7 +65,7 @@ def _check_reading(declaration: Declaration, raw: Path) -> Iterator[str]:
 
 def _check_examples(corpus: Corpus | ImageCorpus) -> Iterator[str]:
     """Labels are class indices and texts are lists of words; the first fault is reported."""
-    examples: Sequence[Any] = corpus.pictures if isinstance(corpus, ImageCorpus) else corpus.examples
+    examples: Sequence[Any] = corpus.images if isinstance(corpus, ImageCorpus) else corpus.examples
     for i, example in enumerate(examples):
         if not isinstance(example.label, Integral):
             yield f"the label of text {i} is {example.label!r}; return the index of its class, from 0."
@@ -80,7 +80,7 @@ def _check_examples(corpus: Corpus | ImageCorpus) -> Iterator[str]:
 def _same_corpus(first: Corpus | ImageCorpus, second: Corpus | ImageCorpus) -> bool:
     if isinstance(first, Corpus) or isinstance(second, Corpus):
         return first == second
-    pairs = zip(first.pictures, second.pictures, strict=False)
-    return len(first.pictures) == len(second.pictures) and all(
+    pairs = zip(first.images, second.images, strict=False)
+    return len(first.images) == len(second.images) and all(
         (a.split, a.label) == (b.split, b.label) and np.array_equal(a.pixels, b.pixels) for a, b in pairs
     )

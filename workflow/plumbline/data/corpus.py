@@ -1,6 +1,6 @@
-"""What a dataset's reader returns: texts as words, each with its split and label."""
+"""The corpus that a dataset's reader returns: tokenized texts, each with its split and label."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -16,8 +16,8 @@ T = TypeVar("T")
 class Example:
     """One text of a dataset. `label` is an index into the classes of its corpus.
 
-    `pair` is a second text, such as a question. `answers` are the classes that may be the answer, if not all may.
-    `evidence` says of each word whether it stands in the part that holds the answer, where that is known.
+    `pair` is a second text, such as a question. `answers` are the candidate classes, if not all are. `evidence` flags
+    the words of the part that holds the answer, where it is known.
     """
 
     split: str
@@ -30,11 +30,11 @@ class Example:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A dataset as its reader gives it, before vocabulary, filters and word vectors.
+    """A dataset before vocabulary, filters and word vectors.
 
-    `vocabulary` holds words that are in the vocabulary however rare they are. `dropped` counts the texts that the
-    reader left out, by reason and split (`all` where texts had no split yet). `every_class` says that each split must
-    hold every class; answers to questions need not.
+    `vocabulary` holds words that enter the vocabulary however rare they are. `dropped` counts the texts that the reader
+    left out, by reason and split (`all` where texts had no split yet). `every_class` requires every class in each
+    split, which answers to questions need not fulfil.
     """
 
     examples: list[Example]
@@ -45,33 +45,45 @@ class Corpus:
 
 
 def split_by_seed(n: int, shares: Mapping[str, float], seed: int) -> list[str]:
-    """The split of each of `n` texts, drawn without replacement; the last split takes what rounding leaves over.
+    """The random split of each of `n` texts; the last split takes the remainder of rounding.
 
     The seed is the `seed` of the preparation recipe, which `prepare` records.
     """
     names = list(shares)
     edges = np.floor(np.cumsum(list(shares.values())) / sum(shares.values()) * n + 0.5).astype(int)
-    place_of = np.empty(n, dtype=int)
-    place_of[np.random.default_rng(seed).permutation(n)] = np.arange(n)
-    return [names[k] for k in np.searchsorted(edges, place_of, side="right")]
+    rank = np.empty(n, dtype=int)
+    rank[np.random.default_rng(seed).permutation(n)] = np.arange(n)
+    return [names[k] for k in np.searchsorted(edges, rank, side="right")]
+
+
+def split_generators(seed: int, train: int, dev: int, test: int) -> Iterator[tuple[str, int, np.random.Generator]]:
+    """Name, size and random generator of each split, so that no split depends on the size of another."""
+    for index, (split, size) in enumerate(zip(SPLITS, (train, dev, test), strict=True)):
+        yield split, size, np.random.default_rng([seed, index])
 
 
 def hold_out(
     items: Sequence[T], share: float, seed: int, classes: Sequence[int] | None = None
 ) -> tuple[list[T], list[T]]:
-    """What stays and what is held out, as scikit-learn's `train_test_split` draws it; evenly of `classes` if given."""
+    """The items kept and held out by scikit-learn's `train_test_split`, stratified by `classes` if given."""
     if len(items) < 2:
-        raise PlumblineError(
-            f"A split cannot be drawn of fewer than two texts, and the files hold {len(items)}: get them again."
-        )
+        raise PlumblineError(f"A split needs two texts or more, and the files hold {len(items)}: get them again.")
     from sklearn.model_selection import train_test_split
 
-    stays, held = train_test_split(list(items), test_size=share, random_state=seed, stratify=classes)
-    return stays, held
+    kept, held = train_test_split(list(items), test_size=share, random_state=seed, stratify=classes)
+    return kept, held
+
+
+def stratified_splits(labels: Sequence[int], test: tuple[float, int], dev: tuple[float, int]) -> list[str]:
+    """The split of each text, stratified by label; `test` and `dev` are (share, seed), dev's a share of the rest."""
+    rest, held_test = hold_out(range(len(labels)), *test, labels)
+    held_dev = hold_out(rest, *dev, [labels[k] for k in rest])[1]
+    split_of = dict.fromkeys(held_test, "test") | dict.fromkeys(held_dev, "dev")
+    return [split_of.get(k, "train") for k in range(len(labels))]
 
 
 def draw_dev(examples: Sequence[Example]) -> list[Example]:
-    """Move 15% of the training texts to dev, the ones that Jain & Wallace's code draws."""
-    training = [place for place, example in enumerate(examples) if example.split == "train"]
+    """Move 15% of the training texts to dev, the same ones as Jain & Wallace's code."""
+    training = [k for k, example in enumerate(examples) if example.split == "train"]
     dev = set(hold_out(training, 0.15, 16377)[1])
-    return [replace(example, split="dev") if place in dev else example for place, example in enumerate(examples)]
+    return [replace(example, split="dev") if k in dev else example for k, example in enumerate(examples)]

@@ -1,4 +1,4 @@
-"""Downloading a published archive into the raw folder: taken up where it broke off, checked, and put in place whole."""
+"""Download a published archive into the raw folder: resumed, checksummed, and moved into place when complete."""
 
 import fcntl
 import gzip
@@ -23,65 +23,64 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from plumbline.data.publishers import Archive
+from plumbline.data.sources import join_paths
 from plumbline.errors import PlumblineError
 from plumbline.runtime.progress import Progress
 from plumbline.store import write_text
 
 TIMEOUT = 60
-# Seconds before each new try after a connection broke off; they begin anew whenever a try got further than all before.
+# Seconds before each retry of a lost connection; they restart whenever an attempt gets further than all before.
 PAUSES = (1, 4, 16)
 CHUNK = 1 << 16
 HEADERS = {"User-Agent": "plumbline"}
-DAMAGES = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError)
-# Trying again does not help against these.
-HOPELESS = (socket.gaierror, ConnectionRefusedError, ssl.SSLCertVerificationError)
+ARCHIVE_ERRORS = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError)
+# Errors for which a retry is pointless.
+PERMANENT_ERRORS = (socket.gaierror, ConnectionRefusedError, ssl.SSLCertVerificationError)
 
 
-class _Failed(Exception):
-    """Why a mirror is given up, in a few words."""
+class _MirrorFailed(Exception):
+    """The mirror cannot provide the archive; the message is the reason."""
 
 
-class _Broken(Exception):
-    """Why a connection broke off, in a few words."""
+class _ConnectionLost(Exception):
+    """The connection was lost and may be retried; the message is the reason."""
 
 
 def download(archive: Archive, raw: Path) -> None:
-    """Put those files of an archive below `raw` that are not there; what is there is not touched."""
+    """Write the missing files of an archive below `raw`; existing files are not changed."""
     reasons = []
     try:
         raw.mkdir(parents=True, exist_ok=True)
         for source in archive.sources():
             part = raw / f"{source.name}.part"
-            with _held(part):
-                absent = archive.absent(raw)
-                for url in source.urls if absent else ():
+            with _locked(part):
+                missing = archive.missing(raw)
+                for url in source.urls if missing else ():
                     try:
-                        _obtain(source, url, part, absent, raw)
+                        _obtain(source, url, part, missing, raw)
                         break
-                    except _Failed as failure:
+                    except _MirrorFailed as failure:
                         reasons.append(f"{urlsplit(url).netloc}: {failure}")
-            if not archive.absent(raw):
+            if not archive.missing(raw):
                 return
     except OSError as error:
         raise PlumblineError(
-            f"The archive '{archive.name}' cannot be put into the folder '{raw}': {_said(error)}."
+            f"The archive '{archive.name}' cannot be written to the folder '{raw}': {_reason(error)}."
         ) from error
-    absent = archive.absent(raw)
-    named = " and ".join(", ".join(f"'{path}'" for path in part) for part in (absent[:-1], absent[-1:]) if part)
     raise PlumblineError(
         f"The archive '{archive.name}' could not be downloaded ({'; '.join(reasons)}): run again later, or get "
-        f"{archive.urls[0]} by other means and put {named} into the folder '{raw}'."
+        f"{archive.urls[0]} by other means and put {join_paths(archive.missing(raw))} into the folder '{raw}'."
     )
 
 
 @contextmanager
-def _held(part: Path) -> Iterator[None]:
-    """Have a partial file for this process alone; a run that downloads the same is waited for."""
+def _locked(part: Path) -> Iterator[None]:
+    """Lock a partial file; waits for another process that downloads the same archive."""
     while True:
         with part.open("ab") as file:
             with suppress(OSError):  # Some shared file systems have no locks.
                 fcntl.flock(file, fcntl.LOCK_EX)
-            if not _is(part, file):  # Whoever was waited for has removed it.
+            if not _same_file(part, file):  # The other process has removed it.
                 continue
             try:
                 yield
@@ -91,53 +90,52 @@ def _held(part: Path) -> Iterator[None]:
             return
 
 
-def _is(path: Path, file: IO[bytes]) -> bool:
+def _same_file(path: Path, file: IO[bytes]) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
         return False
 
 
-def _obtain(source: Archive, url: str, part: Path, absent: Sequence[str], raw: Path) -> None:
-    """Fetch an archive from one mirror, check it and put what is absent in place."""
+def _obtain(source: Archive, url: str, part: Path, missing: Sequence[str], raw: Path) -> None:
+    """Download an archive from one mirror, verify it and unpack the missing files."""
     resumed = part.stat().st_size > 0
     _fetch(source, url, part)
     try:
-        seen = _check(source, part, raw)
-        _unpack(source, part, absent, raw, seen)
-    except _Failed:
+        first_digest = _check(source, part, raw)
+        _unpack(source, part, missing, raw, first_digest)
+    except _MirrorFailed:
         os.truncate(part, 0)
         if not resumed:
             raise
-        # What was there before may have been wrong.
-        _obtain(source, url, part, absent, raw)
+        # The part from an earlier download may have been wrong.
+        _obtain(source, url, part, missing, raw)
         return
     part.unlink(missing_ok=True)
 
 
 def _fetch(source: Archive, url: str, part: Path) -> None:
-    """Bring the whole file, after what `part` holds of it."""
+    """Download the rest of a file after its `part`, with retries."""
     furthest, failures = part.stat().st_size, 0
     while True:
         try:
             _receive(source, url, part)
             return
-        except _Broken as broken:
+        except _ConnectionLost as error:
             if part.stat().st_size > furthest:
                 furthest, failures = part.stat().st_size, 0
             if failures == len(PAUSES):
-                raise _Failed(str(broken)) from None
+                raise _MirrorFailed(str(error)) from None
             time.sleep(PAUSES[failures])
             failures += 1
 
 
 def _receive(source: Archive, url: str, part: Path) -> None:
-    """Write what one request brings; a server that knows no ranges sends all from the start."""
+    """Write the response of one request; a server without range requests sends the whole file."""
     held = part.stat().st_size
+    headers = HEADERS | ({"Range": f"bytes={held}-"} if held else {})
     try:
-        response = urlopen(
-            Request(url, headers=HEADERS | ({"Range": f"bytes={held}-"} if held else {})), timeout=TIMEOUT
-        )
+        response = urlopen(Request(url, headers=headers), timeout=TIMEOUT)
     except HTTPError as error:
         error.close()
         if error.code == 416 and held:
@@ -146,15 +144,16 @@ def _receive(source: Archive, url: str, part: Path) -> None:
                 _receive(source, url, part)
             return
         if error.code in (408, 429) or error.code >= 500:
-            raise _Broken(f"HTTP {error.code}") from None
-        raise _Failed(f"HTTP {error.code}") from None
+            raise _ConnectionLost(f"HTTP {error.code}") from None
+        raise _MirrorFailed(f"HTTP {error.code}") from None
     except (OSError, http.client.HTTPException) as error:
         cause = error.reason if isinstance(error, URLError) else error
-        raise (_Failed if isinstance(cause, HOPELESS) else _Broken)(_said(cause)) from None
+        raise (_MirrorFailed if isinstance(cause, PERMANENT_ERRORS) else _ConnectionLost)(_reason(cause)) from None
     with response:
         start = held if response.status == 206 else 0
-        if response.status not in (200, 206) or (start and not _begins(response, start)):
-            raise _Failed(f"HTTP {response.status}, which is not what was asked for")
+        content_range = response.headers.get("Content-Range") or ""
+        if response.status not in (200, 206) or (start and not content_range.startswith(f"bytes {start}-")):
+            raise _MirrorFailed(f"HTTP {response.status}, which does not match the request")
         length = response.headers.get("Content-Length")
         total = start + int(length) if length else source.size
         with part.open("r+b") as file, Progress(total, source.name, "byte", start) as progress:
@@ -164,78 +163,74 @@ def _receive(source: Archive, url: str, part: Path) -> None:
                 file.write(chunk)
                 progress.update(len(chunk))
     if total is not None and part.stat().st_size < total:
-        raise _Broken(f"the connection broke off after {part.stat().st_size} of {total} bytes")
-
-
-def _begins(response: http.client.HTTPResponse, start: int) -> bool:
-    return (response.headers.get("Content-Range") or "").startswith(f"bytes {start}-")
+        raise _ConnectionLost(f"the connection was lost after {part.stat().st_size} of {total} bytes")
 
 
 def _chunk(response: http.client.HTTPResponse) -> bytes:
     try:
         return response.read1(CHUNK)
     except (OSError, http.client.HTTPException) as error:
-        raise _Broken(_said(error)) from None
+        raise _ConnectionLost(_reason(error)) from None
 
 
-def _said(error: object) -> str:
-    """An error's own words, for the middle of a sentence."""
-    words = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
-    return words.rstrip(".")
+def _reason(error: object) -> str:
+    """An error's message without its final full stop."""
+    message = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return message.rstrip(".")
 
 
-def _record(source: Archive, raw: Path) -> Path:
-    """Where the sha256 of an archive's first download stands, in the form that `sha256sum` writes."""
+def _checksum_file(source: Archive, raw: Path) -> Path:
+    """The file with the sha256 of an archive's first download, in the format of `sha256sum`."""
     return raw / PurePosixPath(next(iter(source.files))).parts[0] / f"{source.name}.sha256"
 
 
 def _check(source: Archive, part: Path, raw: Path) -> str:
-    """Compare the checksum, with the first download's where none is published; the sha256 if it is the first."""
-    record = _record(source, raw)
+    """Compare the checksum with the published one, else the first download's; the sha256 of a first download."""
+    record = _checksum_file(source, raw)
     algorithm, _, digest = source.checksum.partition(":")
     if not digest:
         algorithm, digest = "sha256", record.read_text("utf-8").split()[0] if record.exists() else ""
     with part.open("rb") as file:
-        seen = hashlib.file_digest(file, partial(hashlib.new, algorithm, usedforsecurity=False)).hexdigest()
-    if digest and seen != digest.lower():
-        right = "the published one" if source.checksum else f"that of the first download, in '{record}'"
-        raise _Failed(f"its {algorithm} is not {right}")
-    return "" if digest else seen
+        actual = hashlib.file_digest(file, partial(hashlib.new, algorithm, usedforsecurity=False)).hexdigest()
+    if digest and actual != digest.lower():
+        expected = "the published one" if source.checksum else f"that of the first download, in '{record}'"
+        raise _MirrorFailed(f"its {algorithm} is not {expected}")
+    return "" if digest else actual
 
 
-def _unpack(source: Archive, part: Path, absent: Sequence[str], raw: Path, seen: str) -> None:
-    """Unpack under temporary names, then rename all."""
+def _unpack(source: Archive, part: Path, missing: Sequence[str], raw: Path, first_digest: str) -> None:
+    """Unpack under temporary names, then rename all; a first download's digest is recorded."""
     with TemporaryDirectory(dir=raw, prefix=f".{source.name}.") as folder:
-        fresh = {path: Path(folder, str(number)) for number, path in enumerate(absent)}
+        targets = {path: Path(folder, str(number)) for number, path in enumerate(missing)}
         try:
-            _extract(source, part, fresh)
-        except DAMAGES:
-            raise _Failed("the archive is damaged") from None
-        for path, file in fresh.items():
+            _extract(source, part, targets)
+        except ARCHIVE_ERRORS:
+            raise _MirrorFailed("the archive is damaged") from None
+        for path, file in targets.items():
             if not file.exists():
-                raise _Failed(f"the archive does not hold '{source.files[path]}'")
-        if seen:
-            write_text(_record(source, raw), f"{seen}  {PurePosixPath(urlsplit(source.urls[0]).path).name}\n")
-        for path, file in fresh.items():
+                raise _MirrorFailed(f"the archive does not hold '{source.files[path]}'")
+        if first_digest:
+            name = PurePosixPath(urlsplit(source.urls[0]).path).name
+            write_text(_checksum_file(source, raw), f"{first_digest}  {name}\n")
+        for path, file in targets.items():
             (raw / path).parent.mkdir(parents=True, exist_ok=True)
             file.rename(raw / path)
 
 
-def _extract(source: Archive, part: Path, fresh: Mapping[str, Path]) -> None:
-    for path, target in fresh.items():
+def _extract(source: Archive, part: Path, targets: Mapping[str, Path]) -> None:
+    for path, target in targets.items():
         if not source.files[path]:
             part.rename(target)
             return
     for name, open_ in _members(part):
-        place = _place(PurePosixPath(name), source, fresh)
-        if place:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with open_() as packed, place.open("wb") as file:
+        if file_path := _target(PurePosixPath(name), source, targets):
+            file_path.parent.mkdir(parents=True, exist_ok=True)
+            with open_() as packed, file_path.open("wb") as file:
                 shutil.copyfileobj(packed, file)
 
 
 def _members(part: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
-    """The regular files of a zip or tar archive, each with what opens it."""
+    """The regular files of a zip or tar archive, each with a function that opens it."""
     with part.open("rb") as file:
         zipped = file.read(4) == b"PK\x03\x04"
     if zipped:
@@ -256,14 +251,14 @@ def _open(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     return file
 
 
-def _place(name: PurePosixPath, source: Archive, fresh: Mapping[str, Path]) -> Path | None:
-    """Where a member goes, if it is wanted: our own name for a file, and a name below our own for one of a folder."""
-    for path, target in fresh.items():
+def _target(name: PurePosixPath, source: Archive, targets: Mapping[str, Path]) -> Path | None:
+    """The target of a member of the archive, if it is one of the missing files or inside a missing folder."""
+    for path, target in targets.items():
         member = source.files[path]
         if str(name) == member:
             return target
         if source.is_folder(path) and str(name).startswith(member):
             if ".." in name.parts:
-                raise _Failed(f"the archive's path '{name}' leads outside its folder")
+                raise _MirrorFailed(f"the archive's path '{name}' leads outside its folder")
             return target / name.relative_to(member)
     return None

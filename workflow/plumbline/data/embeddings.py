@@ -1,4 +1,4 @@
-"""The initial word vectors of a vocabulary: drawn at random, read from a file, or trained on the training texts."""
+"""The initial word vectors of a vocabulary: random, read from a file, or trained on the training texts."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,8 +15,8 @@ from plumbline.data.vocabulary import PAD, SPECIALS
 from plumbline.errors import PlumblineError
 
 WINDOW, MINIMUM_COUNT = 10, 2  # word2vec of Jain & Wallace (spec 1.1, MIMIC)
-# gensim's five passes hardly move the vectors of a small corpus: on 8,000 film review sentences a BiLSTM was then no
-# better than with random vectors. So small corpora get up to 100 passes, until this many words were seen.
+# gensim's five epochs hardly change the vectors of a small corpus: on 8,000 film review sentences a BiLSTM was then no
+# better than with random vectors. So small corpora get up to 100 epochs, until this many words were seen.
 WORDS_SEEN = 5_000_000
 
 
@@ -25,7 +25,7 @@ def embed(
 ) -> tuple[NDArray[np.float32], dict[str, Any]]:
     """Vectors of all words by id, [V, d] with a zero row for PAD, and a record of how many words have one.
 
-    `words` begins with the five specials; they never have a vector of their own, as the published code has it.
+    `words` begins with the five special tokens, which never have a pretrained vector, as in the published code.
     """
     generator = np.random.default_rng(recipe.seed)
     if recipe.kind == "random":
@@ -42,27 +42,26 @@ def embed(
 
 
 def second_vectors(vectors: NDArray[np.float32], recipe: Embedding) -> NDArray[np.float32]:
-    """The vectors with which second texts begin: the same, but another draw where all are drawn."""
+    """The initial vectors of second texts: a copy, or another draw where all are random."""
     if recipe.kind != "random":
         return vectors.copy()
-    # The second stream of the seed, whose first drew the others.
-    again = np.random.default_rng([recipe.seed, 1]).standard_normal(vectors.shape).astype(np.float32)
-    again[PAD] = 0
-    return again * np.float32(recipe.scale)
+    redrawn = np.random.default_rng([recipe.seed, 1]).standard_normal(vectors.shape).astype(np.float32)
+    redrawn[PAD] = 0
+    return redrawn * np.float32(recipe.scale)
 
 
 def _filled(
     size: int, recipe: Embedding, generator: np.random.Generator, vectors: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """What words without a vector get, beside the vectors [N, d] of the others."""
+    """Vectors [size, d] of words without a pretrained vector; `vectors` [N, d] are those of the others."""
     shape = (size, recipe.dimensions)
     if recipe.missing == "like-found":
         if not len(vectors):
             raise PlumblineError(
-                "`embedding.missing` is 'like-found', but no word of the vocabulary has a vector that others could be "
-                "like: name another file or set it to 'normal'."
+                "`embedding.missing` is 'like-found', but the file holds no vector of a word in the vocabulary: name "
+                "another file or set it to 'normal'."
             )
-        # One mean and one deviation over the numbers of all vectors, as AllenNLP has it.
+        # One mean and one deviation over the values of all vectors, as in AllenNLP.
         mean, deviation = vectors.mean(dtype=np.float64), vectors.std(dtype=np.float64)
         return generator.normal(mean, deviation, shape).astype(np.float32)
     if recipe.missing == "normal":
@@ -78,15 +77,15 @@ def _read(words: Sequence[str], recipe: Embedding, raw: Path) -> dict[str, NDArr
     return read_vectors(raw, recipe.path, set(words[len(SPECIALS) :]), recipe.dimensions)
 
 
-def passes(tokens: int) -> int:
-    """How often word2vec goes over a corpus of so many words."""
+def word2vec_epochs(tokens: int) -> int:
+    """The epochs of word2vec on a corpus of this many words."""
     return min(max(5, ceil(WORDS_SEEN / tokens)), 100)
 
 
 def train_word2vec(texts: Iterable[list[str]], dimensions: int, seed: int) -> Any:
-    """gensim's CBOW vectors of all words that stand twice; none if there is none. It goes over the texts several times.
+    """gensim's CBOW vectors of all words that occur at least twice, if any. `texts` is iterated several times.
 
-    One worker, because the order in which several finish would change the numbers.
+    One worker, because several would make the result depend on the order in which they finish.
     """
     from gensim.models import Word2Vec  # type: ignore[import-untyped,unused-ignore]
 
@@ -94,7 +93,7 @@ def train_word2vec(texts: Iterable[list[str]], dimensions: int, seed: int) -> An
     model.build_vocab(texts)
     words = model.corpus_total_words
     if len(model.wv):
-        model.train(texts, total_examples=model.corpus_count, total_words=words, epochs=passes(words))
+        model.train(texts, total_examples=model.corpus_count, total_words=words, epochs=word2vec_epochs(words))
     return model.wv
 
 
@@ -102,7 +101,7 @@ def _trained(training_tokens: Sequence[Sequence[str]], recipe: Embedding) -> dic
     counts = Counter(word for tokens in training_tokens for word in tokens)
     if max(counts.values(), default=0) < MINIMUM_COUNT:
         raise PlumblineError(
-            "Word vectors cannot be trained because no word stands twice in the training texts: "
+            "Word vectors cannot be trained because no word occurs twice in the training texts: "
             "set `embedding.kind` to 'random' or 'file'."
         )
     vectors = train_word2vec([list(tokens) for tokens in training_tokens], recipe.dimensions, recipe.seed)
@@ -123,7 +122,7 @@ def _coverage(
     covered = {word for word in types if word in found}
     tokens = Counter(word for text in training_tokens for word in text)
     with_vector = sum(count for word, count in tokens.items() if word in covered)
-    origin = {"path": recipe.path} if recipe.kind == "file" else {"passes": passes(tokens.total())}
+    origin = {"path": recipe.path} if recipe.kind == "file" else {"passes": word2vec_epochs(tokens.total())}
     return record | {
         **origin,
         "missing": recipe.missing,

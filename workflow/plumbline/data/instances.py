@@ -23,11 +23,11 @@ def ragged(column: pa.ChunkedArray) -> list[np.ndarray]:
 
 
 class Texts(NamedTuple):
-    """What a model reads, text by text, such as texts with words left out.
+    """The input of a model: texts, possibly with words removed.
 
-    ids and maskable have one entry per token, specials included; pair holds the ids of second texts, such as questions,
-    which are never masked; answers the classes that may be the answer; pair_maskable which tokens of second texts are
-    words. Instances are texts too.
+    ids and maskable have one entry per token, special tokens included; pair holds the ids of second texts, such as
+    questions, which are never masked; answers the candidate classes; pair_maskable which tokens of second texts are
+    words. Instances have the same fields.
     """
 
     ids: list[np.ndarray]
@@ -37,31 +37,30 @@ class Texts(NamedTuple):
     pair_maskable: list[np.ndarray] | None = None
 
 
-def taken(column: Sequence[np.ndarray] | None, index: Iterable[int]) -> list[np.ndarray] | None:
-    """The entries of a column at these positions; None where there is no column."""
+def take_rows(column: Sequence[np.ndarray] | None, index: Iterable[int]) -> list[np.ndarray] | None:
+    """The entries of a column at these positions; None without a column."""
     return None if column is None else [column[i] for i in index]
 
 
-def optional(column: pa.ChunkedArray) -> list[np.ndarray] | None:
-    """A list column that only some datasets have."""
+def optional_ragged(column: pa.ChunkedArray) -> list[np.ndarray] | None:
+    """A list column as arrays, or None if the dataset has none."""
     return None if column.null_count == len(column) else ragged(column)
 
 
-def sample(split: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """Positions, in order, of at most `count` entries of each split, drawn as Neely et al. 2022 draw them."""
+def draw_sample(split: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """The sorted positions of at most `count` random entries of each split, sampled as in Neely et al. 2022."""
     drawn = []
     for name in dict.fromkeys(split.tolist()):
-        places = np.flatnonzero(split == name).tolist()
-        drawn += random.Random(seed).sample(places, min(count, len(places)))
+        positions = np.flatnonzero(split == name).tolist()
+        drawn += random.Random(seed).sample(positions, min(count, len(positions)))
     return np.array(sorted(drawn), dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Instances:
-    """Instances of some splits: what a model reads, as in `Texts`, with split, number and label.
+    """Instances of some splits: the fields of `Texts` with split, number and label.
 
-    groups, and pair_groups of second texts, number the group of each token where a manipulation has made some, from 1;
-    0 is none.
+    groups, and pair_groups of second texts, number the manipulation's group of each token from 1; 0 is no group.
     """
 
     split: np.ndarray
@@ -78,9 +77,9 @@ class Instances:
     @classmethod
     def from_table(cls, table: pa.Table, splits: Sequence[str]) -> "Instances":
         """The instances of the named splits, in the table's order."""
-        absent = set(splits) - set(pc.unique(table["split"].cast(pa.string())).to_pylist())
-        if absent:
-            raise PlumblineError(f"The dataset has no split '{sorted(absent)[0]}'.")
+        missing = set(splits) - set(pc.unique(table["split"].cast(pa.string())).to_pylist())
+        if missing:
+            raise PlumblineError(f"The dataset has no split '{min(missing)}'.")
         table = table.filter(pc.is_in(table["split"].cast(pa.string()), pa.array(splits)))
         return cls(
             split=np.array(table["split"].cast(pa.string()).to_pylist()),
@@ -88,11 +87,11 @@ class Instances:
             label=table["label"].to_numpy(),
             ids=ragged(table["ids"]),
             maskable=ragged(table["maskable"]),
-            pair=optional(table["ids_b"]),
-            answers=optional(table["answers"]),
-            pair_maskable=optional(table["maskable_b"]),
-            groups=optional(table["groups"]),
-            pair_groups=optional(table["groups_b"]),
+            pair=optional_ragged(table["ids_b"]),
+            answers=optional_ragged(table["answers"]),
+            pair_maskable=optional_ragged(table["maskable_b"]),
+            groups=optional_ragged(table["groups"]),
+            pair_groups=optional_ragged(table["groups_b"]),
         )
 
     def __len__(self) -> int:
@@ -100,44 +99,41 @@ class Instances:
 
     def take(self, index: Sequence[int] | np.ndarray) -> "Instances":
         """The instances at these positions, in this order."""
+        optional = (self.pair, self.answers, self.pair_maskable, self.groups, self.pair_groups)
         return Instances(
             self.split[index],
             self.instance[index],
             self.label[index],
             [self.ids[i] for i in index],
             [self.maskable[i] for i in index],
-            taken(self.pair, index),
-            taken(self.answers, index),
-            taken(self.pair_maskable, index),
-            taken(self.groups, index),
-            taken(self.pair_groups, index),
+            *(take_rows(column, index) for column in optional),
         )
 
     def by_split(self) -> dict[str, "Instances"]:
         """The instances of each split."""
         return {split: self.take(np.flatnonzero(self.split == split)) for split in dict.fromkeys(self.split.tolist())}
 
-    def pair_words(self, place: int) -> np.ndarray:
-        """Which tokens of an instance's second text are words; all, if it is not said."""
+    def pair_words(self, position: int) -> np.ndarray:
+        """Which tokens of an instance's second text are words; all, if the dataset has no flags."""
         assert self.pair
-        return np.ones(len(self.pair[place]), dtype=bool) if self.pair_maskable is None else self.pair_maskable[place]
+        flags = self.pair_maskable
+        return np.ones(len(self.pair[position]), dtype=bool) if flags is None else flags[position]
 
     def sampled(self, count: int | None, seed: int, whole: Iterable[str] = ()) -> "Instances":
-        """At most `count` instances of each split, drawn by the seed; all without a number, and of `whole` splits."""
+        """At most `count` random instances of each split; all instances without a count, and in the `whole` splits."""
         if count is None:
             return self
-        drawn = sample(self.split, count, seed)
+        drawn = draw_sample(self.split, count, seed)
         return self.take(np.union1d(drawn, np.flatnonzero(np.isin(self.split, list(whole)))))
 
-    def generator(self, place: int, seed: int, purpose: str = "") -> np.random.Generator:
-        """A stream of random numbers of one instance and seed, whatever the order and the batch it is met in; each
-        purpose has its own."""
-        split, number = str(self.split[place]), int(self.instance[place])
-        own = [zlib.crc32(purpose.encode())] if purpose else []
-        return np.random.default_rng([seed, zlib.crc32(split.encode()), number, *own])
+    def generator(self, position: int, seed: int, purpose: str = "") -> np.random.Generator:
+        """The random generator of one instance, seed and purpose; it does not depend on order or batches."""
+        split, number = str(self.split[position]), int(self.instance[position])
+        key = [zlib.crc32(purpose.encode())] if purpose else []
+        return np.random.default_rng([seed, zlib.crc32(split.encode()), number, *key])
 
     def ties(self, seed: int) -> list[np.ndarray]:
-        """A random number for each word, by which those with equal scores are put in an order."""
+        """A random number for each word, which orders words of equal scores."""
         return [self.generator(i, seed, "ties").random(int(free.sum())) for i, free in enumerate(self.maskable)]
 
     @property

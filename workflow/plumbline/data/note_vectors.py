@@ -14,7 +14,7 @@ DIMENSIONS = 300
 
 
 class _Texts:
-    """A file of one text per line, read anew each time that gensim goes over it, with a progress bar."""
+    """A file of one text per line, reread on each of gensim's iterations, with a progress bar."""
 
     def __init__(self, path: Path, count: int) -> None:
         self.path, self.count = path, count
@@ -22,15 +22,14 @@ class _Texts:
     def __iter__(self) -> Iterator[list[str]]:
         from gensim.models.word2vec import LineSentence
 
-        lines = LineSentence(str(self.path))
-        return shown(lines, "word vectors", "text", self.count)
+        return shown(LineSentence(str(self.path)), "word vectors", "text", self.count)
 
 
 def write_note_vectors(notes: Path, target: Path, dimensions: int = DIMENSIONS, seed: int = 0) -> None:
-    """Train vectors on the discharge summaries in NOTEEVENTS.csv and write them in word2vec's text form.
+    """Train vectors on the discharge summaries in NOTEEVENTS.csv and write them in word2vec's text format.
 
-    The cleaned texts go through a file, so that memory holds no more than the vocabulary. It lies beside `target` and
-    only its owner may read it, as the notes are not for everybody.
+    The cleaned texts go through a file, so that memory holds no more than the vocabulary. It is next to `target` and
+    readable by its owner only, because access to the notes is restricted.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
@@ -43,11 +42,11 @@ def write_note_vectors(notes: Path, target: Path, dimensions: int = DIMENSIONS, 
         vectors = train_word2vec(_Texts(texts, count), dimensions, seed)
     if not len(vectors):
         raise PlumblineError(
-            f"Word vectors cannot be trained on '{notes}' because no word stands twice in its {count} discharge "
+            f"Word vectors cannot be trained on '{notes}' because no word occurs twice in its {count} discharge "
             "summaries: get the whole file of MIMIC-III."
         )
-    form = " ".join(["%.6g"] * dimensions)
+    row = " ".join(["%.6g"] * dimensions)
     with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.write(f"{len(vectors)} {dimensions}\n")
         for word in shown(vectors.index_to_key, "write", "word"):
-            file.write(f"{word} {form % tuple(vectors[word])}\n")
+            file.write(f"{word} {row % tuple(vectors[word])}\n")

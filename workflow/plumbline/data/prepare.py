@@ -1,4 +1,4 @@
-"""From a corpus to instances and a vocabulary: length filter, sample, ids, and a record of what was dropped."""
+"""Turn a corpus into instances and a vocabulary: length filter, sampling, ids, and counts of dropped texts."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Prepared:
-    """The columns of the tables `instances` and `vocabulary`, and a record of how they came about."""
+    """The columns of the tables `instances` and `vocabulary`, and a summary of the preparation."""
 
     instances: dict[str, list[Any]]
     vocabulary: dict[str, list[Any]]
@@ -28,7 +28,7 @@ class Prepared:
 
     @property
     def words(self) -> list[str]:
-        """All words by id, the specials first."""
+        """All words by id, the special tokens first."""
         return self.vocabulary["word"]
 
     @property
@@ -39,33 +39,30 @@ class Prepared:
 
 
 def prepare(
-    corpus: Corpus,
-    recipe: Preparation,
-    name: str,
-    published: Mapping[str, int] | None = None,
-    task: str | None = None,
+    corpus: Corpus, recipe: Preparation, name: str, published: Mapping[str, int] | None = None, task: str | None = None
 ) -> Prepared:
-    """Filter, sample and encode a corpus. `instance` counts inside the split before filtering, so filters keep it.
+    """Filter, sample and encode a corpus. `instance` numbers the texts of a split before filtering.
 
-    `published` says how many texts the publisher's splits hold; `task` says, if given, whether they have second texts.
+    `published` is the size of each published split; `task`, if given, decides whether texts must have a second text.
     """
     _check_corpus(corpus, name)
     if task == IMAGES:
         raise PlumblineError(f"Dataset '{name}': its task is {task}, but its reader returns texts.")
     if task and corpus.examples and (task in PAIRED) == (corpus.examples[0].pair is None):
-        wants = "must each have a `pair`" if task in PAIRED else "must have no `pair`"
-        raise PlumblineError(f"Dataset '{name}': its task is {task}, so its texts {wants}.")
+        rule = "must each have a `pair`" if task in PAIRED else "must have no `pair`"
+        raise PlumblineError(f"Dataset '{name}': its task is {task}, so its texts {rule}.")
     texts = {split: list(enumerate(e for e in corpus.examples if e.split == split)) for split in SPLITS}
     partial = fewer_than_published({split: len(texts[split]) for split in SPLITS}, published or {}, name)
     dropped = {reason: dict(counts) for reason, counts in corpus.dropped.items()}
     kept = {split: _keep(texts[split], corpus, recipe, name, split, dropped) for split in SPLITS}
-    counted = [text for _, example in _counted(texts, kept, recipe) for text in (example.tokens, example.pair) if text]
-    vocabulary = build_vocabulary(counted, recipe.minimum_document_frequency, corpus.vocabulary or ())
+    counted = _vocabulary_texts(texts, kept, recipe)
+    documents = [text for _, example in counted for text in (example.tokens, example.pair) if text]
+    vocabulary = build_vocabulary(documents, recipe.minimum_document_frequency, corpus.vocabulary or ())
     size = len(vocabulary.words)
     summary = {
         "dataset": name,
         "classes": list(corpus.classes),
-        "splits": {split: _count(corpus, texts[split], kept[split], vocabulary) for split in SPLITS},
+        "splits": {split: _summarize(corpus, texts[split], kept[split], vocabulary) for split in SPLITS},
         "dropped": dropped,
         "partial": partial,
         "paired": any(example.pair for example in corpus.examples),
@@ -80,29 +77,28 @@ def prepare(
     return Prepared(_columns(kept, vocabulary), table, summary)
 
 
-def _counted(
+def _vocabulary_texts(
     texts: Mapping[str, list[Numbered]], kept: Mapping[str, list[Numbered]], recipe: Preparation
 ) -> list[Numbered]:
-    """The texts whose words make the vocabulary."""
+    """The texts from which the vocabulary is built."""
     if recipe.vocabulary_of == "all":
         return [text for split in SPLITS for text in kept[split]]
-    # Jain & Wallace count words before they filter by length. A sample is for speed, so its words alone count.
+    # Jain & Wallace count words before the length filter. A `limit` is for speed, so only the sample is counted.
     return texts["train"] if recipe.limit is None else kept["train"]
 
 
 def fewer_than_published(
     found: Mapping[str, int], published: Mapping[str, int], name: str, what: str = "texts"
 ) -> dict[str, dict[str, int]]:
-    """The splits that hold fewer texts than were published; more cannot be."""
+    """The splits with fewer texts than were published; more are refused."""
     for split, count in published.items():
         if found[split] > count:
             raise PlumblineError(
                 f"Dataset '{name}', split '{split}' holds {found[split]} {what}, but only {count} were published: "
                 "its files are not the publisher's, or some are there twice."
             )
-    return {
-        split: {"texts": found[split], "published": count} for split, count in published.items() if found[split] < count
-    }
+    fewer = {split: count for split, count in published.items() if found[split] < count}
+    return {split: {"texts": found[split], "published": count} for split, count in fewer.items()}
 
 
 def _keep(
@@ -113,24 +109,22 @@ def _keep(
     split: str,
     dropped: dict[str, dict[str, int]],
 ) -> list[Numbered]:
-    """The texts of a split that stay; what each step drops is added to `dropped`."""
+    """The texts of a split after all filters; the number that each filter drops is added to `dropped`."""
     worded = [text for text in texts if text[1].tokens and text[1].pair != []]
     fitting = _length_filter(worded, recipe)
-    kept = sample_texts(fitting, recipe, SPLITS.index(split))
-    filtered = f" after {_describe_filter(recipe)}"
-    wider = "widen `longer_than`, `shorter_than`, `together_shorter_than` or `open_bound`."
+    kept = apply_limit(fitting, recipe, split)
+    advice = "widen `longer_than`, `shorter_than`, `together_shorter_than` or `open_bound`."
     steps = [
         ("no words", worded, "", "the dataset's files or its reader lack it."),
-        ("length filter", fitting, filtered, wider),
+        ("length filter", fitting, f" after {_describe_filter(recipe)}", advice),
         ("limit", kept, f" after the limit of {recipe.limit}", "raise `limit`."),
     ]
     before = len(texts)
     for reason, left, after, advice in steps:
-        present = {example.label for _, example in left}
-        classes = enumerate(corpus.classes) if corpus.every_class else ()
-        absent = [f"of class '{class_}'" for label, class_ in classes if label not in present]
-        if absent or not left:
-            what = absent[0] if left else "with words"
+        counts = count_per_class((example.label for _, example in left), corpus.classes if corpus.every_class else ())
+        missing = [f"of class '{class_}'" for class_, count in counts.items() if not count]
+        if missing or not left:
+            what = missing[0] if left else "with words"
             raise PlumblineError(f"Dataset '{name}', split '{split}' holds no text {what}{after}: {advice}")
         if len(left) < before:
             dropped.setdefault(reason, {})[split] = before - len(left)
@@ -138,21 +132,21 @@ def _keep(
     return kept
 
 
-def check_place(split: str, label: int, classes: Sequence[str], where: str, what: str = "text") -> None:
-    """Refuse a text of a split or of a class that there is not."""
+def check_split_and_label(split: str, label: int, classes: Sequence[str], where: str) -> None:
+    """Refuse an unknown split or class."""
     if split not in SPLITS:
-        raise PlumblineError(f"{where}: a {what} may only be in one of the splits {', '.join(SPLITS)}.")
+        raise PlumblineError(f"{where}: the split must be one of {', '.join(SPLITS)}.")
     if isinstance(label, bool) or not isinstance(label, int | np.integer):
         raise PlumblineError(
-            f"{where}: the label {label!r} is not a whole number; it must be the place of the class among the classes, "
-            f"counted from 0 ({', '.join(classes)})."
+            f"{where}: the label {label!r} is not a whole number; it must be the index of its class, from 0, in "
+            f"{', '.join(classes)}."
         )
     if not 0 <= label < len(classes):
         raise PlumblineError(f"{where}: label {label} is none of the {len(classes)} classes ({', '.join(classes)}).")
 
 
 def check_classes(classes: Sequence[str], name: str) -> None:
-    """Refuse classes that are no list of different names."""
+    """Refuse classes that are not a list of different names."""
     named = isinstance(classes, list | tuple) and all(isinstance(class_, str) and class_ for class_ in classes)
     if not named or not classes or len(set(classes)) < len(classes):
         raise PlumblineError(f"Dataset '{name}': its classes are {classes!r}; they must be a list of different names.")
@@ -164,20 +158,20 @@ def _is_text(words: Any) -> bool:
 
 def _check_corpus(corpus: Corpus, name: str) -> None:
     if not isinstance(corpus, Corpus):
-        told = "nothing" if corpus is None else f"a {type(corpus).__name__}"
-        raise PlumblineError(f"Dataset '{name}': its reader returns {told}; it must return a Corpus or ImageCorpus.")
+        value = "nothing" if corpus is None else f"a {type(corpus).__name__}"
+        raise PlumblineError(f"Dataset '{name}': its reader returns {value}; it must return a Corpus or ImageCorpus.")
     check_classes(corpus.classes, name)
-    for place, example in enumerate(corpus.examples):
+    for index, example in enumerate(corpus.examples):
         if not isinstance(example, Example):
             raise PlumblineError(
-                f"Dataset '{name}', text {place}: it is a {type(example).__name__}; each text must be an Example."
+                f"Dataset '{name}', text {index}: it is a {type(example).__name__}; each text must be an Example."
             )
-        where = f"Dataset '{name}', split '{example.split}', text {place}"
+        where = f"Dataset '{name}', split '{example.split}', text {index}"
         for column in ("tokens", "pair"):
             words = getattr(example, column)
             if not _is_text(words) and not (column == "pair" and words is None):
-                raise PlumblineError(f"{where}: `{column}` must be a list of words; `tokenise` makes one of a string.")
-        check_place(example.split, example.label, corpus.classes, where)
+                raise PlumblineError(f"{where}: `{column}` must be a list of words; `tokenise` splits a string.")
+        check_split_and_label(example.split, example.label, corpus.classes, where)
         if "" in example.tokens or "" in (example.pair or ()):
             raise PlumblineError(f"{where}: a word is the empty string; the dataset's reader must leave it out.")
         for column in ("pair", "answers", "evidence"):
@@ -185,18 +179,18 @@ def _check_corpus(corpus: Corpus, name: str) -> None:
                 raise PlumblineError(f"{where}: some texts have `{column}` and some do not; give it to all or none.")
         if example.answers is not None and example.label not in example.answers:
             raise PlumblineError(
-                f"{where}: its answer '{corpus.classes[example.label]}' is not among those that may be; "
+                f"{where}: its answer '{corpus.classes[example.label]}' is not among its `answers`; "
                 "the dataset's reader must leave such a text out."
             )
         outside = [answer for answer in example.answers or () if not 0 <= answer < len(corpus.classes)]
         if outside:
             raise PlumblineError(f"{where}: {outside[0]} in `answers` is none of the {len(corpus.classes)} classes.")
         if example.evidence is not None and len(example.evidence) != len(example.tokens):
-            raise PlumblineError(f"{where}: `evidence` must say of each word whether it belongs to it.")
+            raise PlumblineError(f"{where}: `evidence` must have one flag per word.")
 
 
 def _length_filter(texts: list[Numbered], recipe: Preparation) -> list[Numbered]:
-    """Keep texts strictly between the bounds (spec 1.1); an open bound may be the extreme of the split itself."""
+    """The texts strictly between the bounds (spec 1.1); an open bound may be the extreme length of the split."""
     lengths = [len(example.tokens) for _, example in texts] or [0]
     shortest, longest = (min(lengths), max(lengths)) if recipe.open_bound == "drop-extreme" else (-inf, inf)
     lower = shortest if recipe.longer_than is None else recipe.longer_than
@@ -206,13 +200,13 @@ def _length_filter(texts: list[Numbered], recipe: Preparation) -> list[Numbered]
     return [text for text in fitting if len(text[1].tokens) + len(text[1].pair or ()) < together]
 
 
-def sample_texts(texts: list[T], recipe: Preparation, place: int) -> list[T]:
-    """At most the recipe's `limit` of the texts of a split, in their order; `place` is that of the split."""
+def apply_limit(texts: list[T], recipe: Preparation, split: str) -> list[T]:
+    """A random sample of at most `limit` texts of a split, in their order."""
     if recipe.limit is None or len(texts) <= recipe.limit:
         return texts
-    # A stream per split: the sample of one split must not depend on the size of another.
-    drawn = np.random.default_rng([recipe.seed, place]).choice(len(texts), recipe.limit, replace=False)
-    return [texts[k] for k in sorted(drawn)]
+    # A generator per split: the sample of one split must not depend on the size of another.
+    generator = np.random.default_rng([recipe.seed, SPLITS.index(split)])
+    return [texts[k] for k in sorted(generator.choice(len(texts), recipe.limit, replace=False))]
 
 
 def _describe_filter(recipe: Preparation) -> str:
@@ -225,25 +219,30 @@ def _describe_filter(recipe: Preparation) -> str:
     return f"the length filter ({', '.join(parts)})"
 
 
-def per_class(labels: Iterable[int], classes: Sequence[str]) -> dict[str, int]:
-    """How often each class is among the labels."""
+def count_per_class(labels: Iterable[int], classes: Sequence[str]) -> dict[str, int]:
+    """The number of labels of each class."""
     counts = Counter(labels)
     return {class_: counts[label] for label, class_ in enumerate(classes)}
 
 
-def _count(corpus: Corpus, texts: list[Numbered], kept: list[Numbered], vocabulary: Vocabulary) -> dict[str, Any]:
-    lengths = [len(example.tokens) for _, example in kept]
-    unknown = sum(word not in vocabulary.ids for _, example in kept for word in example.tokens)
+def summarize_split(texts: Mapping[str, int], instances: Mapping[str, int], lengths: Sequence[int]) -> dict[str, Any]:
+    """The summary of a split: its texts and instances per class, and the lengths of its instances."""
     return {
-        "texts": len(texts),
-        "instances": len(kept),
-        "texts_per_class": per_class((example.label for _, example in texts), corpus.classes),
-        "instances_per_class": per_class((example.label for _, example in kept), corpus.classes),
+        "texts": sum(texts.values()),
+        "instances": len(lengths),
+        "texts_per_class": texts,
+        "instances_per_class": instances,
         "mean_length": sum(lengths) / len(lengths),
         "shortest": min(lengths),
         "longest": max(lengths),
-        "unknown_share": unknown / sum(lengths),
     }
+
+
+def _summarize(corpus: Corpus, texts: list[Numbered], kept: list[Numbered], vocabulary: Vocabulary) -> dict[str, Any]:
+    lengths = [len(example.tokens) for _, example in kept]
+    unknown = sum(word not in vocabulary.ids for _, example in kept for word in example.tokens)
+    before, after = (count_per_class((e.label for _, e in rows), corpus.classes) for rows in (texts, kept))
+    return {**summarize_split(before, after, lengths), "unknown_share": unknown / sum(lengths)}
 
 
 def _specials(words: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which of the publishers' files a study reads. Asked while the Snakefile is parsed, so it imports nothing heavy."""
+"""The published files that a study reads. Imported while the Snakefile is parsed, so it imports nothing heavy."""
 
 import os
 from collections.abc import Iterator
@@ -11,15 +11,15 @@ from plumbline.data.vector_file import missing_vectors
 from plumbline.errors import PlumblineError
 from plumbline.registry import holds
 
-# What the rule fetch_vader brings by package name; other rules download archives, and the rest must lie there.
+# Written by the rule fetch_vader; other rules download archives, and all other files must exist.
 FETCHED = ["vader/movieReviewSnippets_GroundTruth.txt", "vader/vader_lexicon.txt"]
-# What the rule mimic_vectors makes.
+# Written by the rule mimic_vectors.
 MADE = ["mimic3/discharge_summaries.300d.vec"]
 
 
 def _needed(resolved: Resolved, dataset: str) -> Iterator[tuple[str, str]]:
-    """The declared files that a dataset's options ask for; a key ``option=value:...`` counts only with that option, and
-    ``{option}`` in a path stands for its value."""
+    """The declared files that a dataset's options require: a key ``option=value:...`` applies with that value only,
+    and ``{option}`` in a path is replaced by the value."""
     options = resolved.options["dataset", dataset]
     for key, path in resolved.declarations["dataset", dataset].files.items():
         if holds(key, options):
@@ -32,41 +32,37 @@ def raw_files(resolved: Resolved, dataset: str, raw: Path) -> list[str]:
 
 
 def vector_file(resolved: Resolved, dataset: str, raw: Path) -> list[str]:
-    """The file of word vectors that a dataset's recipe names, if it names one."""
+    """The file of word vectors in a dataset's recipe, if any."""
     embedding = resolved.preparations[dataset].embedding
     return [str(raw / embedding.path)] if embedding.kind == "file" else []
 
 
-def _downloaded(path: str) -> Archive | None:
-    """The archive that would bring a file, unless the variable PLUMBLINE_OFFLINE forbids it."""
+def _downloadable(path: str) -> Archive | None:
+    """The archive that holds a file, unless the variable PLUMBLINE_OFFLINE is set."""
     return archive_of(path) if os.environ.get("PLUMBLINE_OFFLINE", "0") in ("", "0") else None
 
 
 def downloads(resolved: Resolved, raw: Path) -> list[tuple[Archive, list[str]]]:
-    """The archives with a needed file that is not there, each with all its files that are not there."""
+    """The archives that hold a missing file, each with all its missing files."""
     paths: list[str] = []
     for dataset in resolved.study.datasets:
         embedding = resolved.preparations[dataset].embedding
         paths += [path for _, path in _needed(resolved, dataset)]
         paths += [embedding.path] if embedding.kind == "file" else []
-    holding = [_downloaded(path) for path in paths if not os.path.exists(raw / path)]
-    archives = {archive.name: archive for archive in holding if archive}
-    return [(archive, archive.absent(raw)) for archive in archives.values()]
+    candidates = [_downloadable(path) for path in paths if not os.path.exists(raw / path)]
+    archives = {archive.name: archive for archive in candidates if archive}
+    return [(archive, archive.missing(raw)) for archive in archives.values()]
 
 
 def check_raw(resolved: Resolved, raw: Path) -> None:
-    """Refuse a study whose files are not there and do not come by themselves, before any work.
-
-    The sentence says what is missing, where to get it and where to put it.
-    """
+    """Refuse, before any work, a study with missing files that no rule makes; the message names source and target."""
     for dataset in resolved.study.datasets:
         declaration = resolved.declarations["dataset", dataset]
-        files = {key: path for key, path in _needed(resolved, dataset) if path not in FETCHED and not _downloaded(path)}
-        sentence = missing_files(dataset, files, raw, declaration.source)
-        if sentence:
-            raise PlumblineError(sentence)
+        needed = _needed(resolved, dataset)
+        files = {key: path for key, path in needed if path not in FETCHED and not _downloadable(path)}
+        if message := missing_files(dataset, files, raw, declaration.source):
+            raise PlumblineError(message)
         embedding = resolved.preparations[dataset].embedding
-        by_hand = embedding.kind == "file" and embedding.path not in MADE and not _downloaded(embedding.path)
-        lacking = missing_vectors(raw, embedding.path) if by_hand else None
-        if lacking:
-            raise PlumblineError(f"`datasets.{dataset}.preparation.embedding`: {lacking}")
+        by_hand = embedding.kind == "file" and embedding.path not in MADE and not _downloadable(embedding.path)
+        if by_hand and (message := missing_vectors(raw, embedding.path)):
+            raise PlumblineError(f"`datasets.{dataset}.preparation.embedding`: {message}")

@@ -1,4 +1,4 @@
-"""Tables of prepared data: instances, vocabulary, and which words are masked."""
+"""Tables of prepared data: instances, vocabulary and masks."""
 
 import pyarrow as pa
 
@@ -34,10 +34,7 @@ VOCABULARY = declare(
     required=["id", "word", "document_frequency"],
 )
 
-# Which words of each text are masked for a seed, one flag per word.
+# The masked words of each text and seed, one flag per word.
 MASKS = declare(
-    "masks",
-    1,
-    {"seed": pa.int64(), **INSTANCE_KEY, "masked": FLAGS},
-    required=["seed", "split", "instance", "masked"],
+    "masks", 1, {"seed": pa.int64(), **INSTANCE_KEY, "masked": FLAGS}, required=["seed", "split", "instance", "masked"]
 )

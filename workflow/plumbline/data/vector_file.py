@@ -1,6 +1,6 @@
-"""Reading word vectors in text form: GloVe, fastText `.vec` and word2vec text.
+"""Read word vectors in text format: GloVe, fastText `.vec` and word2vec text.
 
-One word a line, then its numbers, with single spaces between; fastText and word2vec begin with a line `words numbers`.
+A line is a word and its values, separated by single spaces; fastText and word2vec begin with a line `words dimensions`.
 """
 
 import os
@@ -23,24 +23,23 @@ PUBLISHERS = {
 
 
 def missing_vectors(raw: Path, name: str) -> str | None:
-    """One sentence about a file of vectors that is not under `raw`: which, where published, where to put it."""
+    """The message about a file of vectors that is not under `raw`, with its publisher and target path."""
     if os.path.isfile(raw / name):
         return None
     file = Path(name).name.lower()
-    publisher = next((place for start, place in PUBLISHERS.items() if file.startswith(start)), "their publisher")
+    publisher = next((name for prefix, name in PUBLISHERS.items() if file.startswith(prefix)), "their publisher")
     return (
         f"The word vectors '{name}' are not in the folder '{raw}': get them from {publisher} "
         f"and put them at '{raw / name}'."
     )
 
 
-def read_vectors(raw: Path, name: str, wanted: Collection[str], dimensions: int) -> dict[str, NDArray[np.float32]]:
-    """The vectors of the wanted words that the file `name` under `raw` holds. The file is streamed."""
+def read_vectors(raw: Path, name: str, vocabulary: Collection[str], dimensions: int) -> dict[str, NDArray[np.float32]]:
+    """The vectors of the words of the vocabulary in the file `name` under `raw`, which is streamed."""
     path = raw / name
-    sentence = missing_vectors(raw, name)
-    if sentence:
-        raise PlumblineError(sentence)
-    promised: int | None = None
+    if message := missing_vectors(raw, name):
+        raise PlumblineError(message)
+    declared: int | None = None
     found: dict[str, NDArray[np.float32]] = {}
     number = 0
     with path.open("rb") as file:
@@ -48,21 +47,21 @@ def read_vectors(raw: Path, name: str, wanted: Collection[str], dimensions: int)
             text = _decode(line, path, number)
             fields = text.split(" ") if number == 1 else []
             if len(fields) == 2 and all(field.isdecimal() for field in fields):
-                promised = int(fields[0])
+                declared = int(fields[0])
                 _check_dimensions(int(fields[1]), dimensions, path)
                 continue
             if number == 1:
                 _check_dimensions(_trailing_numbers(fields), dimensions, path)
             word = _word(text, dimensions, path, number)
-            if word in wanted and word not in found:
-                found[word] = _numbers(text, dimensions, path, number)
-    words = number - (promised is not None)
+            if word in vocabulary and word not in found:
+                found[word] = _values(text, dimensions, path, number)
+    words = number - (declared is not None)
     if not words:
-        raise PlumblineError(f"The word vectors '{path}' hold no word: the file is cut off, get it again.")
-    if promised is not None and words < promised:
+        raise PlumblineError(f"The word vectors '{path}' hold no word: the file is truncated, get it again.")
+    if declared is not None and words < declared:
         raise PlumblineError(
-            f"The word vectors '{path}' promise {promised} words in line 1 but end after {words}, in line {number}: "
-            "the file is cut off, get it again."
+            f"The word vectors '{path}' declare {declared} words in line 1 but end after {words}, in line {number}: "
+            "the file is truncated, get it again."
         )
     return found
 
@@ -73,7 +72,7 @@ def _decode(line: bytes, path: Path, number: int) -> str:
         return line.decode("utf-8").rstrip(" \r\n")
     except UnicodeDecodeError:
         raise PlumblineError(
-            f"The word vectors '{path}', line {number}, are not UTF-8 text: unpack the file if it is packed, "
+            f"The word vectors '{path}', line {number}, are not UTF-8 text: unpack the file if it is compressed, "
             "or get it again if it is damaged."
         ) from None
 
@@ -81,13 +80,13 @@ def _decode(line: bytes, path: Path, number: int) -> str:
 def _check_dimensions(found: int, dimensions: int, path: Path) -> None:
     if found != dimensions:
         raise PlumblineError(
-            f"The word vectors '{path}', line 1, have {found} numbers per word, but `dimensions` of the embedding is "
+            f"The word vectors '{path}', line 1, have {found} values per word, but `dimensions` of the embedding is "
             f"{dimensions}: set it to {found} or name another file."
         )
 
 
 def _trailing_numbers(fields: list[str]) -> int:
-    """How many of the last fields are numbers; the first field belongs to the word even if it looks like one."""
+    """The number of trailing numeric fields; the first field belongs to the word even if it is numeric."""
     count = 0
     for field in reversed(fields[1:]):
         try:
@@ -102,21 +101,21 @@ def _word(text: str, dimensions: int, path: Path, number: int) -> str:
     spaces = text.count(" ")
     if spaces < dimensions:
         raise PlumblineError(
-            f"The word vectors '{path}', line {number}, hold {spaces} numbers, not {dimensions}: "
-            "the file is cut off or damaged, get it again."
+            f"The word vectors '{path}', line {number}, hold {spaces} values, not {dimensions}: "
+            "the file is truncated or damaged, get it again."
         )
-    # Words of GloVe 840B may hold spaces, so the word is all before the last numbers. Counting is the fast path.
+    # Words of GloVe 840B may contain spaces, so the word is all before the values. Counting is the fast path.
     return text[: text.index(" ")] if spaces == dimensions else text.rsplit(" ", dimensions)[0]
 
 
-def _numbers(text: str, dimensions: int, path: Path, number: int) -> NDArray[np.float32]:
+def _values(text: str, dimensions: int, path: Path, number: int) -> NDArray[np.float32]:
     try:
         vector = np.array([float(field) for field in text.rsplit(" ", dimensions)[1:]], dtype=np.float32)
     except ValueError:
         vector = np.array([np.nan], dtype=np.float32)
     if not np.isfinite(vector).all():
         raise PlumblineError(
-            f"The word vectors '{path}', line {number}, hold something that is not a finite number: "
+            f"The word vectors '{path}', line {number}, hold a value that is not a finite number: "
             "the file is damaged, get it again."
         )
     return vector

@@ -11,21 +11,21 @@ SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>", "<mask>")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by id, the five specials first, and how many of the texts that were counted hold each."""
+    """Words by id, the five special tokens first, and the number of documents with each."""
 
     words: list[str]
     document_frequency: list[int]
 
     @cached_property
     def ids(self) -> dict[str, int]:
-        """Ids of the words of texts. Specials are left out, so a text that spells one out cannot produce it."""
+        """Ids of the words of texts. Special tokens are left out, so a text that spells one cannot produce it."""
         return {word: id_ for id_, word in enumerate(self.words) if id_ >= len(SPECIALS)}
 
 
 def build_vocabulary(
     texts: Iterable[Iterable[str]], minimum_document_frequency: int, always: Iterable[str] = ()
 ) -> Vocabulary:
-    """The words that enough texts hold, and those of `always`; frequent ones first, then alphabetical."""
+    """The words with the minimum document frequency and those of `always`; by frequency, then alphabetical."""
     frequency = Counter(word for tokens in texts for word in set(tokens))
     known = {word for word, count in frequency.items() if count >= minimum_document_frequency} | set(always)
     words = sorted(known - set(SPECIALS), key=lambda word: (-frequency[word], word))
@@ -33,5 +33,5 @@ def build_vocabulary(
 
 
 def encode(tokens: Iterable[str], ids: Mapping[str, int]) -> list[int]:
-    """The ids of a text, between SOS and EOS; a word that is not in the vocabulary is UNK."""
+    """The ids of a text, between SOS and EOS; unknown words are UNK."""
     return [SOS, *(ids.get(word, UNK) for word in tokens), EOS]

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.data.instances import ragged, sample
+from plumbline.data.instances import draw_sample, ragged
 from plumbline.data.manipulation import attributed_share
-from plumbline.data.pixels import side, unpack
+from plumbline.data.pixels import side_length, unpack
 from plumbline.figures.conventions import brightest
 from plumbline.protocols.adversary.table import attention_divergence
 from plumbline.protocols.agreement.page import RANKED_TOKENS
@@ -48,7 +48,7 @@ def choose_instances(predictions: pa.Table, split: str, count: int, sampled: int
     first = pc.min(rows["seed"])
     rows = rows.filter(pc.equal(rows["seed"], first))
     if sampled is not None:
-        rows = rows.take(sample(np.full(len(rows), split), sampled, first.as_py()))
+        rows = rows.take(draw_sample(np.full(len(rows), split), sampled, first.as_py()))
     labels, numbers = rows["label"].to_numpy(), rows["instance"].to_numpy()
     right = np.stack(ragged(rows["probabilities"])).argmax(1) == labels
     # A fixed shuffle: instances are not all from the start of the file, and are the same in every run.
@@ -97,7 +97,7 @@ def describe_image(row: Row) -> Row:
 
 def square(pixels: np.ndarray) -> np.ndarray:
     """Pixels [H * H] as [H, H]."""
-    return pixels.reshape(side(len(pixels)), -1)
+    return pixels.reshape(side_length(len(pixels)), -1)
 
 
 def downsampled(pixels: np.ndarray) -> np.ndarray:

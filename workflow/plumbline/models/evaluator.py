@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from plumbline.data.instances import Instances, Texts, taken
+from plumbline.data.instances import Instances, Texts, take_rows
 from plumbline.models.batch import Batch, collate, plan_batches
 from plumbline.models.budget import ROWS, Budget, out_of_memory
 from plumbline.runtime.devices import arithmetic
@@ -49,7 +49,7 @@ class Evaluator:
 
     def _batch(self, texts: Texts | Instances, index: Sequence[int] | np.ndarray) -> Batch:
         ids, maskable = [texts.ids[i] for i in index], [texts.maskable[i] for i in index]
-        optional = [taken(column, index) for column in (texts.pair, texts.answers, texts.pair_maskable)]
+        optional = [take_rows(column, index) for column in (texts.pair, texts.answers, texts.pair_maskable)]
         return collate(ids, maskable, self.device, *optional)
 
     def each(self, texts: Texts | Instances, work: Callable[[np.ndarray, Batch], None]) -> None:
@@ -124,5 +124,5 @@ class Evaluator:
             rows[index] = probabilities
 
         ids, maskable = [texts.ids[i] for i in distinct], [texts.maskable[i] for i in distinct]
-        self.each(Texts(ids, maskable, *(taken(column, distinct) for column in optional)), work)
+        self.each(Texts(ids, maskable, *(take_rows(column, distinct) for column in optional)), work)
         return results["rows"][source]

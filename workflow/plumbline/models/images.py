@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import relu
 
-from plumbline.data.pixels import side as side_of
+from plumbline.data.pixels import side_length
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.classifier import Output
@@ -123,7 +123,7 @@ class ResNet(nn.Module):
     def maps(self, batch: Batch, embedded: torch.Tensor | None = None) -> torch.Tensor:
         """The non-negative feature maps [B, K, h, w] of the last block."""
         vectors = self.embedding(batch.ids) if embedded is None else embedded
-        height = side_of(vectors.shape[1])
+        height = side_length(vectors.shape[1])
         if self.training and len(vectors) == 1 and height <= self.shrink:
             raise PlumblineError(
                 f"A batch of one image of {height} x {height} pixels has one value per last feature map, which cannot "
@@ -181,7 +181,7 @@ class LinearPixels(nn.Module):
     ) -> Output:
         vectors = self.embedding(batch.ids) if embedded is None else embedded
         if vectors.shape[1] != self.side**2:
-            side = side_of(vectors.shape[1])
+            side = side_length(vectors.shape[1])
             raise PlumblineError(
                 f"The model linear-pixels reads images of {self.side} x {self.side} pixels, and these have "
                 f"{side} x {side}; set its option `side` to {side}."

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from plumbline.config.checkpoints import find_checkpoint
-from plumbline.data.subwords import reading
+from plumbline.data.subwords import reading_checkpoint
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.classifier import Output
@@ -105,7 +105,7 @@ class TransformerClassifier(nn.Module):
         super().__init__()
         AttentionInterface.register(IMPLEMENTATIONS["uniform"], uniform_attention)
         options: dict[str, Any] = {"attn_implementation": IMPLEMENTATIONS[attention], "dtype": torch.float32}
-        with reading(checkpoint):
+        with reading_checkpoint(checkpoint):
             path = find_checkpoint(checkpoint)
             config = AutoConfig.from_pretrained(path)
             indices = output_of_each_class(checkpoint, config, labels, classes) if head == "own" else []

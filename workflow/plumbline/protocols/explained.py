@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.attribution.files import read_importances
-from plumbline.data.instances import Instances, optional, ragged, sample, taken
+from plumbline.data.instances import Instances, draw_sample, optional_ragged, ragged, take_rows
 from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError
 from plumbline.protocols.schemas import SCORES
@@ -69,10 +69,10 @@ class Explained:
         assert self.texts
         columns = ["split", "instance", "maskable", "maskable_b", "groups", "groups_b"]
         table = read_table(self.texts, INSTANCES, columns)
-        groups, groups_b = optional(table["groups"]), optional(table["groups_b"])
+        groups, groups_b = optional_ragged(table["groups"]), optional_ragged(table["groups_b"])
         if groups is None:
             return {}
-        maskable, maskable_b = ragged(table["maskable"]), optional(table["maskable_b"])
+        maskable, maskable_b = ragged(table["maskable"]), optional_ragged(table["maskable_b"])
         words = [own[mask] for own, mask in zip(groups, maskable, strict=True)]
         pair: list[np.ndarray | None] = [None] * len(table)
         if groups_b is not None and maskable_b is not None:
@@ -89,7 +89,7 @@ class Explained:
         assert self.texts
         table = read_table(self.texts, INSTANCES, ["split", "instance", "word", "word_b"])
         nothing: list[np.ndarray | None] = [None] * len(table)
-        columns = [optional(table[column]) or nothing for column in ("word", "word_b")]
+        columns = [optional_ragged(table[column]) or nothing for column in ("word", "word_b")]
         return dict(zip(_keys(table), map(list, zip(*columns, strict=True)), strict=True))
 
     def by_seed(self) -> Iterator[Explanations]:
@@ -99,12 +99,15 @@ class Explained:
         for seed in self.seeds:
             rows = select_rows(predictions, self.splits, seed)
             if self.sample is not None:
-                rows = rows.take(sample(np.array(rows["split"].to_pylist()), self.sample, seed))
+                rows = rows.take(draw_sample(np.array(rows["split"].to_pylist()), self.sample, seed))
             keys = _keys(rows)
             importances = {measure: select_rows(table, self.splits, seed) for measure, table in tables.items()}
             indices = {measure: _indices(table, keys, measure, seed) for measure, table in importances.items()}
             columns: list[Any] = [
-                {measure: taken(optional(table[column]), indices[measure]) for measure, table in importances.items()}
+                {
+                    measure: take_rows(optional_ragged(table[column]), indices[measure])
+                    for measure, table in importances.items()
+                }
                 for column in ("scores", "pair", "specials")
             ]
             probabilities = np.stack(ragged(rows["probabilities"])) if keys else np.empty((0, 1))

@@ -58,7 +58,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"train\.csv', line 1 is not utf-8 text"):
         agnews(tmp_path, 0)
     path.write_text('"1","t","' + "never closed " * 20000)
-    with pytest.raises(PlumblineError, match=r"train\.csv', line 1 is no row of a csv file \(field larger than"):
+    with pytest.raises(PlumblineError, match=r"train\.csv', line 1 is not a row of a CSV file \(field larger than"):
         agnews(tmp_path, 0)
     path.unlink()
     with pytest.raises(PlumblineError, match=r"needs the file 'agnews/train\.csv', which"):

@@ -1,4 +1,4 @@
-"""Beer reviews, in a file written as Lei et al. pack theirs."""
+"""Beer reviews, in a file in the format of Lei et al."""
 
 import os
 from collections import Counter
@@ -68,7 +68,7 @@ def test_an_aspect_has_a_score_and_a_file_of_its_own(tmp_path: Path) -> None:
         beer(tmp_path, 0)
 
 
-def test_reviews_are_cut(tmp_path: Path) -> None:
+def test_reviews_are_truncated(tmp_path: Path) -> None:
     path = write(tmp_path, scored(*[0.9, 0.1] * 3))
     path.write_text(path.read_text() + f"{scored(0.9)[0]}\t{'word ' * 300}\n")
     examples = beer(tmp_path, 0, negative=[0.1], longest=4).examples
@@ -76,12 +76,12 @@ def test_reviews_are_cut(tmp_path: Path) -> None:
     assert max(len(e.tokens) for seed in range(9) for e in beer(tmp_path, seed).examples) == 256
 
 
-def test_scores_that_few_reviews_have_are_refused_with_those_that_there_are(tmp_path: Path) -> None:
+def test_rare_scores_are_refused_with_a_list_of_the_others(tmp_path: Path) -> None:
     path = write(tmp_path, scored(*[0.2] * 3, *[0.6] * 4, *[1.0] * 5))
     with pytest.raises(PlumblineError) as caught:
         beer(tmp_path, 0)
     assert str(caught.value) == (
-        f"`positive` are the scores 0.9, which 0 reviews of '{path}' have in aspect 0. Other scores there are "
+        f"`positive` are the scores 0.9, which 0 reviews of '{path}' have in aspect 0. The other scores are "
         "0.6 (4), 1 (5): choose some of them."
     )
     assert len(beer(tmp_path, 0, positive=[1.0]).examples) == 6
@@ -108,7 +108,7 @@ def test_declared_preparation_is_a_recipe() -> None:
 
 @pytest.mark.realdata
 def test_reviews_of_another_site(tmp_path: Path) -> None:
-    """RateBeer's scores of looks are 0.2, 0.4, … 1; articles are about as frequent as published, 7.9%."""
+    """RateBeer's scores of the look are 0.2, 0.4, … 1; articles are about as frequent as published, 7.9%."""
     raw = Path(os.environ.get("PLUMBLINE_DATA", tmp_path))
     if not (raw / "beer/reviews.aspect0.train.txt").exists():
         pytest.skip("the reviews are not in the folder that PLUMBLINE_DATA names")

@@ -104,7 +104,7 @@ def test_faults_of_the_list_are_named(tmp_path: Path, line: str, fault: str) -> 
     path.write_text(f"split\tfile\ntrain\taclImdb/train/neg/0_1.txt\n{line}\n")
     with pytest.raises(PlumblineError) as caught:
         imdb(tmp_path, 0, split="listed")
-    assert str(caught.value) == f"'{path}', line 3: {fault}; mend the list or get the reviews again."
+    assert str(caught.value) == f"'{path}', line 3: {fault}; correct the list or get the reviews again."
 
 
 def test_faults_of_the_folders(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_reviews_of_more_than_240_words_are_dropped_by_the_recipe(tmp_path: Path
     assert declaration.counts == {"train": 17212, "dev": 4304, "test": 4363}
     assert declaration.files == Registry().get("dataset", "imdb").files
     prepared = prepare(imdb(tmp_path, 0), Preparation(**declaration.preparation), "imdb-240", declaration.counts)
-    assert max(told["longest"] for told in prepared.summary["splits"].values()) == 240
+    assert max(split["longest"] for split in prepared.summary["splits"].values()) == 240
     assert sum(prepared.summary["dropped"]["length filter"].values()) == 1
     assert prepared.summary["partial"]["test"] == {"texts": 2, "published": 4363}
     assert (declaration.training, declaration.subword_training) == (

@@ -1,4 +1,4 @@
-"""Diabetes and anemia, on notes and diagnoses written in the form of MIMIC-III."""
+"""Diabetes and anemia, on notes and diagnoses in the format of MIMIC-III."""
 
 import os
 import re
@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from plumbline.config.recipes import Preparation
-from plumbline.data.corpus import SPLITS, Corpus, Example
-from plumbline.data.datasets.mimic import anemia, clean_notes, diabetes, discharge_notes, drawn_splits
-from plumbline.data.embeddings import passes
+from plumbline.data.corpus import SPLITS, Corpus, Example, stratified_splits
+from plumbline.data.datasets.mimic import DEV, TEST, anemia, clean_notes, diabetes, discharge_notes
+from plumbline.data.embeddings import word2vec_epochs
 from plumbline.data.note_vectors import write_note_vectors
 from plumbline.data.prepare import prepare
 from plumbline.data.vector_file import read_vectors
@@ -35,7 +35,7 @@ HISTORY OF PRESENT ILLNESS:  Mr. [**Known lastname 1829**] is an 86 year-old wit
 ------------
 Seen at[**Hospital1 18**]on 5mg!!
 """
-# Marks end at the closing asterisks, however they stick to words; 5mg is split by the tokeniser.
+# Marks end at the closing asterisks, however they stick to words; 5mg is split by the tokenizer.
 WORDS = (
     "admission date : <DE> discharge date : <DE> service : history of present illness : mr. <DE> is an qqq year - old "
     'with " severe " copd . - seen at <DE> on qqq mg !'
@@ -70,7 +70,7 @@ NOTES = (
     + note(102, "Dev text.")
     + note(101, REPORT, date="2151-08-07")
     + note("", "No admission.")
-    + note(103, "Not wanted.")
+    + note(103, "Not requested.")
     + note(101, "Wrong patient.", error="1")
     + note(101, "Not a kind of summary.", "Draft")
     + note(104, "Test text.")
@@ -136,7 +136,7 @@ def test_anemia_splits_are_drawn_with_the_seeds_of_the_study() -> None:
     labels = [0] * 60 + [1] * 90
     rest, test = train_test_split(range(150), stratify=labels, test_size=0.2, random_state=12939)
     train, dev = train_test_split(rest, stratify=[labels[k] for k in rest], test_size=0.15, random_state=13448)
-    splits = drawn_splits(labels)
+    splits = stratified_splits(labels, TEST, DEV)
     for name, drawn in (("train", train), ("dev", dev), ("test", test)):
         assert [k for k, split in enumerate(splits) if split == name] == sorted(drawn)
 
@@ -192,33 +192,32 @@ def damaged(raw: Path, **changes: str) -> Path:
         (
             "NOTEEVENTS",
             HEADER + note(101, "One\ntwo.") + "174,22532,101\n",
-            ", line 4 has 3 of 11 fields: the file is cut off or damaged, get it again.",
+            ", line 4 has 3 of 11 fields: the file is truncated or damaged, get it again.",
         ),
         (
             "NOTEEVENTS",
             (HEADER + note(101, "One\ntwo."))[:-4],
-            ", line 3 is not CSV (unexpected end of data): the file is cut off or damaged, get it again.",
+            ", line 3 is not CSV (unexpected end of data): the file is truncated or damaged, get it again.",
         ),
         (
             "NOTEEVENTS",
             HEADER + note(101, "A \xb5g."),
-            ", after line 0, is not UTF-8 text: unpack the file if it is packed, or get it again if it is damaged.",
+            ", after line 0, is not UTF-8 text: unpack the file if it is compressed, or get it again if it is damaged.",
         ),
         (
             "NOTEEVENTS",
             HEADER + note("x101", "One."),
-            ", line 2 has 'x101' where the id of an admission (HADM_ID) belongs, which is a number: "
-            "get the file again.",
+            ", line 2 has 'x101' for the id of an admission (HADM_ID), which must be a number: get the file again.",
         ),
         (
             "DIAGNOSES_ICD",
             CODES + '1,9,one,1,"4019"\n',
-            ", line 2 has 'one' where the id of an admission (HADM_ID) belongs, which is a number: get the file again.",
+            ", line 2 has 'one' for the id of an admission (HADM_ID), which must be a number: get the file again.",
         ),
         (
             "dev_50_hadm_ids",
             "102\nHADM_ID\n",
-            ", line 2 has 'HADM_ID' where the id of an admission belongs, which is a number: get the file again.",
+            ", line 2 has 'HADM_ID' for the id of an admission, which must be a number: get the file again.",
         ),
         (
             "test_50_hadm_ids",
@@ -281,7 +280,7 @@ def test_vectors_of_notes_are_written_as_text(tmp_path: Path) -> None:
     first, *lines = target.read_text().splitlines()
     words = [line.split(" ")[0] for line in lines]
     assert first == f"{len(lines)} 6"
-    # All that stands twice, but nothing of other notes or of errors.
+    # All words that occur twice, but nothing of other notes or of errors.
     assert {"<DE>", "qqq", ".", "patient", "insulin"} <= set(words)
     assert not {"slept", "complaints", "wrong"} & set(words)
     found = read_vectors(tmp_path, "vectors/notes.vec", words, 6)
@@ -290,7 +289,7 @@ def test_vectors_of_notes_are_written_as_text(tmp_path: Path) -> None:
     assert [path.name for path in target.parent.iterdir()] == ["notes.vec"]
 
 
-def test_passes_follow_the_words_of_the_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_epochs_depend_on_the_words_of_the_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from gensim.models import Word2Vec
 
     seen: list[tuple[int, int]] = []
@@ -303,7 +302,7 @@ def test_passes_follow_the_words_of_the_notes(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(Word2Vec, "train", spy)
     path = write(tmp_path, note(1, "Good day.\n" * 20) + note(2, "Good night."), "") / "mimic3/NOTEEVENTS.csv"
     write_note_vectors(path, tmp_path / "notes.vec", dimensions=2)
-    assert seen == [(63, passes(63))]
+    assert seen == [(63, word2vec_epochs(63))]
     assert re.match(r"3 2\n(\. |good |day )", (tmp_path / "notes.vec").read_text())
 
 
@@ -330,12 +329,12 @@ def test_vectors_of_notes_are_the_same_in_every_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("notes", "count"), [("", 0), (note(1, "All differ."), 1)])
-def test_notes_without_a_word_that_stands_twice_are_refused(tmp_path: Path, notes: str, count: int) -> None:
+def test_notes_without_a_repeated_word_are_refused(tmp_path: Path, notes: str, count: int) -> None:
     path = write(tmp_path, notes, "") / "mimic3/NOTEEVENTS.csv"
     with pytest.raises(PlumblineError) as caught:
         write_note_vectors(path, tmp_path / "notes.vec")
     assert str(caught.value) == (
-        f"Word vectors cannot be trained on '{path}' because no word stands twice in its {count} discharge summaries: "
+        f"Word vectors cannot be trained on '{path}' because no word occurs twice in its {count} discharge summaries: "
         "get the whole file of MIMIC-III."
     )
     assert not (tmp_path / "notes.vec").exists()

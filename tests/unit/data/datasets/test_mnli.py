@@ -13,8 +13,8 @@ from plumbline.data.prepare import prepare
 from plumbline.errors import PlumblineError
 from plumbline.registry import Registry
 
-# The heading of XNLI's files and a row of theirs, whose parses are empty.
-HEADING = (
+# The header of XNLI's files and a row of theirs, whose parses are empty.
+HEADER = (
     "language gold_label sentence1_binary_parse sentence2_binary_parse sentence1_parse sentence2_parse sentence1 "
     "sentence2 promptID pairID genre label1 label2 label3 label4 label5 sentence1_tokenized sentence2_tokenized match"
 ).replace(" ", "\t")
@@ -22,9 +22,9 @@ HEADING = (
 
 def row(language: str, label: str, premise: str, hypothesis: str) -> str:
     votes = [label] * 5
-    cut = [premise.lower(), hypothesis.lower()]
+    lowercase = [premise.lower(), hypothesis.lower()]
     return "\t".join(
-        [language, label, "", "", "", "", premise, hypothesis, "2", "4", "facetoface", *votes, *cut, "True"]
+        [language, label, "", "", "", "", premise, hypothesis, "2", "4", "facetoface", *votes, *lowercase, "True"]
     )
 
 
@@ -45,7 +45,7 @@ def pair(label: str, premise: str, hypothesis: str) -> str:
 LABELS = ("neutral", "contradiction", "entailment")
 
 
-def write(raw: Path, rows: list[str] = ROWS, heading: str = HEADING) -> Path:
+def write(raw: Path, rows: list[str] = ROWS, header: str = HEADER) -> Path:
     folder = raw / "mnli/multinli_1.0"
     folder.mkdir(parents=True)
     lines = [pair(label, "The Old One!", f"It's {label}.") for label in LABELS]
@@ -55,7 +55,7 @@ def write(raw: Path, rows: list[str] = ROWS, heading: str = HEADING) -> Path:
     )
     test = raw / "xnli/XNLI-1.0/xnli.test.tsv"
     test.parent.mkdir(parents=True)
-    test.write_text("\n".join([heading, *rows]) + "\n", encoding="utf-8")
+    test.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
     return test
 
 
@@ -80,7 +80,7 @@ def test_english_rows_keep_their_quotation_marks_wherever_the_columns_stand(tmp_
     ]
     path = write(tmp_path)
     assert list(read_english(path)) == expected
-    turned = ["\t".join(line.split("\t")[::-1]) for line in [HEADING, *ROWS]]
+    turned = ["\t".join(line.split("\t")[::-1]) for line in [HEADER, *ROWS]]
     path.write_text("\r\n".join(turned), encoding="utf-8")
     assert list(read_english(path)) == expected
 
@@ -88,7 +88,7 @@ def test_english_rows_keep_their_quotation_marks_wherever_the_columns_stand(tmp_
 @pytest.mark.parametrize(
     ("bad", "fault"),
     [
-        ("en\tneutral\tcut off", "has 3 of 19 columns"),
+        ("en\tneutral\ttruncated", "has 3 of 19 columns"),
         (row("en", "-1", "A", "B"), "has the label '-1', which is none of neutral, contradiction, entailment and -"),
     ],
 )
@@ -99,9 +99,9 @@ def test_malformed_rows_are_named(tmp_path: Path, bad: str, fault: str) -> None:
     assert str(caught.value) == f"'{path}', line 7 {fault}: get the file again."
 
 
-@pytest.mark.parametrize("heading", ["", HEADING.replace("language", "tongue")])
-def test_another_heading_is_refused(tmp_path: Path, heading: str) -> None:
-    path = write(tmp_path, ROWS, heading)
+@pytest.mark.parametrize("header", ["", HEADER.replace("language", "tongue")])
+def test_another_header_is_refused(tmp_path: Path, header: str) -> None:
+    path = write(tmp_path, ROWS, header)
     with pytest.raises(PlumblineError) as caught:
         mnli(tmp_path, 0)
     assert str(caught.value) == (
@@ -114,7 +114,7 @@ def test_malformed_lines_of_multinli_are_named(tmp_path: Path) -> None:
     path = tmp_path / "mnli/multinli_1.0/multinli_1.0_dev_matched.jsonl"
     path.write_text(path.read_text() + '\n{"gold_label": "neu')
     with pytest.raises(
-        PlumblineError, match=r"dev_matched\.jsonl', line 5 is no JSON object with gold_label, sentence1"
+        PlumblineError, match=r"dev_matched\.jsonl', line 5 is not a JSON object with gold_label, sentence1"
     ):
         mnli(tmp_path, 0)
 

@@ -55,16 +55,16 @@ def test_splits_follow_the_seed(tmp_path: Path) -> None:
     [
         ("6 2.5 It is good", "has 1 of the 3 fields id, rating and text"),
         ("6\t2.5", "has 2 of the 3 fields id, rating and text"),
-        ("6\tgood\tIt is good", "has 'good' where a rating from -4 to 4 belongs"),
-        ("6\t25\tIt is good", "has '25' where a rating from -4 to 4 belongs"),
-        ("6\tnan\tIt is good", "has 'nan' where a rating from -4 to 4 belongs"),
+        ("6\tgood\tIt is good", "has 'good' instead of a rating from -4 to 4"),
+        ("6\t25\tIt is good", "has '25' instead of a rating from -4 to 4"),
+        ("6\tnan\tIt is good", "has 'nan' instead of a rating from -4 to 4"),
     ],
 )
 def test_malformed_lines_are_named(tmp_path: Path, line: str, fault: str) -> None:
     path = write(tmp_path, [*LINES, line])
     with pytest.raises(PlumblineError) as caught:
         movie(tmp_path, 0)
-    assert str(caught.value) == f"'{path}', line 6 {fault}: mend the line or get the file again."
+    assert str(caught.value) == f"'{path}', line 6 {fault}: correct the line or get the file again."
 
 
 def test_faults_of_options_and_files(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from plumbline.data.datasets import newsgroups as module
 from plumbline.data.datasets.newsgroups import (
     GROUPS,
     SPORTS,
-    fetched_order,
+    collapse_punctuation,
     newsgroups,
-    space_out,
+    sklearn_order,
     without_footer,
     without_headers,
     without_quotes,
@@ -52,17 +52,18 @@ def test_cleaning_is_that_of_scikit_learn() -> None:
         assert without_quotes(text) == theirs.strip_newsgroup_quoting(text)
 
 
-def test_of_a_run_of_other_characters_the_last_stays() -> None:
-    assert space_out(["it", "'s", "good", ",", "he", "said", "..."]) == ["it", "'", "s", "good", "he", "said", "."]
-    assert space_out(["a", "well-known", "b(c"]) == ["a", "well", "-", "known", "b", "(", "c"]
-    assert space_out(["!", "?"]) == ["?"]
-    assert space_out([]) == []
+def test_runs_of_punctuation_are_collapsed() -> None:
+    words = ["it", "'s", "good", ",", "he", "said", "..."]
+    assert collapse_punctuation(words) == ["it", "'", "s", "good", "he", "said", "."]
+    assert collapse_punctuation(["a", "well-known", "b(c"]) == ["a", "well", "-", "known", "b", "(", "c"]
+    assert collapse_punctuation(["!", "?"]) == ["?"]
+    assert collapse_punctuation([]) == []
 
 
 def test_sizes_are_the_published_ones() -> None:
     assert len(GROUPS) == 20 and list(GROUPS) == sorted(GROUPS)
     assert [sum(sizes[folder] for sizes in GROUPS.values()) for folder in (0, 1)] == [11314, 7532]
-    order = fetched_order()
+    order = sklearn_order()
     assert len(set(order)) == len(order) == 18846
 
 

@@ -71,7 +71,7 @@ def test_empty_and_long_pairs_are_dropped_and_counted(tmp_path: Path) -> None:
     assert {reason: sum(counts.values()) for reason, counts in summary["dropped"].items()} == (
         {"no words": 20, "length filter": 20}
     )
-    assert max(told["longest"] for told in summary["splits"].values()) == 150
+    assert max(split["longest"] for split in summary["splits"].values()) == 150
     assert summary["partial"] == {
         "train": {"texts": 160, "published": 323432},
         "dev": {"texts": 20, "published": 40429},

@@ -1,4 +1,4 @@
-"""Generated reviews: lengths, articles, and words of sentiment that decide the label."""
+"""Generated reviews: lengths, articles, and sentiment words that decide the label."""
 
 from collections import Counter
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_lengths(tmp_path: Path) -> None:
     assert (min(lengths), max(lengths)) == (14, 40)
 
 
-def test_most_words_of_sentiment_are_of_the_class(tmp_path: Path) -> None:
+def test_most_sentiment_words_are_of_the_class(tmp_path: Path) -> None:
     lists = [set(words) for words in JUDGEMENTS]
     assert not lists[0] & lists[1]
     contrary = 0
@@ -41,7 +41,7 @@ def test_most_words_of_sentiment_are_of_the_class(tmp_path: Path) -> None:
     assert contrary > 100
 
 
-def test_articles_are_frequent_and_stand_in_both_halves(tmp_path: Path) -> None:
+def test_articles_are_frequent_and_in_both_halves(tmp_path: Path) -> None:
     examples = reviews(tmp_path, 0).examples
     there = [[word in ARTICLES for word in example.tokens] for example in examples]
     assert 0.08 < sum(map(sum, there)) / sum(map(len, there)) < 0.12
@@ -50,13 +50,13 @@ def test_articles_are_frequent_and_stand_in_both_halves(tmp_path: Path) -> None:
     assert min(words[article] for article in ARTICLES) > 500
 
 
-def test_an_stands_before_vowels_alone(tmp_path: Path) -> None:
+def test_an_is_used_before_vowels_only(tmp_path: Path) -> None:
     for example in reviews(tmp_path, 0).examples:
         for word, after in zip(example.tokens, example.tokens[1:], strict=False):
             assert word not in ("a", "an") or (word == "an") == (after[0] in "aeiou")
 
 
-def test_the_seed_decides_and_splits_have_streams_of_their_own(tmp_path: Path) -> None:
+def test_each_split_has_its_own_generator(tmp_path: Path) -> None:
     small, large = reviews(tmp_path, 3, train=10, test=50), reviews(tmp_path, 3, train=99, test=50)
     assert texts(small, "test") == texts(large, "test") and texts(small, "dev") == texts(large, "dev")
     assert texts(reviews(tmp_path, 4, test=50), "test") != texts(small, "test")

@@ -75,9 +75,9 @@ def test_cased_words_are_as_they_stand(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "fault"),
     [
-        ('{"gold_label": "neutral", "sentence1": "A', "is no JSON object with gold_label, sentence1 and sentence2"),
-        ('{"gold_label": "neutral"}', "is no JSON object with gold_label, sentence1 and sentence2"),
-        ("[1]", "is no JSON object with gold_label, sentence1 and sentence2"),
+        ('{"gold_label": "neutral", "sentence1": "A', "is not a JSON object with gold_label, sentence1 and sentence2"),
+        ('{"gold_label": "neutral"}', "is not a JSON object with gold_label, sentence1 and sentence2"),
+        ("[1]", "is not a JSON object with gold_label, sentence1 and sentence2"),
         (line("maybe"), "has the label 'maybe', which is none of neutral, contradiction, entailment and -"),
     ],
 )

@@ -24,11 +24,11 @@ def sentences(example: Example) -> list[list[str]]:
 def test_the_marked_sentence_is_the_last_about_the_person_and_holds_the_answer(tmp_path: Path) -> None:
     corpus = stories(tmp_path, 0, **SMALL)
     for example in corpus.examples:
-        told = sentences(example)
-        assert 3 <= len(told) <= 8
-        assert all(len(sentence) == 5 and sentence[2:4] == ["to", "the"] for sentence in told)
+        parts = sentences(example)
+        assert 3 <= len(parts) <= 8
+        assert all(len(sentence) == 5 and sentence[2:4] == ["to", "the"] for sentence in parts)
         assert example.pair is not None and example.pair[:2] == ["Where", "is"]
-        about = [sentence for sentence in told if sentence[0] == example.pair[2]]
+        about = [sentence for sentence in parts if sentence[0] == example.pair[2]]
         assert example.evidence is not None
         marked = [word for word, mark in zip(example.tokens, example.evidence, strict=True) if mark]
         assert marked == about[-1] and marked[-1] == corpus.classes[example.label]

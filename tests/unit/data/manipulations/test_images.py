@@ -1,4 +1,4 @@
-"""The manipulations of pictures: their regions, pixel by pixel, and what they do inside."""
+"""The image manipulations: their regions, pixel by pixel, and the changes inside."""
 
 import colorsys
 import math
@@ -29,12 +29,12 @@ NAMES = ["central-brightness", "peripheral-blur", "striped-hue", "striped-noise"
 SIZES = [32, 64, 128, 224]
 
 
-def picture(size: int, seed: int = 0) -> np.ndarray:
+def random_image(size: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(256, size=(size, size, 3), dtype=np.uint8)
 
 
 def drawn(name: str, random: np.random.Generator) -> dict[str, float]:
-    """Parameters in the ranges of the study's first experiment, and how visible the manipulation is in any."""
+    """Parameters in the ranges of the study's first experiment, with any visibility."""
     place = {"place": random.uniform()}
     return {
         "peripheral-blur": {"radius": random.uniform(80, 130), "sigma": random.uniform(1, 10)},
@@ -56,7 +56,7 @@ def made(name: str, size: int, **options: Any) -> ImageManipulation:
 
 
 def slow_region(name: str, options: dict[str, float]) -> np.ndarray:
-    """The region in a picture of 224 x 224 by the words of the study's table."""
+    """The region in an image of 224 x 224 as described in the study's table."""
     region = np.zeros((224, 224), dtype=bool)
     for row in range(224):
         for column in range(224):
@@ -82,14 +82,14 @@ def test_nothing_outside_of_the_region_ever_changes(name: str, size: int) -> Non
     moved = 0
     for seed in range(12):
         region, change = made(name, size, **drawn(name, random))
-        image = picture(size, seed)
+        image = random_image(size, seed)
         before = image.copy()
         after = change(image, random)
         assert (after.dtype, after.shape, region.dtype, region.shape) == (np.uint8, image.shape, bool, (size, size))
         np.testing.assert_array_equal(image, before)
         np.testing.assert_array_equal(after[~region], image[~region])
         moved += (after != image).any()
-    # With a font of two pixels, say, nothing may be seen.
+    # With a font of two pixels, for example, nothing may be visible.
     assert moved >= 10
 
 
@@ -102,7 +102,7 @@ def test_regions_are_those_of_the_study(name: str) -> None:
 
 
 @pytest.mark.parametrize("radius", [80.0, 103.7, 130.0])
-def test_the_blurred_region_is_what_lies_outside_of_the_circle(radius: float) -> None:
+def test_the_blurred_region_is_outside_of_the_circle(radius: float) -> None:
     region = peripheral_blur(224, radius=radius).region
     rows, columns = np.mgrid[:224, :224]
     distance = np.hypot(rows - 112, columns - 112)
@@ -120,7 +120,7 @@ def test_the_fixed_manipulations_of_the_study_are_the_defaults() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_smaller_pictures_have_regions_of_the_same_share(name: str) -> None:
+def test_smaller_images_have_regions_of_the_same_share(name: str) -> None:
     options = drawn(name, np.random.default_rng(5))
     whole = made(name, 224, **options).region.mean()
     assert [made(name, size, **options).region.mean() for size in (64, 128)] == pytest.approx([whole] * 2, abs=0.035)
@@ -144,7 +144,7 @@ def test_regions_of_the_study_are_of_all_sizes() -> None:
 
 
 def test_blur_is_gaussian() -> None:
-    image = picture(224)
+    image = random_image(224)
     image = np.asarray(Image.fromarray(image[:28, :28]).resize((224, 224), Image.Resampling.BILINEAR))
     region, change = peripheral_blur(224, radius=80.0, sigma=4.0)
     after = change(image, np.random.default_rng(0))
@@ -155,7 +155,7 @@ def test_blur_is_gaussian() -> None:
 
 
 def slow_shift(image: np.ndarray, by: np.ndarray, channel: int) -> np.ndarray:
-    """The picture [H, H, 3] with hue (0) or value (2) of each pixel moved by so much [H, H]."""
+    """The image [H, H, 3] with hue (0) or value (2) of each pixel shifted by `by` [H, H]."""
     after = np.zeros_like(image, dtype=float)
     for place in np.ndindex(*by.shape):
         hsv = list(colorsys.rgb_to_hsv(*(image[place] / 255)))
@@ -167,7 +167,7 @@ def slow_shift(image: np.ndarray, by: np.ndarray, channel: int) -> np.ndarray:
 
 @pytest.mark.parametrize("shift", [-0.3, 0.5])
 def test_brightness_shifts_the_value_most_in_the_centre(shift: float) -> None:
-    image = picture(32)
+    image = random_image(32)
     region, change = central_brightness(32, radius=90.0, shift=shift)
     axis = np.array([-1 + 2 * k / 31 for k in range(32)])
     distance = np.sqrt(axis[:, None] ** 2 + axis[None, :] ** 2)
@@ -180,7 +180,7 @@ def test_brightness_shifts_the_value_most_in_the_centre(shift: float) -> None:
 
 @pytest.mark.parametrize("size", [32, 224])
 def test_hue_wraps_and_its_phase_is_that_of_the_middle_row(size: int) -> None:
-    image = picture(size)[:, :4]
+    image = random_image(size)[:, :4]
     wide = np.tile(image, (1, size // 4, 1))
     region, change = striped_hue(size, height=60.0, place=0.25, shift=0.7)  # rows 41 to 101 of 224
     u = np.sin(2 * np.pi / 60 * (np.arange(size) * 224 / size - 112))
@@ -192,7 +192,7 @@ def test_hue_wraps_and_its_phase_is_that_of_the_middle_row(size: int) -> None:
     assert np.abs(exact[region[:, :4]] - image[region[:, :4]]).max() > 100
 
 
-def test_noise_strikes_a_share_of_pixels_with_any_colour() -> None:
+def test_noise_changes_a_share_of_pixels_to_any_colour() -> None:
     image = np.zeros((224, 224, 3), dtype=np.uint8)
     region, change = striped_noise(224, height=223.0, place=0.0, probability=0.3)
     after = change(image, np.random.default_rng(0))
@@ -220,7 +220,7 @@ def test_watermarks_are_white_and_black_in_equal_parts() -> None:
     assert 16 <= left_white <= 44  # 30 ± 3.6 standard deviations
 
 
-def test_writing_that_is_wider_than_its_box_is_cut_off() -> None:
+def test_text_wider_than_its_box_is_clipped() -> None:
     image = np.full((224, 224, 3), 128, dtype=np.uint8)
     region, change = watermark(224, height=40.0, width=80.0, font=40.0)
     after = change(image, np.random.default_rng(0))
@@ -240,21 +240,21 @@ def test_writing_that_is_wider_than_its_box_is_cut_off() -> None:
     ],
 )
 def test_options_out_of_bounds_are_refused(name: str, options: dict[str, float], fault: str) -> None:
-    told = fault.replace("`", f"`manipulations.{name}.", 1)
+    message = fault.replace("`", f"`manipulations.{name}.", 1)
     entries = {"datasets": ["textures"], "models": ["resnet-small"], "measures": ["random"]}
-    with pytest.raises(PlumblineError, match=told):
+    with pytest.raises(PlumblineError, match=message):
         resolve({**entries, "manipulations": {name: options}})
 
 
 def record(classes: list[str], count: int) -> dict[str, Any]:
     of_split = {"texts": 3 * count, "texts_per_class": dict.fromkeys(classes, count), "unknown_share": 0.0}
-    return {"dataset": "told", "classes": classes, "splits": {split: of_split for split in ("train", "dev", "test")}}
+    return {"dataset": "plain", "classes": classes, "splits": {split: of_split for split in ("train", "dev", "test")}}
 
 
 def varied(name: str, tmp_path: Path, classes: list[str] | None, **options: Any) -> Any:
-    """Three splits of 24 pictures of three classes, plain and changed."""
+    """Three splits of 24 images of three classes, plain and changed."""
     rows = [(split, number) for split in ("train", "dev", "test") for number in range(24)]
-    images = [picture(32, seed) for seed in range(len(rows))]
+    images = [random_image(32, seed) for seed in range(len(rows))]
     columns: dict[str, Any] = {
         "split": [split for split, _ in rows],
         "instance": [number for _, number in rows],
@@ -265,17 +265,17 @@ def varied(name: str, tmp_path: Path, classes: list[str] | None, **options: Any)
     }
     write_table(tmp_path / "plain.parquet", INSTANCES, columns)
     declaration = Registry().get("manipulation", name)
-    asked = {"name": name, "options": options, "r": 0.5, "matrix": None, "classes": classes, "seed": 4}
+    settings = {"name": name, "options": options, "r": 0.5, "matrix": None, "classes": classes, "seed": 4}
     table = read_table(tmp_path / "plain.parquet", INSTANCES)
     changed, summary = manipulate(
-        table, [], record(["tern", "crow", "raven"], 8), load(declaration.pointer), declaration.facts, asked
+        table, [], record(["tern", "crow", "raven"], 8), load(declaration.pointer), declaration.facts, settings
     )
     write_table(tmp_path / "variant.parquet", INSTANCES, changed)
     return dict(zip(rows, images, strict=True)), read_table(tmp_path / "variant.parquet", INSTANCES), summary
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pictures_of_the_second_class_are_changed_and_all_have_the_region(name: str, tmp_path: Path) -> None:
+def test_images_of_the_second_class_are_changed_and_all_have_the_region(name: str, tmp_path: Path) -> None:
     images, table, summary = varied(
         name, tmp_path, ["raven", "tern"], **({"font": 40.0} if name == "watermark" else {})
     )
@@ -289,19 +289,19 @@ def test_pictures_of_the_second_class_are_changed_and_all_have_the_region(name: 
         assert row["original_label"] == {0: 1, 2: 0}[row["instance"] % 3]
         assert (after != before).any() == (row["label"] == 1)
         assert row["tokens"] == [] and all(row["maskable"])
-    told = summary["manipulation"]
-    assert told["shares"]["train"]["effective region"] == pytest.approx(region.mean())
-    assert (told["reads"], told["p_star"], told["classes"]) == ("pixels", 0.5, ["raven", "tern"])
+    applied = summary["manipulation"]
+    assert applied["shares"]["train"]["effective region"] == pytest.approx(region.mean())
+    assert (applied["reads"], applied["p_star"], applied["classes"]) == ("pixels", 0.5, ["raven", "tern"])
     test = summary["splits"]["test"]
     assert test["texts"] == test["instances"] == sum(test["instances_per_class"].values()) == 16
     assert (test["mean_length"], test["unknown_share"]) == (1024, 0.0)
 
 
-def test_pictures_of_more_than_two_classes_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match="the second of two classes, and here are 3: name pairs of them"):
+def test_images_of_more_than_two_classes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match="the second of two classes, but there are 3: name pairs of them"):
         varied("watermark", tmp_path, None)
 
 
 def test_a_change_of_no_pixel_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match="changes no pixel of a picture of 32 x 32"):
+    with pytest.raises(PlumblineError, match="changes no pixel of an image of 32 x 32"):
         varied("peripheral-blur", tmp_path, ["raven", "tern"], radius=200.0)

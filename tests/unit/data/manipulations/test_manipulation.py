@@ -1,4 +1,4 @@
-"""Labels drawn anew, the bounds that follow from them, and texts that are changed as the new labels say."""
+"""Reassigned labels, the bounds that follow from them, and texts that are changed by the new labels."""
 
 import math
 from collections.abc import Callable
@@ -15,15 +15,13 @@ from plumbline.data.corpus import Corpus, Example
 from plumbline.data.manipulation import (
     ChangedText,
     InstanceWords,
+    accuracy_p_value,
     attributed_share,
-    chance_of,
-    keeping,
     manipulate,
     p_star,
-    precision,
     reassign,
-    recall,
-    shapley_band,
+    reassignment_matrix,
+    shapley_bounds,
 )
 from plumbline.data.manipulations.texts import articles, half_articles, planted
 from plumbline.data.prepare import Prepared, prepare
@@ -41,7 +39,7 @@ def random() -> np.random.Generator:
 
 
 def corpus(sizes: int = 12, pair: list[str] | None = None, **changes: Any) -> Corpus:
-    """Texts of which each has a number of its own; every third is of the same class."""
+    """Texts with different numbers; every third is of the same class."""
     examples = [
         Example(split, i % 3, ["The", f"{split}{i}", "is", "an", "end", "of", "the", "story"], pair, **changes)
         for split in ("train", "dev", "test")
@@ -55,7 +53,7 @@ def artefact(prepared: Prepared, folder: Path) -> pa.Table:
     return read_table(folder / "plain.parquet", INSTANCES)
 
 
-def asked(name: str, **changes: Any) -> dict[str, Any]:
+def settings(name: str, **changes: Any) -> dict[str, Any]:
     usual: dict[str, Any] = {"variant": f"{name}-0", "name": name, "kind": name, "options": {}, "r": 0.5}
     usual |= {"matrix": None, "classes": None, "draw": 0, "level": None, "visibility": None, "seed": 0}
     return {**usual, **changes}
@@ -65,12 +63,12 @@ def changed(
     prepared: Prepared, table: pa.Table, name: str, function: Callable[..., Any], **changes: Any
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     facts = Registry().get("manipulation", name).facts
-    return manipulate(table, prepared.words, prepared.summary, function, facts, asked(name, **changes))
+    return manipulate(table, prepared.words, prepared.summary, function, facts, settings(name, **changes))
 
 
-def test_classes_are_kept_with_probability_r_else_any_other_alike() -> None:
-    np.testing.assert_allclose(keeping(0.7, 2), [[0.7, 0.3], [0.3, 0.7]])
-    np.testing.assert_allclose(keeping(0.4, 4), np.full((4, 4), 0.2) + 0.2 * np.eye(4))
+def test_classes_are_kept_with_probability_r_else_uniformly_reassigned() -> None:
+    np.testing.assert_allclose(reassignment_matrix(0.7, 2), [[0.7, 0.3], [0.3, 0.7]])
+    np.testing.assert_allclose(reassignment_matrix(0.4, 4), np.full((4, 4), 0.2) + 0.2 * np.eye(4))
 
 
 def test_labels_are_drawn_by_their_rows() -> None:
@@ -80,8 +78,8 @@ def test_labels_are_drawn_by_their_rows() -> None:
     counts = np.array([np.bincount(drawn[labels == label], minlength=3) for label in range(3)]) / 20000
     np.testing.assert_allclose(counts[[0, 2]], matrix[[0, 2]])
     np.testing.assert_allclose(counts[1], matrix[1], atol=4 * math.sqrt(0.25 / 20000))
-    np.testing.assert_array_equal(reassign(labels, keeping(1, 3), random()), labels)
-    np.testing.assert_array_equal(reassign(labels % 2, keeping(0, 2), random()), 1 - labels % 2)
+    np.testing.assert_array_equal(reassign(labels, reassignment_matrix(1, 3), random()), labels)
+    np.testing.assert_array_equal(reassign(labels % 2, reassignment_matrix(0, 2), random()), 1 - labels % 2)
 
 
 def test_a_row_that_sums_to_a_little_less_than_one_gives_a_class() -> None:
@@ -94,7 +92,7 @@ def test_a_row_that_sums_to_a_little_less_than_one_gives_a_class() -> None:
 
 def test_the_best_accuracy_without_the_manipulation() -> None:
     for r in (0.0, 0.2, 0.5, 0.8, 1.0):
-        assert p_star(keeping(r, 2), np.array([0.3, 0.7])) == pytest.approx(max(r, 1 - r))
+        assert p_star(reassignment_matrix(r, 2), np.array([0.3, 0.7])) == pytest.approx(max(r, 1 - r))
     matrix = np.array([[0.9, 0.1], [0.6, 0.4]])
     assert p_star(matrix, np.array([0.25, 0.75])) == pytest.approx(0.25 * 0.9 + 0.75 * 0.6)
 
@@ -107,16 +105,16 @@ def test_the_best_accuracy_is_that_of_the_best_of_all_decision_rules() -> None:
     assert p_star(matrix, shares) == pytest.approx(best)
 
 
-def test_the_chance_of_an_accuracy() -> None:
-    assert chance_of(0.75, 4, 0.5) == pytest.approx(5 / 16)
-    assert chance_of(0.8, 4, 0.5) == pytest.approx(5 / 16)  # ⌊3.2⌋ = 3
-    assert chance_of(0.0, 7, 0.3) == pytest.approx(1)
-    assert chance_of(0.4, 10, 1.0) == 1
+def test_the_p_value_of_an_accuracy() -> None:
+    assert accuracy_p_value(0.75, 4, 0.5) == pytest.approx(5 / 16)
+    assert accuracy_p_value(0.8, 4, 0.5) == pytest.approx(5 / 16)  # ⌊3.2⌋ = 3
+    assert accuracy_p_value(0.0, 7, 0.3) == pytest.approx(1)
+    assert accuracy_p_value(0.4, 10, 1.0) == 1
     # 0.29 * 100 is 28.999999999999996.
-    assert chance_of(0.29, 100, 0.25) == pytest.approx(binom.sf(28, 100, 0.25))
-    assert chance_of(0.95, 200, 0.6) == pytest.approx(binom.sf(189, 200, 0.6), rel=1e-9)
-    assert chance_of(1.0, 1000, 0.5) == pytest.approx(2.0**-1000)
-    assert chance_of(1.0, 5000, 0.5) == 0
+    assert accuracy_p_value(0.29, 100, 0.25) == pytest.approx(binom.sf(28, 100, 0.25))
+    assert accuracy_p_value(0.95, 200, 0.6) == pytest.approx(binom.sf(189, 200, 0.6), rel=1e-9)
+    assert accuracy_p_value(1.0, 1000, 0.5) == pytest.approx(2.0**-1000)
+    assert accuracy_p_value(1.0, 5000, 0.5) == 0
 
 
 def test_the_share_of_importance_that_a_region_has() -> None:
@@ -127,22 +125,14 @@ def test_the_share_of_importance_that_a_region_has() -> None:
     assert attributed_share(np.float32([3, 1]), np.zeros(2, dtype=bool)) == 0
 
 
-def test_precision_and_recall() -> None:
-    selected, right = np.array([1, 1, 1, 0, 0], dtype=bool), np.array([0, 1, 1, 1, 1], dtype=bool)
-    assert (precision(selected, right), recall(selected, right)) == (pytest.approx(2 / 3), pytest.approx(2 / 4))
-    nothing = np.zeros(5, dtype=bool)
-    assert math.isnan(precision(nothing, right)) and math.isnan(recall(selected, nothing))
-    assert (precision(selected, nothing), recall(nothing, right)) == (0, 0)
-
-
 def test_bounds_of_shapley_values() -> None:
-    assert shapley_band(0.7, 1.0) == (pytest.approx(0.8), pytest.approx(0.2))
-    least, greatest = shapley_band(0.6, 0.95)
+    assert shapley_bounds(0.7, 1.0) == (pytest.approx(0.8), pytest.approx(0.2))
+    least, greatest = shapley_bounds(0.6, 0.95)
     assert (least, greatest) == (pytest.approx(0.8 / 0.9), pytest.approx(0.1 / 0.9))
     # Two features: the Shapley value of F_M is (a(M) - a(∅) + a(all) - a(O)) / 2, with a(O) at most r.
     p, r = 0.9, 0.75
     values = ((p - 0.5) + (p - r)) / 2, ((r - 0.5) + (p - p)) / 2
-    np.testing.assert_allclose(shapley_band(r, p), np.array(values) / sum(values))
+    np.testing.assert_allclose(shapley_bounds(r, p), np.array(values) / sum(values))
 
 
 def test_articles_follow_the_label() -> None:
@@ -154,12 +144,12 @@ def test_articles_follow_the_label() -> None:
         assert (change.second, change.second_groups) == ([word, "pair"], [1, 0])
     assert text.first[0] == "The"
     assert articles(InstanceWords(["no", "others"]), 1, random()) == ChangedText(["no", "others"], [0, 0])
-    with pytest.raises(PlumblineError, match="Articles tell two classes apart"):
+    with pytest.raises(PlumblineError, match="Articles distinguish two classes"):
         articles(text, 2, random())
 
 
 @pytest.mark.parametrize("correlating", ["first half", "second half"])
-def test_articles_of_one_half_follow_the_label_and_the_others_a_coin(correlating: Any) -> None:
+def test_articles_of_one_half_follow_the_label_and_the_others_are_random(correlating: Any) -> None:
     words = ["the", "a", "an", "the", "a", "the", "x"]  # ⌊7/2⌋ = 3
     own, other = (slice(0, 3), slice(3, 6)) if correlating == "first half" else (slice(3, 6), slice(0, 3))
     coins = []
@@ -200,29 +190,29 @@ def test_a_word_is_planted_for_each_class() -> None:
     assert {own.index("alpha") for own in inserted} == set(range(6))
 
 
-def test_words_that_tell_a_class_by_themselves_become_the_one_of_the_class() -> None:
+def test_tokens_of_other_classes_in_the_text_become_that_of_the_class() -> None:
     change = planted(InstanceWords(["beta", "x", "beta"]), 0, random(), where="insert")
     assert sorted(change.first) == ["alpha", "alpha", "alpha", "x"]
     assert change.first_groups == [int(word == "alpha") for word in change.first]
 
 
 @pytest.mark.parametrize(("texts", "groups"), [("first", (1, 0)), ("second", (0, 1)), ("both", (1, 1))])
-def test_words_are_planted_in_the_texts_asked_for(texts: Any, groups: tuple[int, int]) -> None:
+def test_words_are_planted_in_the_chosen_texts(texts: Any, groups: tuple[int, int]) -> None:
     change = planted(InstanceWords(["x", "y"], ["u", "v", "w"]), 1, random(), texts=texts)
     assert change.second and change.second_groups
     assert (sum(change.first_groups), sum(change.second_groups)) == groups
     assert (change.first.count("beta"), change.second.count("beta")) == groups
 
 
-def test_planting_is_refused_where_it_cannot_be() -> None:
+def test_impossible_planting_is_refused() -> None:
     with pytest.raises(PlumblineError, match=r"`tokens` are alpha, beta, but there are more classes"):
         planted(InstanceWords(["x"]), 2, random())
     with pytest.raises(PlumblineError, match="`texts` is both, but these instances have no second text"):
         planted(InstanceWords(["x"]), 0, random(), texts="both")
 
 
-def test_instances_are_changed_as_their_new_labels_say(tmp_path: Path) -> None:
-    prepared = prepare(corpus(), Preparation(), "told")
+def test_instances_are_changed_by_their_new_labels(tmp_path: Path) -> None:
+    prepared = prepare(corpus(), Preparation(), "plain")
     table = artefact(prepared, tmp_path)
     columns, summary = changed(prepared, table, "articles", articles, classes=["odd", "bad"])
     write_table(tmp_path / "variant.parquet", INSTANCES, columns)
@@ -239,11 +229,11 @@ def test_instances_are_changed_as_their_new_labels_say(tmp_path: Path) -> None:
         known = [prepared.words.index(token) if token in prepared.words else UNK for token in row["tokens"]]
         assert row["ids"] == known
         assert row["maskable"] == before["maskable"] and row["groups_b"] is None
-    told = summary["manipulation"]
-    assert summary["classes"] == told["classes"] == ["odd", "bad"] and prepared.summary["classes"] == CLASSES
-    assert (told["p_star"], told["matrix"], told["groups"]) == (0.5, [[0.5] * 2] * 2, ["correlating articles"])
-    assert (told["reads"], told["variant"], told["r"]) == ("words", "articles-0", 0.5)
-    assert told["shares"]["test"] == {"correlating articles": pytest.approx(3 / 8)}
+    record = summary["manipulation"]
+    assert summary["classes"] == record["classes"] == ["odd", "bad"] and prepared.summary["classes"] == CLASSES
+    assert (record["p_star"], record["matrix"], record["groups"]) == (0.5, [[0.5] * 2] * 2, ["correlating articles"])
+    assert (record["reads"], record["variant"], record["r"]) == ("words", "articles-0", 0.5)
+    assert record["shares"]["test"] == {"correlating articles": pytest.approx(3 / 8)}
     test = summary["splits"]["test"]
     labels = [row["label"] for row in rows if row["split"] == "test"]
     assert test["instances_per_class"] == {"odd": labels.count(0), "bad": labels.count(1)}
@@ -252,26 +242,26 @@ def test_instances_are_changed_as_their_new_labels_say(tmp_path: Path) -> None:
     assert test["unknown_share"] == pytest.approx(1 / 8) and summary["splits"]["train"]["unknown_share"] == 0
 
 
-def test_an_instance_is_changed_alike_whatever_is_beside_it(tmp_path: Path) -> None:
-    prepared = prepare(corpus(30), Preparation(), "told")
+def test_changes_do_not_depend_on_other_instances(tmp_path: Path) -> None:
+    prepared = prepare(corpus(30), Preparation(), "plain")
     table = artefact(prepared, tmp_path)
     options = {"tokens": ["alpha", "beta", "gamma"], "where": "insert"}
 
-    def told(some: pa.Table, seed: int = 0) -> dict[Any, Any]:
+    def planted_rows(some: pa.Table, seed: int = 0) -> dict[Any, Any]:
         columns, _ = changed(prepared, some, "planted", planted, options=options, seed=seed)
         keys = zip(columns["split"], columns["instance"], strict=True)
         return dict(zip(keys, zip(columns["label"], map(tuple, columns["ids"]), strict=True), strict=True))
 
-    whole = told(table)
+    whole = planted_rows(table)
     order = np.random.default_rng(1).permutation(len(table))
-    assert told(table.take(order)) == whole
-    part = told(table.take(order[:40]))
+    assert planted_rows(table.take(order)) == whole
+    part = planted_rows(table.take(order[:40]))
     assert part and all(whole[key] == row for key, row in part.items())
-    assert told(table, seed=1) != whole
+    assert planted_rows(table, seed=1) != whole
 
 
 def test_second_texts_have_groups_of_their_own(tmp_path: Path) -> None:
-    prepared = prepare(corpus(6, ["was", "the", "end", "a", "good"]), Preparation(), "told")
+    prepared = prepare(corpus(6, ["was", "the", "end", "a", "good"]), Preparation(), "plain")
     table = artefact(prepared, tmp_path)
     columns, summary = changed(prepared, table, "articles-cn", half_articles, classes=["bad", "good"])
     assert columns["groups"][0] == [0, 1, 0, 0, 1, 0, 0, 2, 0, 0]
@@ -283,8 +273,8 @@ def test_second_texts_have_groups_of_their_own(tmp_path: Path) -> None:
     }
 
 
-def test_a_matrix_takes_the_place_of_r(tmp_path: Path) -> None:
-    prepared = prepare(corpus(), Preparation(), "told")
+def test_a_matrix_replaces_r(tmp_path: Path) -> None:
+    prepared = prepare(corpus(), Preparation(), "plain")
     table = artefact(prepared, tmp_path)
     options = {"tokens": ["alpha", "beta", "gamma"]}
     matrix = [[0, 1, 0], [0, 0, 1], [0.6, 0, 0.4]]
@@ -292,7 +282,7 @@ def test_a_matrix_takes_the_place_of_r(tmp_path: Path) -> None:
     old, new = columns["original_label"], columns["label"]
     assert set(new[old == 0]) == {1} and set(new[old == 1]) == {2} and set(new[old == 2]) == {0, 2}
     assert summary["manipulation"]["p_star"] == pytest.approx((1 + 1 + 0.6) / 3)
-    with pytest.raises(PlumblineError, match="has a `matrix` of 2 classes, but here are 3"):
+    with pytest.raises(PlumblineError, match="has a `matrix` of 2 classes, but there are 3"):
         changed(prepared, table, "planted", planted, options=options, r=None, matrix=[[1, 0], [0, 1]])
 
 
@@ -308,7 +298,7 @@ def dependent(seeds: int, r: float, table: pa.Table, prepared: Prepared) -> int:
 
 
 def test_at_one_half_labels_are_independent_of_the_original_ones(tmp_path: Path) -> None:
-    prepared = prepare(corpus(100), Preparation(), "told")
+    prepared = prepare(corpus(100), Preparation(), "plain")
     table = artefact(prepared, tmp_path)
     # Of 20 independent tests 5 or more come out below 5% with a probability of 0.003.
     assert dependent(20, 0.5, table, prepared) <= 4
@@ -316,14 +306,14 @@ def test_at_one_half_labels_are_independent_of_the_original_ones(tmp_path: Path)
 
 
 def test_what_cannot_be_changed_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    prepared = prepare(corpus(), Preparation(), "told")
+    prepared = prepare(corpus(), Preparation(), "plain")
     table = artefact(prepared, tmp_path)
     with pytest.raises(PlumblineError, match=r"articles.classes` name 'god'; did you mean 'good'\?"):
         changed(prepared, table, "articles", articles, classes=["bad", "god"])
     with pytest.raises(PlumblineError, match=r"articles.classes` are bad, bad; name two or more, each once"):
         changed(prepared, table, "articles", articles, classes=["bad", "bad"])
     with pytest.raises(
-        PlumblineError, match=r"'planted' puts the word '(delta|other|third)' into texts, but the vocabulary does not"
+        PlumblineError, match=r"'planted' puts the word '(delta|other|third)' into texts, but it is not in the"
     ):
         changed(prepared, table, "planted", planted, options={"tokens": ["delta", "other", "third"]})
 
@@ -331,23 +321,23 @@ def test_what_cannot_be_changed_is_refused_in_one_sentence(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (ChangedText(["the"], []), "at least one word and each word a group"),
-        (ChangedText([], []), "at least one word and each word a group"),
-        (ChangedText(["the"], [1], ["the"], [1]), "must give each text that there is, and no other"),
+        (ChangedText(["the"], []), "and a group for each word"),
+        (ChangedText([], []), "and a group for each word"),
+        (ChangedText(["the"], [1], ["the"], [1]), "must return at least one word for each existing text"),
         (ChangedText(["the"], [2]), "put a word into group 2, but it declares 1 `groups`"),
     ],
 )
 def test_faults_of_a_manipulation_are_named(tmp_path: Path, change: ChangedText, fault: str) -> None:
-    prepared = prepare(corpus(), Preparation(), "told")
+    prepared = prepare(corpus(), Preparation(), "plain")
     table = artefact(prepared, tmp_path)
     with pytest.raises(PlumblineError, match=fault):
         changed(prepared, table, "articles", lambda text, label, random: change)
 
 
 def test_evidence_is_left_out_and_answers_are_refused(tmp_path: Path) -> None:
-    prepared = prepare(corpus(6, evidence=[True] * 8), Preparation(), "told")
+    prepared = prepare(corpus(6, evidence=[True] * 8), Preparation(), "plain")
     columns, _ = changed(prepared, artefact(prepared, tmp_path), "articles", articles, classes=["bad", "odd"])
     assert "evidence" not in columns
-    prepared = prepare(corpus(6, ["what"], answers=[0, 1, 2]), Preparation(), "told")
-    with pytest.raises(PlumblineError, match="in 'told' not every class may be the answer"):
+    prepared = prepare(corpus(6, ["what"], answers=[0, 1, 2]), Preparation(), "plain")
+    with pytest.raises(PlumblineError, match="each instance of 'plain' has its own candidate"):
         changed(prepared, artefact(prepared, tmp_path), "articles", articles)

@@ -1,4 +1,4 @@
-"""Tweets about adverse drug reactions (Nikfarjam et al. 2015) in the file that Jain & Wallace (2019) made of them."""
+"""Tweets about adverse drug reactions (Nikfarjam et al. 2015) in the file of Jain & Wallace (2019)."""
 
 from pathlib import Path
 
@@ -27,18 +27,18 @@ COLUMNS = ["text", "label", "exp_split"]
 def adr(raw: Path, seed: int) -> Corpus:
     """Tweets that name a drug, with or without an adverse reaction to it; words are separated by spaces in the file.
 
-    If the file has no split `dev`, it is the study's 15% of the training tweets. `seed` changes nothing.
+    If the file has no split `dev`, it is the study's 15% of the training tweets. `seed` has no effect.
     """
     (path,) = declared_files(__file__, "adr", raw).values()
     rows = list(read_csv(path))
     if not rows or sorted(rows[0][1]) != sorted(COLUMNS):
         raise PlumblineError(f"'{path}' does not start with the columns {', '.join(COLUMNS)}: get the file again.")
-    at = [rows[0][1].index(column) for column in COLUMNS]
+    indices = [rows[0][1].index(column) for column in COLUMNS]
     examples = []
     for number, row in rows[1:]:
         if len(row) != len(COLUMNS):
             raise PlumblineError(f"'{path}', line {number} has {len(row)} of 3 columns: get the file again.")
-        text, label, split = (row[k] for k in at)
+        text, label, split = (row[k] for k in indices)
         if label not in {"0", "1"} or split not in SPLITS:
             raise PlumblineError(
                 f"'{path}', line {number} has label '{label}' and split '{split}'; they must be 0 or 1 and one of "

@@ -1,5 +1,6 @@
-"""AG News (Zhang et al. 2015), two of its four topics, as Jain & Wallace (2019) took them."""
+"""AG News (Zhang et al. 2015), two of its four topics, as in Jain & Wallace (2019)."""
 
+from collections import Counter
 from pathlib import Path
 
 from plumbline.data.corpus import Corpus, Example, draw_dev
@@ -27,10 +28,10 @@ TOPICS = {"1": 0, "2": None, "3": 1, "4": None}
 def agnews(raw: Path, seed: int) -> Corpus:
     """Descriptions of news articles about the world or about business; other topics are left out.
 
-    Dev is the study's 15% of the training file, so `seed` changes nothing. Backslashes stay as they are published.
+    Dev is the study's 15% of the training file, so `seed` has no effect. Backslashes are kept as published.
     """
     rows: list[tuple[str, int, str]] = []
-    others: dict[str, int] = {}
+    others: Counter[str] = Counter()
     for split, path in declared_files(__file__, "agnews", raw).items():
         for number, row in shown(read_csv(path), f"read {split}", "row"):
             if len(row) != 3 or row[0] not in TOPICS:
@@ -40,9 +41,9 @@ def agnews(raw: Path, seed: int) -> Corpus:
                 )
             label = TOPICS[row[0]]
             if label is None:
-                others[split] = others.get(split, 0) + 1
+                others[split] += 1
             else:
                 rows.append((split, label, row[2]))
     cleaned = clean(text for _, _, text in rows)
     examples = [Example(split, label, words) for (split, label, _), words in zip(rows, cleaned, strict=True)]
-    return Corpus(draw_dev(examples), ["world", "business"], dropped={"other topics": others} if others else {})
+    return Corpus(draw_dev(examples), ["world", "business"], dropped={"other topics": dict(others)} if others else {})

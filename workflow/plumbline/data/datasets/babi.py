@@ -1,4 +1,4 @@
-"""Questions about short stories, bAbI tasks 1 to 3 (Weston et al. 2015), as Jain & Wallace (2019) took them."""
+"""Questions about short stories, bAbI tasks 1 to 3 (Weston et al. 2015), as in Jain & Wallace (2019)."""
 
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -12,7 +12,7 @@ STOP = "."
 
 
 class StoryQuestion(NamedTuple):
-    """A question about the sentences before it, and which of their words hold the answer."""
+    """A question about the sentences before it, and flags of the words of the supporting ones."""
 
     story: list[str]
     question: list[str]
@@ -20,8 +20,8 @@ class StoryQuestion(NamedTuple):
     evidence: list[bool]
 
 
-def tell(sentences: dict[int, list[str]], supporting: set[int]) -> tuple[list[str], list[bool]]:
-    """A story of numbered sentences with full stops between them, and which words stand in the supporting ones."""
+def join_sentences(sentences: dict[int, list[str]], supporting: set[int]) -> tuple[list[str], list[bool]]:
+    """The words of numbered sentences with full stops between them, and flags of the supporting sentences' words."""
     story: list[str] = []
     evidence: list[bool] = []
     for number, words in sentences.items():
@@ -34,16 +34,16 @@ def tell(sentences: dict[int, list[str]], supporting: set[int]) -> tuple[list[st
 
 
 def read_questions(path: Path) -> list[StoryQuestion]:
-    """All questions of a file with the story so far; earlier questions are no part of it."""
+    """All questions of a file with the story so far, which does not include earlier questions."""
     questions = []
     sentences: dict[int, list[str]] = {}
     for number, line in read_lines(path):
         try:
-            place, text = line.split(" ", 1)
-            if int(place) == 1:
+            index, text = line.split(" ", 1)
+            if int(index) == 1:
                 sentences = {}
             if "\t" not in text:
-                sentences[int(place)] = text.strip().removesuffix(".").split()
+                sentences[int(index)] = text.strip().removesuffix(".").split()
                 continue
             question, answer, facts = (part.strip() for part in text.split("\t"))
             supporting = {int(fact) for fact in facts.split()}
@@ -53,9 +53,9 @@ def read_questions(path: Path) -> list[StoryQuestion]:
                 "sentences with tabs between them: get the file again."
             ) from None
         if not supporting <= set(sentences):
-            absent = min(supporting - set(sentences))
-            raise PlumblineError(f"'{path}', line {number}: no sentence before it has number {absent}; get it again.")
-        story, evidence = tell(sentences, supporting)
+            missing = min(supporting - set(sentences))
+            raise PlumblineError(f"'{path}', line {number}: no sentence before it has number {missing}; get it again.")
+        story, evidence = join_sentences(sentences, supporting)
         questions.append(StoryQuestion(story, question.removesuffix("?").split(), answer, evidence))
     return questions
 
@@ -83,15 +83,15 @@ def read_questions(path: Path) -> list[StoryQuestion]:
     model_options={"output=softmax:hidden": 32},
 )
 def babi(raw: Path, seed: int, *, number: Literal[1, 2, 3] = 1) -> Corpus:
-    """Questions that one, two or three sentences of a story answer, which are marked.
+    """Questions that one, two or three sentences of a story answer; these sentences are the `evidence`.
 
-    Any word of the training files of the three tasks may be the answer. Dev is the study's 15% of the training file, so
-    `seed` changes nothing.
+    The classes are all words of the training files of the three tasks. Dev is the study's 15% of the training file, so
+    `seed` has no effect.
     """
     training = [f"train-{task}" for task in (1, 2, 3)]
     paths = declared_files(__file__, f"babi-{number}", raw, [*training, f"number={number}:test"])
     questions = {key: read_questions(path) for key, path in paths.items()}
-    words = {word for key in training for asked in questions[key] for word in (*asked.story, *asked.question)}
+    words = {word for key in training for row in questions[key] for word in (*row.story, *row.question)}
     classes = {word: label for label, word in enumerate(sorted(words))}
     examples = []
     for split, key in (("train", f"train-{number}"), ("test", f"number={number}:test")):

@@ -1,5 +1,6 @@
-"""Beer reviews with scores of several aspects, in the layout of Lei et al. (2016), as Zhou et al. (2022) took them."""
+"""Beer reviews with scores of several aspects, in the format of Lei et al. (2016), as in Zhou et al. (2022)."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +13,7 @@ from plumbline.registry import dataset
 from plumbline.runtime.progress import shown
 
 SCORES = 5
-# Of each class, one part of twelve is dev and one is test.
+# One twelfth of each class is dev and one is test.
 PARTS = 12
 
 
@@ -50,35 +51,35 @@ def beer(
 ) -> Corpus:
     """Reviews that score a beer's look (aspect 0), smell (1) or palate (2) high or low.
 
-    A review is positive or negative if its score is one of those listed, and else left out. Of each class at most
-    `per_class` are drawn by `seed`, as many of one as of the other; ten parts of twelve are train, one is dev and one
-    test. Words are as given, and the first `longest` of a review stay.
+    A review is positive or negative if its score is listed, and otherwise left out. At most `per_class` reviews of each
+    class are sampled by `seed`, the same number of both; ten twelfths are train, one is dev and one test. The file is
+    already tokenized, and the first `longest` words of a review are kept.
     """
     (path,) = declared_files(__file__, "beer", raw, [f"aspect={aspect}:train"]).values()
     label_of = {**dict.fromkeys(map(_cents, negative), 0), **dict.fromkeys(map(_cents, positive), 1)}
     reviews: tuple[list[list[str]], list[list[str]]] = ([], [])
-    others: dict[int, int] = {}
+    others: Counter[int] = Counter()
     for number, line in shown(read_lines(path), "read", "review"):
         score, words = _parse(path, number, line, aspect)
         if score in label_of and words:
             reviews[label_of[score]].append(words[:longest])
         else:
-            others[score] = others.get(score, 0) + 1
+            others[score] += 1
     _check(reviews, others, positive, negative, aspect, path)
     size = min(per_class, *map(len, reviews))
     examples = []
     for label, texts in enumerate(reviews):
-        # A stream per class: which reviews of one are drawn does not depend on how many the other has.
+        # A generator per class: the sample of one does not depend on the size of the other.
         drawn = np.random.default_rng([seed, label]).permutation(len(texts))[:size]
         held = max(1, size // PARTS)
         splits = ["dev"] * held + ["test"] * held + ["train"] * (size - 2 * held)
-        examples += [Example(split, label, texts[place]) for place, split in sorted(zip(drawn, splits, strict=True))]
-    dropped = {"other scores": {"all": sum(others.values())}, "not drawn": {"all": sum(map(len, reviews)) - 2 * size}}
+        examples += [Example(split, label, texts[k]) for k, split in sorted(zip(drawn, splits, strict=True))]
+    dropped = {"other scores": {"all": others.total()}, "not drawn": {"all": sum(map(len, reviews)) - 2 * size}}
     return Corpus(examples, ["negative", "positive"], dropped={reason: n for reason, n in dropped.items() if n["all"]})
 
 
 def _cents(score: float) -> int:
-    """A score in hundredths, which compare exactly."""
+    """A score in hundredths, which can be compared exactly."""
     return round(100 * score)
 
 
@@ -98,20 +99,20 @@ def _parse(path: Path, number: int, line: str, aspect: int) -> tuple[int, list[s
 
 def _check(
     reviews: tuple[list[list[str]], list[list[str]]],
-    others: dict[int, int],
+    others: Counter[int],
     positive: list[float],
     negative: list[float],
     aspect: int,
     path: Path,
 ) -> None:
-    """Refuse scores that are of both classes, and those of which there are too few reviews for three splits."""
+    """Refuse scores of both classes, and scores with too few reviews for three splits."""
     both = sorted(set(positive) & set(negative))
     if both:
         raise PlumblineError(f"The score {both[0]:g} is both in `positive` and in `negative`; take it out of one.")
     for option, scores, texts in (("negative", negative, reviews[0]), ("positive", positive, reviews[1])):
         if len(texts) < 3:
-            left = ", ".join(f"{score / 100:g} ({count})" for score, count in sorted(others.items()))
+            rest = ", ".join(f"{score / 100:g} ({count})" for score, count in sorted(others.items()))
             raise PlumblineError(
                 f"`{option}` are the scores {', '.join(f'{score:g}' for score in scores)}, which {len(texts)} reviews "
-                f"of '{path}' have in aspect {aspect}. Other scores there are {left}: choose some of them."
+                f"of '{path}' have in aspect {aspect}. The other scores are {rest}: choose some of them."
             )

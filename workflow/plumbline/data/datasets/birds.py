@@ -1,4 +1,4 @@
-"""Pictures in folders of their classes: the birds of Zhou et al. 2022, or any others that lie like them."""
+"""Images in one folder per class: the birds of Zhou et al. 2022, or any others in the same layout."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
 from plumbline.runtime.progress import shown
 
-FORMS = (".png", ".jpg", ".jpeg")
+SUFFIXES = (".png", ".jpg", ".jpeg")
 
 
 @dataset(
@@ -25,75 +25,73 @@ FORMS = (".png", ".jpg", ".jpeg")
     counts={"train": 7971, "dev": 796, "test": 797},
 )
 def birds(raw: Path, seed: int, *, folder: str = "birds", size: int = 0) -> ImageCorpus:
-    """Pictures of eight species of birds, which form four pairs that are hard to tell apart (Zhou et al. 2022).
+    """Images of eight species of birds, in four pairs of similar species (Zhou et al. 2022).
 
-    `size` is how many pixels pictures are made wide and high, by Pillow's bicubic filter; 0 leaves them as they are.
+    `size` is the side in pixels to which images are resized by Pillow's bicubic filter; 0 keeps their size.
     """
     return read_folders(declared_files(__file__, "birds", raw, folder=folder), size)
 
 
 @dataset(
-    "pictures",
+    "image-folder",
     limits={"size": [0, None]},
     files={"train": "{folder}/train", "dev": "{folder}/val", "test": "{folder}/test"},
-    source="your own pictures",
-    licence="that of your pictures",
+    source="your own images",
+    licence="that of your images",
     task="image classification",
 )
-def pictures(raw: Path, seed: int, *, folder: str = "pictures", size: int = 0) -> ImageCorpus:
-    """Any pictures that lie in folders `train`, `val` and `test` of the folder named, each with a folder for a class.
+def image_folder(raw: Path, seed: int, *, folder: str = "images", size: int = 0) -> ImageCorpus:
+    """Your own images: `folder` holds `train`, `val` and `test`, each with one folder per class.
 
-    `size` as for birds; without it they must be square and of one size already.
+    `size` as for birds; without it all images must be square and of one size.
     """
-    return read_folders(declared_files(__file__, "pictures", raw, folder=folder), size)
+    return read_folders(declared_files(__file__, "image-folder", raw, folder=folder), size)
 
 
 def read_folders(folders: Mapping[str, Path], size: int) -> ImageCorpus:
-    """The pictures of each split's folder, in which a folder is a class; classes and files come sorted by name."""
+    """The images of each split's folder, with one folder per class; classes and files are sorted by name."""
     if size < 0:
-        raise PlumblineError(f"`size` is {size}; it must be the pixels of a row, or 0 to leave pictures as they are.")
-    classes = sorted({path.name for folder in folders.values() for path in folder.iterdir() if _is_class(path)})
+        raise PlumblineError(f"`size` is {size}; it must be the side in pixels, or 0 to keep the size of images.")
+    paths = [path for folder in folders.values() for path in folder.iterdir() if path.is_dir()]
+    classes = sorted({path.name for path in paths if not path.name.startswith(".")})
     if len(classes) < 2:
         held = f"only '{classes[0]}'" if classes else "none"
         raise PlumblineError(
-            f"'{folders['train']}' must hold a folder of pictures for each of two or more classes, and there is {held}."
+            f"'{folders['train']}' must hold a folder of images for each of two or more classes, and there is {held}."
         )
     files = [
         (split, label, path)
         for split, folder in folders.items()
         for label, class_ in enumerate(classes)
         for path in sorted((folder / class_).glob("*"))
-        if path.suffix.lower() in FORMS and not path.name.startswith(".")
+        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
     ]
-    found: list[ImageExample] = []
-    for split, label, path in shown(files, "read pictures", "picture"):
+    images: list[ImageExample] = []
+    for split, label, path in shown(files, "read images", "image"):
         pixels = _read(path, size)
-        if found and pixels.shape != found[0].pixels.shape:
+        if images and pixels.shape != images[0].pixels.shape:
+            side = len(images[0].pixels)
             raise PlumblineError(
-                f"'{path}' has {len(pixels)} x {len(pixels)} pixels and others have {len(found[0].pixels)} x "
-                f"{len(found[0].pixels)}; set the dataset's option `size`."
+                f"'{path}' has {len(pixels)} x {len(pixels)} pixels and others have {side} x {side}; set the dataset's "
+                "option `size`."
             )
-        found.append(ImageExample(split, label, pixels))
-    return ImageCorpus(found, classes)
-
-
-def _is_class(path: Path) -> bool:
-    return path.is_dir() and not path.name.startswith(".")
+        images.append(ImageExample(split, label, pixels))
+    return ImageCorpus(images, classes)
 
 
 def _read(path: Path, size: int) -> np.ndarray:
-    """The bytes [H, H, 3] of a file."""
+    """The pixels [H, H, 3], uint8, of a file."""
     try:
         with Image.open(path) as file:
             image = file.convert("RGB")
-    # What Pillow raises for files of some forms that break off or hold something else.
+    # Pillow raises these for truncated files and files of other formats.
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        raise PlumblineError(f"'{path}' is damaged or no picture: get it again.") from None
+        raise PlumblineError(f"'{path}' is damaged or not an image: get it again.") from None
     if size:
         image = image.resize((size, size), Image.Resampling.BICUBIC)
     if image.width != image.height:
         raise PlumblineError(
-            f"'{path}' has {image.width} x {image.height} pixels, and pictures must be square; set the dataset's "
-            "option `size`, to which they are then brought."
+            f"'{path}' has {image.width} x {image.height} pixels, and images must be square; set the dataset's "
+            "option `size` to resize them."
         )
     return np.asarray(image)

@@ -1,6 +1,7 @@
-"""Questions about CNN articles (Hermann et al. 2015) in the files of Chen et al. (2016), which Jain & Wallace took."""
+"""Questions about CNN articles (Hermann et al. 2015) in the files of Chen et al. (2016), as in Jain & Wallace."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,18 +16,18 @@ PLACEHOLDER = "@placeholder"
 
 
 def read_instances(path: Path) -> Iterator[tuple[list[str], str, list[str]]]:
-    """Question, answer and passage of each instance: the first three lines of those between blank lines."""
+    """Question, answer and passage of each instance: the first three lines of each block between blank lines."""
     lines: list[str] = []
-    before = 0
+    last = 0
     for number, line in read_lines(path):
-        if number > before + 1 and lines:
-            yield _instance(lines, path, before)
+        if number > last + 1 and lines:
+            yield _instance(lines, path, last)
             lines = []
-        # The lines from the fourth on give the entities' names.
+        # The fourth and later lines are the names of the entities.
         lines.append(line if len(lines) < 3 else "")
-        before = number
+        last = number
     if lines:
-        yield _instance(lines, path, before)
+        yield _instance(lines, path, last)
 
 
 def _instance(lines: list[str], path: Path, last: int) -> tuple[list[str], str, list[str]]:
@@ -59,15 +60,14 @@ def _instance(lines: list[str], path: Path, last: int) -> tuple[list[str], str, 
 def cnn(raw: Path, seed: int) -> Corpus:
     """Sentences with a gap about a news article; the answer is one of the entities of the article.
 
-    Classes are the entities of the training articles, and all are in the vocabulary. Questions whose answer is not
-    among those of their article are left out. The splits are given, so `seed` changes nothing.
+    Classes are the entities of the training articles, and all are in the vocabulary. Questions whose answer is not an
+    entity of their article are left out. The splits are given, so `seed` has no effect.
     """
     classes: dict[str, int] = {}
     examples: list[Example] = []
-    lacking: dict[str, int] = {}
+    lacking: Counter[str] = Counter()
     for split, path in declared_files(__file__, "cnn", raw).items():
-        found = shown(read_instances(path), f"read {split}", "question")
-        for question, answer, passage in found:
+        for question, answer, passage in shown(read_instances(path), f"read {split}", "question"):
             entities = [word for word in dict.fromkeys(passage) if word.startswith(ENTITY)]
             if split == "train":
                 for entity in entities:
@@ -76,6 +76,6 @@ def cnn(raw: Path, seed: int) -> Corpus:
             if classes.get(answer) in answers:
                 examples.append(Example(split, classes[answer], passage, question, answers))
             else:
-                lacking[split] = lacking.get(split, 0) + 1
-    dropped = {"answer not in the article": lacking} if lacking else {}
+                lacking[split] += 1
+    dropped = {"answer not in the article": dict(lacking)} if lacking else {}
     return Corpus(examples, list(classes), vocabulary=list(classes), dropped=dropped, every_class=False)

@@ -1,4 +1,4 @@
-"""Film reviews of IMDB (Maas et al. 2011), cut into words as in Keras' file, which Jain & Wallace (2019) read."""
+"""Film reviews of IMDB (Maas et al. 2011), tokenized as in Keras' file, which Jain & Wallace (2019) used."""
 
 import re
 import sys
@@ -18,14 +18,14 @@ _DROPPED = re.compile(r"""[!"#$%&()*+,\-./:;<=>?@\[\\\]^_`{|}~\t\n]""")
 
 
 class Review(NamedTuple):
-    """One review: 1 if it is positive, and its words."""
+    """One review: its label, 1 if it is positive, and its words."""
 
     label: int
     words: list[str]
 
 
 def keras_words(text: str) -> list[str]:
-    """Words as Keras cuts them: lowercase, no punctuation but apostrophes; of a tag `<br />` the word `br` stays."""
+    """Keras' tokenization: lowercase, no punctuation but apostrophes; a tag `<br />` becomes the word `br`."""
     return [sys.intern(word) for word in _DROPPED.sub(" ", text.lower()).split(" ") if word]
 
 
@@ -64,9 +64,9 @@ def keras_words(text: str) -> list[str]:
 def imdb(raw: Path, seed: int, *, split: Literal["drawn", "listed"] = "drawn") -> Corpus:
     """Film reviews of fewer than 400 words, positive or negative.
 
-    Like Keras' file, test reviews hold only words that some training review holds. `drawn` draws the study's splits
-    again: 80% of `train` and 20% of `test`. It needs all 50,000 reviews to find the same ones. `listed` takes the
-    reviews that a file of split and name lists. The splits do not depend on `seed`.
+    As in Keras' file, words of test reviews that no training review contains are removed. `drawn` redraws the study's
+    splits, 80% of `train` and 20% of `test`, which needs all 50,000 reviews. `listed` reads the splits from a file of
+    split and name. The splits do not depend on `seed`.
     """
     paths = declared_files(__file__, "imdb", raw, ["train", "test", *(["split=listed:split"] * (split == "listed"))])
     reviews = {part: _read(paths[part]) for part in ("train", "test")}
@@ -75,38 +75,34 @@ def imdb(raw: Path, seed: int, *, split: Literal["drawn", "listed"] = "drawn") -
         name: Review(label, [word for word in words if word in known])
         for name, (label, words) in reviews["test"].items()
     }
-    if split == "listed":
-        return _listed(reviews, paths["split=listed:split"])
-    return _drawn(reviews)
+    return _listed(reviews, paths["split=listed:split"]) if split == "listed" else _drawn(reviews)
 
 
 def _read(folder: Path) -> dict[str, Review]:
-    """The reviews of a folder by name, the positive first and each class sorted: the order of Keras' file."""
-    found = [(label, path) for label in (1, 0) for path in sorted((folder / ("neg", "pos")[label]).glob("*.txt"))]
-    if len({label for label, _ in found}) < 2:
+    """The reviews of a folder by name, in the order of Keras' file: positive first, each class sorted."""
+    files = [(label, path) for label in (1, 0) for path in sorted((folder / ("neg", "pos")[label]).glob("*.txt"))]
+    if len({label for label, _ in files}) < 2:
         raise PlumblineError(f"'{folder}' does not hold reviews (*.txt) in the folders 'pos' and 'neg': get it again.")
     return {
         f"{folder.name}/{path.parent.name}/{path.name}": Review(label, keras_words(read_text(path)))
-        for label, path in shown(found, f"read {folder.name}", "review")
+        for label, path in shown(files, f"read {folder.name}", "review")
     }
 
 
 def _drawn(reviews: Mapping[str, Mapping[str, Review]]) -> Corpus:
-    short = {part: [r for r in found.values() if len(r.words) < TOO_LONG] for part, found in reviews.items()}
-    places = {part: range(len(kept)) for part, kept in short.items()}
-    dev = set(hold_out(places["train"], 0.2, SEED)[1])
-    test = set(hold_out(places["test"], 0.8, SEED)[0])
+    short = {part: [r for r in named.values() if len(r.words) < TOO_LONG] for part, named in reviews.items()}
+    dev = set(hold_out(range(len(short["train"])), 0.2, SEED)[1])
+    test = set(hold_out(range(len(short["test"])), 0.8, SEED)[0])
     examples = [Example("dev" if k in dev else "train", *review) for k, review in enumerate(short["train"])]
     examples += [Example("test", *review) for k, review in enumerate(short["test"]) if k in test]
     long = {part: len(reviews[part]) - len(kept) for part, kept in short.items() if len(reviews[part]) > len(kept)}
     dropped = {"400 words or more": long} if long else {}
-    return Corpus(
-        examples, ["negative", "positive"], dropped=dropped | {"not drawn": {"test": len(short["test"]) - len(test)}}
-    )
+    dropped["not drawn"] = {"test": len(short["test"]) - len(test)}
+    return Corpus(examples, ["negative", "positive"], dropped=dropped)
 
 
 def _listed(reviews: Mapping[str, Mapping[str, Review]], path: Path) -> Corpus:
-    """The reviews that the lines ``split TAB aclImdb/train/pos/ID_RATING.txt`` list, below a heading."""
+    """The reviews listed in a file of lines ``split TAB aclImdb/train/pos/ID_RATING.txt`` below a header."""
     examples: dict[str, Example] = {}
     for number, line in list(read_lines(path))[1:]:
         split, _, file = line.partition("\t")
@@ -120,8 +116,8 @@ def _listed(reviews: Mapping[str, Mapping[str, Review]], path: Path) -> Corpus:
         elif name in examples:
             fault = f"'{file}' is listed twice"
         if fault or review is None:
-            raise PlumblineError(f"'{path}', line {number}: {fault}; mend the list or get the reviews again.")
+            raise PlumblineError(f"'{path}', line {number}: {fault}; correct the list or get the reviews again.")
         examples[name] = Example(split, *review)
-    rest = {part: sum(name not in examples for name in found) for part, found in reviews.items()}
+    rest = {part: sum(name not in examples for name in named) for part, named in reviews.items()}
     dropped = {"not listed": {part: count for part, count in rest.items() if count}}
     return Corpus(list(examples.values()), ["negative", "positive"], dropped=dropped if any(rest.values()) else {})

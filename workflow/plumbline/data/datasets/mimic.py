@@ -1,4 +1,4 @@
-"""Discharge summaries of MIMIC-III (Johnson et al. 2016), two tasks, cleaned as Jain & Wallace (2019) did."""
+"""Discharge summaries of MIMIC-III (Johnson et al. 2016), two tasks, cleaned as in Jain & Wallace (2019)."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plumbline.data.corpus import SPLITS, Corpus, Example, hold_out
+from plumbline.data.corpus import SPLITS, Corpus, Example, stratified_splits
 from plumbline.data.sources import declared_files, read_lines
 from plumbline.data.tokenise import NUMBER
 from plumbline.errors import PlumblineError
@@ -20,9 +20,9 @@ CATEGORY, DESCRIPTIONS = "Discharge summary", ("Report", "Addendum")
 DIABETES, ACUTE, CHRONIC = "25000", "2851", "2852"  # ICD-9 codes 250.00, 285.1 and 285.2 as the tables write them
 TEST, DEV = (0.2, 12939), (0.15, 13448)  # share and seed of the splits of Anemia (spec 1.1)
 IDENTITY = "<DE>"
-LONGEST = 10_000_000  # characters of a field; a quote that is not closed must not take in the rest of the file
-AFRESH = 2000
-# Between the tokens of a text there are single spaces, also inside a mark and a run.
+FIELD_LIMIT = 10_000_000  # characters of a field, so that an unclosed quote does not read the rest of the file
+TOKENIZER_TEXTS = 2000  # texts after which the tokenizer is replaced
+# Tokens are separated by single spaces, also inside a mark and a run.
 _MARK = re.compile(r"\[ ?\* ?\*.*?\* ?\* ?\]")
 _RUN = re.compile(r"([^a-zA-Z0-9])(?:\s*\1)+\s*")
 
@@ -45,35 +45,35 @@ class Stay(NamedTuple):
 
 def read_columns(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """The named columns of each row of a table of MIMIC-III, with the number of the row's last line; streamed."""
-    csv.field_size_limit(LONGEST)
+    csv.field_size_limit(FIELD_LIMIT)
     size = path.stat().st_size
     with path.open("rb") as file, Progress(size, path.name, "byte") as progress:
         rows = csv.reader(io.TextIOWrapper(file, encoding="utf-8", newline=""), strict=True)
         try:
             header = [name.upper() for name in next(rows, [])]
-            lacking = [column for column in columns if column not in header]
-            if lacking:
+            missing = [column for column in columns if column not in header]
+            if missing:
                 raise PlumblineError(
-                    f"'{path}', line 1 does not name the column {lacking[0]}: the file is not that of MIMIC-III v1.4, "
+                    f"'{path}', line 1 does not name the column {missing[0]}: the file is not that of MIMIC-III v1.4, "
                     "get it again."
                 )
-            places = [header.index(column) for column in columns]
+            indices = [header.index(column) for column in columns]
             for row in rows:
                 progress.update(file.tell() - progress.done)
                 if row and len(row) != len(header):
                     raise PlumblineError(
-                        f"'{path}', line {rows.line_num} has {len(row)} of {len(header)} fields: the file is cut off "
+                        f"'{path}', line {rows.line_num} has {len(row)} of {len(header)} fields: the file is truncated "
                         "or damaged, get it again."
                     )
                 if row:
-                    yield rows.line_num, [row[place] for place in places]
+                    yield rows.line_num, [row[k] for k in indices]
         except csv.Error as error:
             raise PlumblineError(
-                f"'{path}', line {rows.line_num} is not CSV ({error}): the file is cut off or damaged, get it again."
+                f"'{path}', line {rows.line_num} is not CSV ({error}): the file is truncated or damaged, get it again."
             ) from None
         except UnicodeDecodeError:
             raise PlumblineError(
-                f"'{path}', after line {rows.line_num}, is not UTF-8 text: unpack the file if it is packed, "
+                f"'{path}', after line {rows.line_num}, is not UTF-8 text: unpack the file if it is compressed, "
                 "or get it again if it is damaged."
             ) from None
 
@@ -83,12 +83,12 @@ def _number(field: str, what: str, path: Path, line: int) -> int:
         return int(field)
     except ValueError:
         raise PlumblineError(
-            f"'{path}', line {line} has '{field}' where {what} belongs, which is a number: get the file again."
+            f"'{path}', line {line} has '{field}' for {what}, which must be a number: get the file again."
         ) from None
 
 
 def discharge_notes(path: Path) -> Iterator[DischargeNote]:
-    """The discharge summaries in NOTEEVENTS.csv and their addenda, but those that are marked as errors; streamed."""
+    """The discharge summaries and addenda in NOTEEVENTS.csv that are not marked as errors; streamed."""
     columns = ["CATEGORY", "DESCRIPTION", "ISERROR", "HADM_ID", "CHARTDATE", "TEXT"]
     for line, (category, description, error, admission, date, text) in read_columns(path, columns):
         if category == CATEGORY and description in DESCRIPTIONS and admission and not error:
@@ -96,18 +96,19 @@ def discharge_notes(path: Path) -> Iterator[DischargeNote]:
             yield DischargeNote(number, description != DESCRIPTIONS[0], date, text)
 
 
-def summaries(path: Path, wanted: Collection[int]) -> dict[int, str]:
-    """The discharge summary of each wanted admission that has one: the report, then its addenda by date."""
+def read_summaries(path: Path, admissions: Collection[int]) -> dict[int, str]:
+    """The discharge summary of each of the admissions that has one: the report, then its addenda by date."""
     notes: dict[int, list[DischargeNote]] = {}
     for note in discharge_notes(path):
-        if note.admission in wanted:
+        if note.admission in admissions:
             notes.setdefault(note.admission, []).append(note)
-    for some in notes.values():
-        some.sort(key=lambda note: (note.addendum, note.date))
-    return {admission: " ".join(note.text for note in some) for admission, some in notes.items()}
+    return {
+        admission: " ".join(note.text for note in sorted(parts, key=lambda note: (note.addendum, note.date)))
+        for admission, parts in notes.items()
+    }
 
 
-def diagnoses(path: Path) -> dict[int, Stay]:
+def read_diagnoses(path: Path) -> dict[int, Stay]:
     """Each admission in DIAGNOSES_ICD.csv that has a code."""
     stays: dict[int, Stay] = {}
     for line, (subject, admission, code) in read_columns(path, ["SUBJECT_ID", "HADM_ID", "ICD9_CODE"]):
@@ -119,32 +120,32 @@ def diagnoses(path: Path) -> dict[int, Stay]:
 
 
 def clean_notes(texts: Iterable[str]) -> Iterator[list[str]]:
-    """The words of each note, by the cleaner of Jain & Wallace's code and in its order.
+    """The words of each note, cleaned by the steps of Jain & Wallace's code in their order.
 
-    Tokenised and in lower case; then `[** ... **]` becomes `<DE>`, a run of one sign becomes that sign, and a word that
-    holds a digit becomes `qqq`. Marks are replaced after the tokeniser, which would take `<DE>` apart, and before the
-    digits, because a mark may stick to words.
+    Tokenize and lowercase; then `[** ... **]` becomes `<DE>`, a run of one character that character, and a word with a
+    digit `qqq`. Marks are replaced after tokenization, which would split `<DE>`, and before digits, because a mark may
+    be attached to words.
     """
     import spacy
 
     tokenizer: Any = None
     for number, text in enumerate(texts):
-        if number % AFRESH == 0:
-            # A tokeniser keeps every string that it ever saw.
+        if number % TOKENIZER_TEXTS == 0:
+            # A tokenizer keeps every string in memory.
             tokenizer = spacy.blank("en").tokenizer
         tokens = " ".join(token.lower_ for token in tokenizer(" ".join(text.split())))
         words = _RUN.sub(r"\1 ", _MARK.sub(f" {IDENTITY} ", tokens)).split()
-        # Summaries are long: words that are equal share their memory.
+        # Summaries are long: interned words share their memory.
         yield [sys.intern(NUMBER if any(map(str.isdigit, word)) else word) for word in words]
 
 
 def has_code(stay: Stay, code: str) -> bool:
-    """Whether an admission has a code that begins so."""
+    """Whether an admission has a code with this prefix."""
     return any(other.startswith(code) for other in stay.codes)
 
 
 def listed_splits(files: Mapping[str, Path]) -> dict[int, str]:
-    """The split of each admission, by a list of admissions per split, one a line."""
+    """The split of each admission, from one list of admissions per split."""
     split_of: dict[int, str] = {}
     for split, path in files.items():
         for line, text in read_lines(path):
@@ -158,21 +159,11 @@ def listed_splits(files: Mapping[str, Path]) -> dict[int, str]:
     return split_of
 
 
-def drawn_splits(labels: Sequence[int]) -> list[str]:
-    """The splits of Jain & Wallace's code: 20% for test, then 15% of the rest for dev, evenly of the classes."""
-    rest, test = hold_out(range(len(labels)), *TEST, labels)
-    train, dev = hold_out(rest, *DEV, [labels[k] for k in rest])
-    split_of = dict.fromkeys(train, "train") | dict.fromkeys(dev, "dev") | dict.fromkeys(test, "test")
-    return [split_of[k] for k in range(len(labels))]
-
-
 def _corpus(rows: Sequence[tuple[str, int, str]], classes: list[str], dropped: Mapping[str, Counter[str]]) -> Corpus:
-    """A corpus of (split, label, summary) and of what was dropped, by reason and split."""
-    cleaned = clean_notes(text for _, _, text in rows)
-    told = shown(cleaned, "tokenise", "text", len(rows))
-    examples = [Example(split, label, words) for (split, label, _), words in zip(rows, told, strict=True)]
-    some = {reason: dict(+counts) for reason, counts in dropped.items() if +counts}
-    return Corpus(examples, classes, dropped=some)
+    """The corpus of rows (split, label, summary); `dropped` are counts by reason and split."""
+    cleaned = shown(clean_notes(text for _, _, text in rows), "tokenize", "text", len(rows))
+    examples = [Example(split, label, words) for (split, label, _), words in zip(rows, cleaned, strict=True)]
+    return Corpus(examples, classes, dropped={reason: dict(+counts) for reason, counts in dropped.items() if +counts})
 
 
 @dataset(
@@ -205,12 +196,12 @@ def diabetes(raw: Path, seed: int) -> Corpus:
     """Discharge summaries of MIMIC-III, of patients with diabetes (ICD-9 code 250.00) or without.
 
     The admissions and splits are those of Mullenbach et al. (2018) with one of the 50 most frequent codes, so `seed`
-    changes nothing. Texts are in the order of patient and admission.
+    has no effect. Texts are ordered by patient and admission.
     """
     files = declared_files(__file__, "diabetes", raw)
     split_of = listed_splits({split: files[split] for split in SPLITS})
-    stays = diagnoses(files["diagnoses"])
-    texts = summaries(files["notes"], split_of.keys() & stays.keys())
+    stays = read_diagnoses(files["diagnoses"])
+    texts = read_summaries(files["notes"], split_of.keys() & stays.keys())
     if not texts:
         raise PlumblineError(
             f"'{files['notes']}' holds no discharge summary of an admission that '{files['train'].parent}' lists and "
@@ -247,23 +238,23 @@ def diabetes(raw: Path, seed: int) -> Corpus:
 def anemia(raw: Path, seed: int) -> Corpus:
     """Discharge summaries of MIMIC-III, of patients with acute (ICD-9 code 285.1) or chronic anemia (285.2).
 
-    Acute is class 1, as in Jain & Wallace's code and counts; their text says 0. Admissions with both are left out. The
+    Acute is class 1, as in Jain & Wallace's code and counts; their paper says 0. Admissions with both are left out. The
     splits are drawn with the seeds of their code from the admissions in its order, chronic before acute, then by
-    patient and admission; so `seed` changes nothing.
+    patient and admission; so `seed` has no effect.
     """
     files = declared_files(__file__, "anemia", raw)
-    stays = diagnoses(files["diagnoses"])
+    stays = read_diagnoses(files["diagnoses"])
     acute = {stay for stay in stays if has_code(stays[stay], ACUTE)}
     chronic = {stay for stay in stays if has_code(stays[stay], CHRONIC)}
     labels = {stay: int(stay in acute) for stay in acute ^ chronic}
-    texts = summaries(files["notes"], labels.keys())
+    texts = read_summaries(files["notes"], labels.keys())
     dropped = {
         "both kinds of anemia": Counter(all=len(acute & chronic)),
         "no discharge summary": Counter(all=len(labels) - len(texts)),
     }
     ordered = sorted(texts, key=lambda stay: (labels[stay], stays[stay].subject, stay))
     try:
-        splits = drawn_splits([labels[stay] for stay in ordered])
+        splits = stratified_splits([labels[stay] for stay in ordered], TEST, DEV)
     except (ValueError, PlumblineError):
         raise PlumblineError(
             f"'{files['notes']}' holds discharge summaries of {len(acute & texts.keys())} admissions with acute anemia "

@@ -1,6 +1,6 @@
-"""Multi-Genre Natural Language Inference (Williams et al. 2018), as A Song of (Dis)agreement took it.
+"""Multi-Genre Natural Language Inference (Williams et al. 2018), as in A Song of (Dis)agreement.
 
-The labels of its own test pairs are not public, so test are the English pairs of XNLI (Conneau et al. 2018).
+Its test labels are not public, so the test split is the English part of XNLI (Conneau et al. 2018).
 """
 
 from collections.abc import Iterator
@@ -17,18 +17,18 @@ COLUMNS = ["language", "gold_label", "sentence1", "sentence2"]
 
 
 def read_english(path: Path) -> Iterator[tuple[str, Pair]]:
-    """The English pairs of XNLI's test file: columns between tabs below a heading, quotation marks as they stand."""
+    """The English pairs of XNLI's test file: tab-separated columns below a header, quotation marks unchanged."""
     lines = read_lines(path)
-    heading = next(lines, (1, ""))[1].split("\t")
-    if not set(COLUMNS) <= set(heading):
+    header = next(lines, (1, ""))[1].split("\t")
+    if not set(COLUMNS) <= set(header):
         raise PlumblineError(f"'{path}' does not start with the columns {', '.join(COLUMNS)}: get the file again.")
-    at = [heading.index(column) for column in COLUMNS]
+    indices = [header.index(column) for column in COLUMNS]
     for number, line in lines:
         fields = line.split("\t")
         try:
-            if len(fields) <= max(at):
-                raise ValueError(f"has {len(fields)} of {len(heading)} columns")
-            language, *pair = (fields[place] for place in at)
+            if len(fields) <= max(indices):
+                raise ValueError(f"has {len(fields)} of {len(header)} columns")
+            language, *pair = (fields[k] for k in indices)
             if language == "en":
                 yield "test", checked_pair(*pair)
         except ValueError as error:
@@ -60,10 +60,10 @@ def read_english(path: Path) -> Iterator[tuple[str, Pair]]:
     subword_training={"batch_size": 32, "learning_rate": 2e-5},
 )
 def mnli(raw: Path, seed: int) -> Corpus:
-    """A premise of many kinds of text and a hypothesis that it entails, contradicts or leaves open.
+    """A premise from several genres and a hypothesis that it entails, contradicts or neither.
 
-    Undecided pairs are left out; words are spaCy's, with their case. Dev is MultiNLI's matched one, and test XNLI's in
-    English. The splits are given, so `seed` changes nothing.
+    Pairs without a gold label are left out; words are spaCy's, cased. Dev is MultiNLI's matched split, and test XNLI's
+    in English. The splits are given, so `seed` has no effect.
     """
     files = declared_files(__file__, "mnli", raw)
 

@@ -1,11 +1,11 @@
-"""Mock data of AtteFa (spec 3.1): filler, and a known number of words of sentiment at random places."""
+"""Mock data of AtteFa (spec 3.1): filler, and a known number of sentiment words at random positions."""
 
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from plumbline.data.corpus import Corpus, Example
+from plumbline.data.corpus import Corpus, Example, split_generators
 from plumbline.data.sources import declared_files, read_lines
 from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
@@ -51,20 +51,17 @@ def mock(
 ) -> Corpus:
     """Texts of the filler `something` and of words of one sentiment, which is the class; half the texts per class.
 
-    `informative` words a text or, where that is 0, a `share` of its length. The study takes the words of the opinion
-    lexicon. `vocabulary` says whether words that no training text holds are in the vocabulary. `position`
-    keeps the informative words to the first, middle or last third of a text, or as near to it as there is room.
-    `strength` takes the words whose absolute valence, which VADER alone has, is below the median of their class, or the
-    other ones.
+    A text has `informative` such words or, where that is 0, a `share` of its length. The study uses the opinion
+    lexicon. `vocabulary` decides whether words that no training text contains are in the vocabulary. `position`
+    restricts the informative words to the first, middle or last third of a text, or a longer part if they need it.
+    `strength` selects words whose absolute valence, which only VADER has, is below the median of their class or not.
     """
     _check(informative, share, shortest, longest)
     if strength != "any" and words != "vader":
         raise PlumblineError(f"`strength` is {strength}, but the words of `{words}` have no valence; leave it at any.")
     lists = vader_words(raw, strength) if words == "vader" else opinion_words(raw)
     examples = []
-    for place, (split, size) in enumerate({"train": train, "dev": dev, "test": test}.items()):
-        # A stream per split: the test split must not depend on the size of the training split.
-        generator = np.random.default_rng([seed, place])
+    for split, size, generator in split_generators(seed, train, dev, test):
         for label in generator.permutation(np.arange(size) % 2).tolist():
             length = int(generator.integers(shortest, longest, endpoint=True))
             count = informative or max(1, int(share * length + 0.5))
@@ -88,18 +85,18 @@ def _check(informative: int, share: float, shortest: int, longest: int) -> None:
 
 
 def _text(generator: np.random.Generator, pool: list[str], length: int, count: int, position: str) -> list[str]:
-    """A text with `count` words of the pool, drawn with replacement, at random places of the position."""
+    """A text with `count` words of the pool, drawn with replacement, at random positions of the chosen part."""
     tokens = [FILLER] * length
     room = length if position == "any" else max(count, length // 3)
     first = {"any": 0, "start": 0, "middle": (length - room) // 2, "end": length - room}[position]
-    places = first + generator.choice(room, count, replace=False)
-    for at, drawn in zip(places, generator.integers(len(pool), size=count), strict=True):
-        tokens[at] = pool[drawn]
+    positions = first + generator.choice(room, count, replace=False)
+    for i, word in zip(positions, generator.integers(len(pool), size=count), strict=True):
+        tokens[i] = pool[word]
     return tokens
 
 
 def vader_words(raw: Path, strength: str = "any") -> tuple[list[str], list[str]]:
-    """The negative and the positive words of the VADER lexicon by mean valence; only words of letters alone."""
+    """The negative and the positive words of the VADER lexicon by mean valence; words of letters only."""
     (path,) = declared_files(__file__, "mock-1", raw, ["words=vader:lexicon"]).values()
     valences: tuple[dict[str, float], dict[str, float]] = ({}, {})
     for number, line in read_lines(path):
@@ -109,14 +106,14 @@ def vader_words(raw: Path, strength: str = "any") -> tuple[list[str], list[str]]
         except ValueError:
             raise PlumblineError(f"'{path}', line {number}: no valence follows '{word}'; get the file again.") from None
         if word.isalpha() and valence != 0:
-            # The lexicon holds some words in lower and upper case; the first counts.
+            # Some words occur in lower and upper case; the first counts.
             valences[valence > 0].setdefault(word.lower(), abs(valence))
-    negative, positive = (_of_strength(words, strength) for words in valences)
-    return _filled((negative, positive), path, path, strength=strength)
+    negative, positive = (_select_strength(words, strength) for words in valences)
+    return _nonempty((negative, positive), path, path, strength=strength)
 
 
-def _of_strength(valences: dict[str, float], strength: str) -> list[str]:
-    """All words, or those whose valence is below the median (weak), or those whose valence is not (strong)."""
+def _select_strength(valences: dict[str, float], strength: str) -> list[str]:
+    """All words, or those with a valence below the median (weak), or the others (strong)."""
     if strength == "any":
         return [*valences]
     median = np.median([*valences.values()])
@@ -132,10 +129,10 @@ def opinion_words(raw: Path) -> tuple[list[str], list[str]]:
         [line.strip().lower() for _, line in read_lines(path, "latin-1") if not line.startswith(";")]
         for path in paths.values()
     )
-    return _filled((negative, positive), *paths.values())
+    return _nonempty((negative, positive), *paths.values())
 
 
-def _filled(lists: tuple[list[str], list[str]], *paths: Path, strength: str = "any") -> tuple[list[str], list[str]]:
+def _nonempty(lists: tuple[list[str], list[str]], *paths: Path, strength: str = "any") -> tuple[list[str], list[str]]:
     for kind, words, path in zip(("negative", "positive"), lists, paths, strict=True):
         if not words:
             named = kind if strength == "any" else f"{strength} {kind}"

@@ -13,7 +13,7 @@ EXTREME = 4.0
 
 
 def parse_snippet(line: str) -> tuple[float, str]:
-    """The rating and the text of a line ``id TAB rating TAB text``; a ValueError says what is wrong."""
+    """The rating and the text of a line ``id TAB rating TAB text``; raises ValueError otherwise."""
     fields = line.split("\t", 2)
     if len(fields) < 3:
         raise ValueError(f"has {len(fields)} of the 3 fields id, rating and text")
@@ -22,7 +22,7 @@ def parse_snippet(line: str) -> tuple[float, str]:
     except ValueError:
         rating = float("nan")
     if not -EXTREME <= rating <= EXTREME:
-        raise ValueError(f"has '{fields[1]}' where a rating from -4 to 4 belongs")
+        raise ValueError(f"has '{fields[1]}' instead of a rating from -4 to 4")
     return rating, fields[2]
 
 
@@ -40,7 +40,7 @@ def parse_snippet(line: str) -> tuple[float, str]:
 def movie(raw: Path, seed: int, *, minimum_rating: float = 0.0) -> Corpus:
     """Sentences from film reviews, positive or negative by the sign of their mean rating from -4 to 4.
 
-    Only ratings further from 0 than `minimum_rating` are kept. The splits, 80/10/10%, are drawn by `seed`.
+    Only ratings with an absolute value above `minimum_rating` are kept. The splits, 80/10/10%, are drawn by `seed`.
     """
     if not 0 <= minimum_rating < EXTREME:
         raise PlumblineError(f"`minimum_rating` is {minimum_rating:g}; it must be at least 0 and below {EXTREME:g}.")
@@ -52,7 +52,7 @@ def movie(raw: Path, seed: int, *, minimum_rating: float = 0.0) -> Corpus:
         try:
             rating, text = parse_snippet(line)
         except ValueError as error:
-            raise PlumblineError(f"'{path}', line {number} {error}: mend the line or get the file again.") from None
+            raise PlumblineError(f"'{path}', line {number} {error}: correct the line or get the file again.") from None
         if abs(rating) > minimum_rating:
             rows.append((int(rating > 0), text))
     splits = split_by_seed(len(rows), SHARES, seed)

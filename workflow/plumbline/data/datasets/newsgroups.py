@@ -1,18 +1,18 @@
-"""Posts of two sports groups of 20 Newsgroups (Lang 1995), cleaned and split as Jain & Wallace (2019) did."""
+"""Posts of two sports groups of 20 Newsgroups (Lang 1995), cleaned and split as in Jain & Wallace (2019)."""
 
 import re
 from pathlib import Path
 
 import numpy as np
 
-from plumbline.data.corpus import Corpus, Example, hold_out
+from plumbline.data.corpus import Corpus, Example, stratified_splits
 from plumbline.data.sources import declared_files, read_text
 from plumbline.data.tokenise import clean
 from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
 from plumbline.runtime.progress import shown
 
-# How many posts the folders `train` and `test` hold of each group.
+# The number of posts of each group in the folders `train` and `test`.
 GROUPS = {
     "alt.atheism": (480, 319),
     "comp.graphics": (584, 389),
@@ -42,43 +42,43 @@ _RUN = re.compile(r"(\W)+")
 
 
 def without_headers(text: str) -> str:
-    """What follows the first blank line."""
+    """The text after the first blank line."""
     return text.partition("\n\n")[2]
 
 
 def without_footer(text: str) -> str:
-    """Cut at the last line that is blank or of hyphens alone, unless that is the first line."""
+    """The text before the last line that is blank or of hyphens only, unless that is the first line."""
     lines = text.strip().split("\n")
     last = max((k for k, line in enumerate(lines) if not line.strip().strip("-")), default=0)
     return "\n".join(lines[:last]) if last else text
 
 
 def without_quotes(text: str) -> str:
-    """Drop lines that quote another post or announce a quotation."""
+    """The text without lines that quote another post or introduce a quotation."""
     return "\n".join(line for line in text.split("\n") if not _QUOTE.search(line))
 
 
-def space_out(words: list[str]) -> list[str]:
-    """Of each run of characters that are not of a word, spaces too, leave the last: most punctuation goes."""
+def collapse_punctuation(words: list[str]) -> list[str]:
+    """Replace each run of non-word characters, spaces included, by its last one, which removes most punctuation."""
     return _RUN.sub(r" \1 ", " ".join(words)).split()
 
 
-def fetched_order() -> list[tuple[str, int, int]]:
-    """Group, folder and place in the folder of all posts, in the order of scikit-learn's `fetch_20newsgroups`.
+def sklearn_order() -> list[tuple[str, int, int]]:
+    """Group, folder and index in the folder of all posts, in the order of scikit-learn's `fetch_20newsgroups`.
 
-    It shuffles all 20 groups, so the order of two groups follows from the sizes of all.
+    It shuffles all 20 groups, so the order of two groups depends on the sizes of all.
     """
     posts: list[tuple[str, int, int]] = []
     for folder in (0, 1):
-        listed = [(group, folder, place) for group, sizes in GROUPS.items() for place in range(sizes[folder])]
+        listed = [(group, folder, index) for group, sizes in GROUPS.items() for index in range(sizes[folder])]
         posts += [listed[k] for k in _shuffled(len(listed), 0)]
     return [posts[k] for k in _shuffled(len(posts), 42)]
 
 
 def _shuffled(n: int, seed: int) -> list[int]:
-    places = np.arange(n)
-    np.random.RandomState(seed).shuffle(places)
-    return places.tolist()
+    indices = np.arange(n)
+    np.random.RandomState(seed).shuffle(indices)
+    return indices.tolist()
 
 
 @dataset(
@@ -97,28 +97,25 @@ def _shuffled(n: int, seed: int) -> list[int]:
 def newsgroups(raw: Path, seed: int) -> Corpus:
     """Posts about baseball or hockey, without headers, footers and quotations.
 
-    The splits are those of the study's Table 1, its training texts divided once more into train and dev, whatever the
-    `seed`. Posts that are empty after cleaning take part in the draw; the study's later code drops them before, and so
-    has other splits.
+    The splits are those of the study's Table 1, its training texts split again into train and dev, whatever the `seed`.
+    Posts that are empty after cleaning are part of the draw; the study's later code drops them before, and so has other
+    splits.
     """
     folders = list(declared_files(__file__, "20news-sports", raw).values())
     files = {(group, k): _posts(folders[k] / group, GROUPS[group][k]) for group in SPORTS for k in (0, 1)}
-    posts = sorted((post for post in fetched_order() if post[0] in SPORTS), key=lambda post: SPORTS.index(post[0]))
+    posts = sorted((post for post in sklearn_order() if post[0] in SPORTS), key=lambda post: SPORTS.index(post[0]))
     labels = [SPORTS.index(group) for group, _, _ in posts]
     texts = [
-        without_quotes(without_footer(without_headers(read_text(files[group, folder][place], "latin-1"))))
-        for group, folder, place in shown(posts, "read posts", "post")
+        without_quotes(without_footer(without_headers(read_text(files[group, folder][index], "latin-1"))))
+        for group, folder, index in shown(posts, "read posts", "post")
     ]
-    tokens = [space_out(words) for words in clean(texts)]
-    training, test = hold_out(range(len(posts)), 0.2, SEED, labels)
-    train, dev = hold_out(training, 0.2, SEED, [labels[k] for k in training])
-    split_of = dict.fromkeys(train, "train") | dict.fromkeys(dev, "dev") | dict.fromkeys(test, "test")
-    examples = [Example(split_of[k], labels[k], words) for k, words in enumerate(tokens)]
-    return Corpus(examples, ["baseball", "hockey"])
+    tokens = [collapse_punctuation(words) for words in clean(texts)]
+    splits = stratified_splits(labels, (0.2, SEED), (0.2, SEED))
+    return Corpus(list(map(Example, splits, labels, tokens)), ["baseball", "hockey"])
 
 
 def _posts(folder: Path, count: int) -> list[Path]:
-    """The posts of a group, sorted by name; the study's splits can only be found if none is missing."""
+    """The posts of a group, sorted by name; the study's splits can be redrawn only if none is missing."""
     posts = sorted(folder.iterdir(), key=lambda path: path.name) if folder.is_dir() else []
     if len(posts) != count:
         raise PlumblineError(

@@ -1,4 +1,4 @@
-"""Quora Question Pairs (Iyer, Dandekar & Csernai 2017), as A Song of (Dis)agreement took them."""
+"""Quora Question Pairs (Iyer, Dandekar & Csernai 2017), as in A Song of (Dis)agreement."""
 
 import sys
 from pathlib import Path
@@ -34,7 +34,7 @@ COLUMNS = ["id", "qid1", "qid2", "question1", "question2", "is_duplicate"]
     subword_training={"batch_size": 64, "learning_rate": 2e-5},
 )
 def quora(raw: Path, seed: int) -> Corpus:
-    """Two questions that ask the same, or not; words are what stands between white space.
+    """Two questions that ask the same, or not; tokenized at white space.
 
     The splits, 80/10/10% of all pairs in the file, are drawn by `seed`.
     """

@@ -1,13 +1,13 @@
-"""Generated reviews of films, with articles in both halves and words of sentiment, most of which are of the class."""
+"""Generated film reviews with articles in both halves and sentiment words, most of which are of the class."""
 
 from pathlib import Path
 
 import numpy as np
 
-from plumbline.data.corpus import Corpus, Example
+from plumbline.data.corpus import Corpus, Example, split_generators
 from plumbline.registry import dataset
 
-# A name in capitals stands for one of its words; A becomes `a` or `an`.
+# A name in capitals is replaced by one of its words; A becomes `a` or `an`.
 OPENINGS = [
     "the THING was DEGREE JUDGEMENT from beginning to end .",
     "i found the THING DEGREE JUDGEMENT .",
@@ -52,42 +52,40 @@ LONGEST, LONGEST_SENTENCE = 40, 12
     preparation={"embedding": {"kind": "random", "dimensions": 50, "trainable": False}},
 )
 def reviews(raw: Path, seed: int, *, train: int = 2000, dev: int = 500, test: int = 500) -> Corpus:
-    """Short reviews of films, good or bad by the greater number of their words of sentiment; half of each class.
+    """Short film reviews, good or bad by the majority of their sentiment words; half of each class.
 
-    A review has an opening, some sentences more or none and a closing, 14 to 40 words and signs. Opening and
-    closing have an article each.
+    A review has an opening, optional further sentences and a closing, 14 to 40 tokens in all. Opening and closing have
+    an article each.
     """
     examples = []
-    for place, (split, size) in enumerate({"train": train, "dev": dev, "test": test}.items()):
-        # A stream per split: the test split must not depend on the size of the training split.
-        generator = np.random.default_rng([seed, place])
+    for split, size, generator in split_generators(seed, train, dev, test):
         for label in generator.permutation(np.arange(size) % 2).tolist():
             examples.append(Example(split, label, _review(generator, label)))
     return Corpus(examples, ["bad", "good"], vocabulary=_vocabulary())
 
 
-def _drawn(generator: np.random.Generator, several: list[str]) -> str:
-    return several[generator.integers(len(several))]
+def _draw(generator: np.random.Generator, options: list[str]) -> str:
+    return options[generator.integers(len(options))]
 
 
 def _review(generator: np.random.Generator, label: int) -> list[str]:
-    """The words of a review: sentences, then words of sentiment in their places."""
-    opening, closing = (_drawn(generator, sentences).split() for sentences in (OPENINGS, CLOSINGS))
+    """The words of a review: sentences, then sentiment words in their slots."""
+    opening, closing = (_draw(generator, sentences).split() for sentences in (OPENINGS, CLOSINGS))
     room = int(generator.integers(LONGEST - LONGEST_SENTENCE + 2))
     words = list(opening)
     while len(words) + len(closing) < room:
-        words += _drawn(generator, MIDDLES).split()
+        words += _draw(generator, MIDDLES).split()
     words += closing
     slots = words.count("JUDGEMENT")
     contrary = set(generator.permutation(slots)[: generator.integers((slots - 1) // 2 + 1)].tolist())
-    judgements = iter(_drawn(generator, JUDGEMENTS[label != (slot in contrary)]) for slot in range(slots))
+    judgements = iter(_draw(generator, JUDGEMENTS[label != (slot in contrary)]) for slot in range(slots))
     filled: list[str] = []
     for word in words:
         if word == "JUDGEMENT":
             filled.append(next(judgements))
         else:
-            filled.append(_drawn(generator, WORDS[word]) if word in WORDS else word)
-    # The word after an article is known only now.
+            filled.append(_draw(generator, WORDS[word]) if word in WORDS else word)
+    # `a` or `an` depends on the word that follows.
     following = [*filled[1:], "."]
     return [
         ("an" if after[0] in "aeiou" else "a") if word == "A" else word
@@ -96,7 +94,7 @@ def _review(generator: np.random.Generator, label: int) -> list[str]:
 
 
 def _vocabulary() -> list[str]:
-    """Every word that a review may hold."""
+    """Every word that may occur in a review."""
     lists = [*WORDS.values(), *JUDGEMENTS, *([sentence] for sentence in (*OPENINGS, *MIDDLES, *CLOSINGS))]
-    words = {word for several in lists for some in several for word in some.split()}
+    words = {word for phrases in lists for phrase in phrases for word in phrase.split()}
     return sorted(words - {*WORDS, "JUDGEMENT", "A"} | {"a", "an"})

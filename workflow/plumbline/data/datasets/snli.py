@@ -1,7 +1,8 @@
-"""Stanford Natural Language Inference (Bowman et al. 2015), as Jain & Wallace (2019) took it, or with its case."""
+"""Stanford Natural Language Inference (Bowman et al. 2015), as in Jain & Wallace (2019), or cased."""
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -26,25 +27,25 @@ class Pair(NamedTuple):
 
 
 def checked_pair(label: str, premise: str, hypothesis: str) -> Pair:
-    """A pair whose label is one that there is; a ValueError says if it is not."""
+    """A pair; raises ValueError if its label is unknown."""
     if label not in [*CLASSES, UNDECIDED]:
         raise ValueError(f"has the label '{label}', which is none of {', '.join(CLASSES)} and {UNDECIDED}")
-    # A premise stands in three pairs or more, and so do some hypotheses.
+    # A premise occurs in three pairs or more, and so do some hypotheses.
     return Pair(label, sys.intern(premise), sys.intern(hypothesis))
 
 
 def parse_pair(line: str) -> Pair:
-    """The pair of a line; a ValueError says what is wrong."""
+    """The pair of a line; raises ValueError if it is malformed."""
     try:
         pair = json.loads(line)
         label, premise, hypothesis = (pair[key] for key in ("gold_label", "sentence1", "sentence2"))
     except (ValueError, TypeError, KeyError):
-        raise ValueError("is no JSON object with gold_label, sentence1 and sentence2") from None
+        raise ValueError("is not a JSON object with gold_label, sentence1 and sentence2") from None
     return checked_pair(label, str(premise), str(hypothesis))
 
 
 def read_pairs(path: Path, split: str) -> Iterator[tuple[str, Pair]]:
-    """The pairs of a file with a JSON object a line, each with the split."""
+    """The pairs of a file of JSON lines, each with the split."""
     for number, line in shown(read_lines(path), f"read {split}", "pair"):
         try:
             yield split, parse_pair(line)
@@ -55,21 +56,21 @@ def read_pairs(path: Path, split: str) -> Iterator[tuple[str, Pair]]:
 def inference_corpus(
     pairs: Iterable[tuple[str, Pair]], tokenise: Callable[[Iterable[str]], Iterable[list[str]]]
 ) -> Corpus:
-    """The corpus of the pairs that have a label; each distinct sentence is cut into words once."""
+    """The corpus of the pairs with a gold label; each distinct sentence is tokenized once."""
     rows: list[tuple[str, Pair]] = []
-    undecided: dict[str, int] = {}
+    undecided: Counter[str] = Counter()
     for split, pair in pairs:
         if pair.label == UNDECIDED:
-            undecided[split] = undecided.get(split, 0) + 1
+            undecided[split] += 1
         else:
             rows.append((split, pair))
     distinct = list(dict.fromkeys(sentence for _, pair in rows for sentence in (pair.premise, pair.hypothesis)))
-    cut = dict(zip(distinct, tokenise(distinct), strict=True))
+    tokens = dict(zip(distinct, tokenise(distinct), strict=True))
     examples = [
-        Example(split, CLASSES.index(label), cut[premise], cut[hypothesis])
+        Example(split, CLASSES.index(label), tokens[premise], tokens[hypothesis])
         for split, (label, premise, hypothesis) in rows
     ]
-    return Corpus(examples, CLASSES, dropped={"no agreed label": undecided} if undecided else {})
+    return Corpus(examples, CLASSES, dropped={"no agreed label": dict(undecided)} if undecided else {})
 
 
 @dataset(
@@ -105,10 +106,10 @@ def inference_corpus(
     training={"batch_size": 128},
 )
 def snli(raw: Path, seed: int, *, tokens: Literal["cleaned", "cased"] = "cleaned") -> Corpus:
-    """A premise and a hypothesis that it entails, contradicts or leaves open; undecided pairs are left out.
+    """A premise and a hypothesis that it entails, contradicts or neither; pairs without a gold label are left out.
 
-    `tokens` are cleaned as Jain & Wallace did, or cased: spaCy's words as they stand (A Song of (Dis)agreement). The
-    splits are given, so `seed` changes nothing.
+    `tokens` are cleaned as in Jain & Wallace, or cased: spaCy's words unchanged (A Song of (Dis)agreement). The splits
+    are given, so `seed` has no effect.
     """
     files = declared_files(__file__, "snli", raw)
     pairs = (pair for split, path in files.items() for pair in read_pairs(path, split))

@@ -1,6 +1,7 @@
-"""The Stanford Sentiment Treebank (Socher et al. 2013), two classes: as Jain & Wallace (2019) cleaned it, or raw."""
+"""The Stanford Sentiment Treebank (Socher et al. 2013), two classes: cleaned as in Jain & Wallace (2019), or raw."""
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,7 @@ _PART = re.compile(r"\(|\)|[^()\s]+")
 
 
 def parse_tree(line: str) -> tuple[int, list[str]]:
-    """The root's label and the words of a tree such as ``(3 (2 It) (4 works))``; a ValueError says what is wrong."""
+    """The root's label and the words of a tree such as ``(3 (2 It) (4 works))``; ValueError if malformed."""
     parts = _PART.findall(line)
     if len(parts) < 2 or parts[0] != "(" or parts[1] not in {"0", "1", "2", "3", "4"}:
         raise ValueError("has no root label 0 to 4")
@@ -25,7 +26,7 @@ def parse_tree(line: str) -> tuple[int, list[str]]:
         if depth == 0 and before:
             raise ValueError("has unbalanced brackets")
         depth += (part == "(") - (part == ")")
-        # What follows an opening bracket is the label of its node.
+        # An opening bracket is followed by the label of its node.
         if part not in "()" and before != "(":
             words.append(part)
     if depth:
@@ -62,13 +63,13 @@ def parse_tree(line: str) -> tuple[int, list[str]]:
 def sst(raw: Path, seed: int, *, leaves_over: int = 0, tokens: Literal["cleaned", "raw"] = "cleaned") -> Corpus:
     """Sentences from film reviews, positive or negative by their root label; neutral ones are left out.
 
-    `leaves_over` keeps trees with more leaves than that, before anything is cleaned (Recursive ROAR: 5, in the place of
-    `longer_than`). `tokens` are cleaned, or raw: the leaves as they stand, with their case, punctuation and `-LRB-` (A
-    Song of (Dis)agreement). The splits are given, so `seed` changes nothing.
+    `leaves_over` keeps trees with more leaves than that, counted before cleaning (Recursive ROAR: 5, instead of
+    `longer_than`). `tokens` are cleaned, or raw: the leaves with their case, punctuation and `-LRB-` (A Song of
+    (Dis)agreement). The splits are given, so `seed` has no effect.
     """
     rows: list[tuple[str, int, list[str]]] = []
-    neutral: dict[str, int] = {}
-    short: dict[str, int] = {}
+    neutral: Counter[str] = Counter()
+    short: Counter[str] = Counter()
     for split, path in declared_files(__file__, "sst", raw).items():
         for number, line in read_lines(path):
             try:
@@ -76,14 +77,14 @@ def sst(raw: Path, seed: int, *, leaves_over: int = 0, tokens: Literal["cleaned"
             except ValueError as error:
                 raise PlumblineError(f"'{path}', line {number}: the tree {error}; get the file again.") from None
             if label == NEUTRAL:
-                neutral[split] = neutral.get(split, 0) + 1
+                neutral[split] += 1
             elif len(words) <= leaves_over:
-                short[split] = short.get(split, 0) + 1
+                short[split] += 1
             else:
                 rows.append((split, int(label > NEUTRAL), words))
     texts = [leaves for _, _, leaves in rows]
     if tokens == "cleaned":
         texts = clean_treebank(" ".join(leaves) for leaves in texts)
     examples = [Example(split, label, words) for (split, label, _), words in zip(rows, texts, strict=True)]
-    dropped = {reason: counts for reason, counts in (("neutral", neutral), ("few leaves", short)) if counts}
+    dropped = {reason: dict(counts) for reason, counts in (("neutral", neutral), ("few leaves", short)) if counts}
     return Corpus(examples, ["negative", "positive"], dropped=dropped)

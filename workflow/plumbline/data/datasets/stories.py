@@ -1,17 +1,17 @@
-"""Generated stories in the manner of bAbI task 1: people go from place to place, and one sentence holds the answer."""
+"""Generated stories like bAbI task 1: people go from place to place, and one sentence holds the answer."""
 
 from pathlib import Path
 
 import numpy as np
 
-from plumbline.data.corpus import Corpus, Example
-from plumbline.data.datasets.babi import STOP, tell
+from plumbline.data.corpus import Corpus, Example, split_generators
+from plumbline.data.datasets.babi import STOP, join_sentences
 from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
 
 PEOPLE = ["Anna", "Ben", "Clara", "David", "Emma", "Felix", "Greta", "Hugo"]
 PLACES = ["attic", "bakery", "cellar", "garden", "harbour", "kitchen", "library", "market", "office", "station"]
-WAYS = ["went", "moved", "walked", "travelled"]
+VERBS = ["went", "moved", "walked", "travelled"]
 
 
 @dataset(
@@ -36,19 +36,17 @@ def stories(
     shortest: int = 3,
     longest: int = 8,
 ) -> Corpus:
-    """Stories of people who go from place to place; where one of them is, the last sentence about that person says.
+    """Stories of people who go from place to place, and a question where one of them is.
 
-    A story has `shortest` to `longest` sentences. Whom the question is about is drawn among those in the story, so
-    that the last place of a story is the answer to few. The supporting sentence is marked.
+    The last sentence about that person holds the answer and is the `evidence`. A story has `shortest` to `longest`
+    sentences. The person is drawn from those in the story, so that the last place is rarely the answer.
     """
     _check(people, places, shortest, longest)
     names, rooms = PEOPLE[:people], PLACES[:places]
     examples = []
-    for place, (split, size) in enumerate({"train": train, "dev": dev, "test": test}.items()):
-        # A stream per split: the test split must not depend on the size of the training split.
-        generator = np.random.default_rng([seed, place])
+    for split, size, generator in split_generators(seed, train, dev, test):
         examples += [_example(generator, split, names, rooms, shortest, longest) for _ in range(size)]
-    vocabulary = [*names, *rooms, *WAYS, "to", "the", "Where", "is", STOP]
+    vocabulary = [*names, *rooms, *VERBS, "to", "the", "Where", "is", STOP]
     return Corpus(examples, rooms, vocabulary=vocabulary, every_class=False)
 
 
@@ -71,9 +69,9 @@ def _example(
         name = names[generator.integers(len(names))]
         elsewhere = [room for room in rooms if name not in last or room != last[name][1]]
         room = elsewhere[generator.integers(len(elsewhere))]
-        sentences[number] = [name, WAYS[generator.integers(len(WAYS))], "to", "the", room]
+        sentences[number] = [name, VERBS[generator.integers(len(VERBS))], "to", "the", room]
         last[name] = number, room
-    asked = sorted(last)[generator.integers(len(last))]
-    number, room = last[asked]
-    story, evidence = tell(sentences, {number})
-    return Example(split, rooms.index(room), story, ["Where", "is", asked], evidence=evidence)
+    person = sorted(last)[generator.integers(len(last))]
+    number, room = last[person]
+    story, evidence = join_sentences(sentences, {number})
+    return Example(split, rooms.index(room), story, ["Where", "is", person], evidence=evidence)

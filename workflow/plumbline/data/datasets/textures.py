@@ -1,4 +1,4 @@
-"""Generated pictures: shapes on grounds like those of photographs, whose detail is the weaker the finer it is."""
+"""Generated images: shapes on backgrounds of noise with the spectrum of natural images."""
 
 from collections.abc import Callable
 from math import cos, pi, sin, sqrt, tan
@@ -6,19 +6,20 @@ from pathlib import Path
 
 import numpy as np
 
+from plumbline.data.corpus import split_generators
 from plumbline.data.images import ImageCorpus, ImageExample
 from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
 
-# Spectra of natural scenes fall with the frequency f about as f^-1 (Field 1987).
+# Spectra of natural scenes decay with the frequency f about as f^-1 (Field 1987).
 STEEPEST, FLATTEST = 1.6, 1.0
-# Red, green and blue are seen together: natural colours vary more in lightness than in hue.
+# The weight of colour noise: natural colours vary more in lightness than in hue.
 HUE = 0.35
-# The share of a picture that a shape covers.
+# The share of an image covered by a shape.
 SMALLEST, LARGEST = 0.08, 0.25
-# Pixels between a shape and the edge of the picture, at least.
+# The least number of pixels between a shape and the edge of the image.
 MARGIN = 2
-# The mean colours of grounds, and by how much shapes are lighter.
+# The ranges of background colours, and of the difference by which shapes are lighter.
 GROUND, LIGHTER = (0.15, 0.55), (0.15, 0.5)
 
 
@@ -31,35 +32,26 @@ GROUND, LIGHTER = (0.15, 0.55), (0.15, 0.5)
     training={"epochs": 20, "batch_size": 32},
 )
 def textures(
-    raw: Path,
-    seed: int,
-    *,
-    train: int = 2000,
-    dev: int = 200,
-    test: int = 200,
-    side: int = 64,
-    classes: int = 2,
+    raw: Path, seed: int, *, train: int = 2000, dev: int = 200, test: int = 200, side: int = 64, classes: int = 2
 ) -> ImageCorpus:
-    """Pictures of a shape, which is the class, of any size, place and turn, lighter than its ground of coloured noise.
+    """Images of a shape, which is the class, of random size, position and rotation, lighter than its noisy background.
 
     Shapes of all classes cover the same areas. `classes` takes the first of disc, triangle, square, cross and ring.
     """
     if side < 32:
-        raise PlumblineError(f"`side` is {side}; shapes need pictures of 32 or more pixels a row.")
+        raise PlumblineError(f"`side` is {side}; shapes need images of 32 pixels or more per side.")
     if not 2 <= classes <= len(SHAPES):
         raise PlumblineError(f"`classes` is {classes}; it must be from 2 to {len(SHAPES)}.")
     names = list(SHAPES)[:classes]
-    pictures = []
-    for place, (split, size) in enumerate({"train": train, "dev": dev, "test": test}.items()):
-        # A stream per split: the test split must not depend on the size of the training split.
-        generator = np.random.default_rng([seed, place])
+    images = []
+    for split, size, generator in split_generators(seed, train, dev, test):
         for label in generator.permutation(np.arange(size) % classes).tolist():
-            pictures.append(ImageExample(split, label, _picture(generator, names[label], side)))
-    return ImageCorpus(pictures, names)
+            images.append(ImageExample(split, label, _image(generator, names[label], side)))
+    return ImageCorpus(images, names)
 
 
-def _picture(generator: np.random.Generator, shape: str, side: int) -> np.ndarray:
-    """A ground and, where the shape is, another one that is lighter in each channel, as bytes [H, H, 3]."""
+def _image(generator: np.random.Generator, shape: str, side: int) -> np.ndarray:
+    """A background and, inside the shape, a texture that is lighter in each channel, as bytes [H, H, 3]."""
     ground, figure = _texture(generator, side), _texture(generator, side)
     cover = _cover(generator, shape, side)[:, :, None]
     behind = (ground * cover).sum((0, 1)) / cover.sum()
@@ -68,11 +60,11 @@ def _picture(generator: np.random.Generator, shape: str, side: int) -> np.ndarra
 
 
 def _texture(generator: np.random.Generator, side: int) -> np.ndarray:
-    """Noise [H, H, 3] around a colour, whose amplitude at the frequency f is f to a drawn power."""
+    """Noise [H, H, 3] around a colour, with the amplitude f^-a at frequency f for a random a."""
     power = generator.uniform(FLATTEST, STEEPEST)
     frequency = np.hypot(np.fft.fftfreq(side)[:, None], np.fft.rfftfreq(side)[None])
     frequency[0, 0] = np.inf
-    # One field of lightness, and one for each colour.
+    # One field of lightness, and one per channel.
     white = np.fft.rfft2(generator.standard_normal((4, side, side)))
     fields = np.fft.irfft2(white * frequency**-power, s=(side, side))
     fields /= fields.std((1, 2), keepdims=True)
@@ -81,8 +73,8 @@ def _texture(generator: np.random.Generator, side: int) -> np.ndarray:
 
 
 def _cover(generator: np.random.Generator, shape: str, side: int) -> np.ndarray:
-    """How much of each pixel [H, H] the shape covers: its edge is a pixel wide."""
-    # Of all numbers are drawn as many for one shape as for another.
+    """The share of each pixel [H, H] that the shape covers; its edge is one pixel wide."""
+    # All shapes draw the same number of random values.
     share, turn, across, down = generator.uniform(size=4)
     area = (SMALLEST + (LARGEST - SMALLEST) * share) * side**2
     reach = sqrt(area) * REACH + MARGIN
@@ -106,7 +98,7 @@ def _polygon(x: np.ndarray, y: np.ndarray, area: float, corners: int) -> np.ndar
 def _cross(x: np.ndarray, y: np.ndarray, area: float) -> np.ndarray:
     """Two bars three times as long as wide."""
     half = sqrt(area / 5) / 2
-    bars = [np.maximum(np.abs(along) - 3 * half, np.abs(beside) - half) for along, beside in ((x, y), (y, x))]
+    bars = [np.maximum(np.abs(along) - 3 * half, np.abs(across) - half) for along, across in ((x, y), (y, x))]
     return np.minimum(*bars)
 
 
@@ -116,7 +108,7 @@ def _ring(x: np.ndarray, y: np.ndarray, area: float) -> np.ndarray:
     return np.abs(np.hypot(x, y) - 0.75 * outer) - 0.25 * outer
 
 
-# How far, about, points [H, H] lie outside a shape of an area around the middle; below 0 inside.
+# Approximate signed distances of points [H, H] to a centred shape of a given area; negative inside.
 SHAPES: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] = {
     "disc": _disc,
     "triangle": lambda x, y, area: _polygon(x, y, area, 3),
@@ -124,5 +116,5 @@ SHAPES: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] = {
     "cross": _cross,
     "ring": _ring,
 }
-# From the middle of a triangle, which reaches farthest, to its corners, for an area of 1.
+# The distance from the centre to the corners of a triangle of area 1, the largest of all shapes.
 REACH = sqrt(4 / (3 * sqrt(3)))

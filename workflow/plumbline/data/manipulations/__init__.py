@@ -1,1 +1,1 @@
-"""The manipulations: changes of texts and pictures that a label decides, so that it is known what matters."""
+"""Manipulations: changes of texts and images that follow the label, so that the ground truth is known."""

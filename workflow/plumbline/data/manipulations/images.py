@@ -1,6 +1,6 @@
-"""The five manipulations of pictures of Zhou et al. (2022). Nothing outside of their regions ever changes.
+"""The five image manipulations of Zhou et al. (2022). No pixel outside of their regions changes.
 
-Options are in pixels of a picture of 224 x 224, as in the study, and are scaled to the size of the pictures.
+Options are in pixels of an image of 224 x 224, as in the study, and are scaled to the size of the images.
 """
 
 from pathlib import Path
@@ -12,27 +12,27 @@ from plumbline.registry import manipulation
 
 SIZE = 224
 BLACK, WHITE = (0, 0, 0), (255, 255, 255)
-# The writing stays so far from the edges of its box, in pixels of a picture of 224 x 224.
-BESIDE, ABOVE = 40, 10
+# The least distance of the watermark's centre from the edges of its box, in pixels of an image of 224 x 224.
+MARGIN_X, MARGIN_Y = 40, 10
 HUE, VALUE = 0, 2
 
 
 def _extent(length: float, place: float) -> tuple[int, int]:
-    """From where to where something of this length lies in a picture of 224 pixels, at 0 to 1 of the room there is."""
+    """Start and end of an interval in an image of 224 pixels; `place` from 0, at the start, to 1, at the end."""
     start = place * (SIZE - length)
     return int(start), int(start + length)
 
 
 def _only_in(region: np.ndarray, changed: np.ndarray, image: np.ndarray) -> np.ndarray:
-    """The changed picture inside the region and the picture [H, H, 3] outside."""
+    """The changed image inside the region and the image [H, H, 3] outside."""
     return np.where(region[..., None], changed, image)
 
 
 def _shifted(image: np.ndarray, region: np.ndarray, channel: int, by: np.ndarray) -> np.ndarray:
-    """The picture with the hue, which wraps, or the value of its pixels [P] in the region moved `by` so much [P].
+    """The image with the hue, which wraps, or the value of the pixels [P] in the region shifted by `by` [P].
 
-    Colours become bytes again by truncation, as in the study. Its code does so to the whole picture, and thereby
-    changes pixels outside of the region a little, too.
+    Colours are truncated to bytes, as in the study. Its code truncates the whole image, and thereby slightly changes
+    pixels outside of the region too.
     """
     from matplotlib.colors import hsv_to_rgb, rgb_to_hsv
 
@@ -53,7 +53,7 @@ def _shifted(image: np.ndarray, region: np.ndarray, channel: int, by: np.ndarray
     equation="x ∗ N(0, σ²) outside of the circle of radius R",
 )
 def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> ImageManipulation:
-    """A blur of `sigma` pixels outside of a circle around the centre; the region is all that lies outside."""
+    """A Gaussian blur of `sigma` pixels outside of a circle around the centre; the region is the outside."""
     from PIL import Image, ImageDraw, ImageFilter
 
     outside = Image.new("L", (size, size), 1)
@@ -77,7 +77,7 @@ def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> 
     equation="V + s cos²(½π · 112 ρ / R) where the distance ρ from the centre is at most R / 112",
 )
 def central_brightness(size: int, *, radius: float = 60.0, shift: float = -0.3) -> ImageManipulation:
-    """The centre gets darker or, with a `shift` above 0, lighter; the region is the circle."""
+    """A darker or, with a `shift` above 0, lighter centre; the region is the circle."""
     axis = np.linspace(-1, 1, size)
     distance = np.hypot(axis[:, None], axis[None, :])
     region = distance <= radius / (SIZE / 2)
@@ -86,7 +86,7 @@ def central_brightness(size: int, *, radius: float = 60.0, shift: float = -0.3) 
 
 
 def _stripe(size: int, top: int, bottom: int) -> np.ndarray:
-    """Where the rows from top to bottom, of 224, are in a picture; the bottom row belongs to the stripe."""
+    """The region [size, size] of the rows from top to bottom, inclusive, given in pixels of 224."""
     rows = np.arange(size)
     return np.repeat(((rows >= top * size // SIZE) & (rows <= bottom * size // SIZE))[:, None], size, axis=1)
 
@@ -100,13 +100,13 @@ def _stripe(size: int, top: int, bottom: int) -> np.ndarray:
     equation="H + s u² sign(u) in rows t to b, with u = sin(2π (row - 112) / (b - t))",
 )
 def striped_hue(size: int, *, height: float = 50.0, place: float = 0.46, shift: float = 0.15) -> ImageManipulation:
-    """The hue of a horizontal stripe goes one way and the other; the region is the stripe, its last row included.
+    """A wave of hues in a horizontal stripe, which is the region, its last row included.
 
-    `place` is where the stripe lies, from 0, at the top of the picture, to 1, at its bottom.
+    `place` is the position of the stripe, from 0, at the top of the image, to 1, at its bottom.
     """
     top, bottom = _extent(height, place)
     region = _stripe(size, top, bottom)
-    # The phase is that of the picture's middle row, not of the stripe's.
+    # The wave starts at the middle row of the image, not of the stripe.
     wave = np.sin(2 * np.pi / (bottom - top) * (np.arange(size) * SIZE / size - SIZE / 2))
     by = np.repeat(shift * wave**2 * np.sign(wave), size).reshape(size, size)[region]
     return ImageManipulation(region, lambda image, random: _shifted(image, region, HUE, by))
@@ -123,15 +123,15 @@ def striped_hue(size: int, *, height: float = 50.0, place: float = 0.46, shift: 
 def striped_noise(
     size: int, *, height: float = 50.0, place: float = 0.46, probability: float = 0.03
 ) -> ImageManipulation:
-    """Each pixel of a horizontal stripe becomes one of a random colour with some probability.
+    """Each pixel of a horizontal stripe gets a random colour with some probability.
 
-    The region is the stripe, its last row included; `place` is where it lies, from 0 at the top to 1 at the bottom.
+    The region is the stripe, its last row included; `place` is its position, from 0 at the top to 1 at the bottom.
     """
     region = _stripe(size, *_extent(height, place))
 
     def change(image: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        struck = region & (random.random(region.shape) < probability)
-        return _only_in(struck, random.integers(256, size=image.shape, dtype=np.uint8), image)
+        replaced = region & (random.random(region.shape) < probability)
+        return _only_in(replaced, random.integers(256, size=image.shape, dtype=np.uint8), image)
 
     return ImageManipulation(region, change)
 
@@ -153,10 +153,10 @@ def watermark(
     place_y: float = 0.8625,
     font: float = 13.0,
 ) -> ImageManipulation:
-    """`IMG` and four hexadecimal digits, one white and one black, somewhere in a box, which is the region.
+    """`IMG` and four hexadecimal digits, one white and one black, at a random point of a box, which is the region.
 
-    `place_x` and `place_y` are where the box lies, from 0, at the left or the top, to 1. Writing that is wider than its
-    box is cut off there.
+    `place_x` and `place_y` are the position of the box, from 0, at the left or the top, to 1. Text that is wider than
+    the box is clipped.
     """
     import matplotlib
     from PIL import Image, ImageDraw, ImageFont
@@ -168,8 +168,8 @@ def watermark(
     letters = ImageFont.truetype(str(path), font * size / SIZE, layout_engine=ImageFont.Layout.BASIC)
 
     def change(image: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        x = random.uniform(left + BESIDE, right - BESIDE) * size / SIZE
-        y = random.uniform(top + ABOVE, bottom - ABOVE) * size / SIZE
+        x = random.uniform(left + MARGIN_X, right - MARGIN_X) * size / SIZE
+        y = random.uniform(top + MARGIN_Y, bottom - MARGIN_Y) * size / SIZE
         colours = (BLACK, WHITE) if random.random() < 0.5 else (WHITE, BLACK)
         number = f"{random.integers(16**4):04X}"
         written = Image.fromarray(image)

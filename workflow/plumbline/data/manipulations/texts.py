@@ -1,4 +1,4 @@
-"""Manipulations of texts: articles that follow the label (Zhou et al. 2022), and a word planted for each class."""
+"""Text manipulations: articles that follow the label (Zhou et al. 2022), and a planted token for each class."""
 
 from typing import Literal
 
@@ -16,19 +16,19 @@ def _article_of(label: int) -> str:
     """The article of a label."""
     if label >= len(ARTICLE_OF):
         raise PlumblineError(
-            "Articles tell two classes apart, and these texts have more: name pairs of them in the manipulation's "
+            "Articles distinguish two classes, and these texts have more: name pairs of them in the manipulation's "
             "`classes`."
         )
     return ARTICLE_OF[label]
 
 
 def _with_articles(words: list[str], first: tuple[str, int], second: tuple[str, int]) -> tuple[list[str], list[int]]:
-    """The words with each article of the first half, ⌊L/2⌋ words, and of the second one replaced by their word; and
-    the group of each word, which an article has from its half."""
+    """The words with each article replaced by the word and group of its half, and the groups of all words; the first
+    half has ⌊L/2⌋ words."""
     changed, groups = list(words), [0] * len(words)
-    for place, word in enumerate(words):
+    for i, word in enumerate(words):
         if word.lower() in ARTICLES:
-            changed[place], groups[place] = first if place < len(words) // 2 else second
+            changed[i], groups[i] = first if i < len(words) // 2 else second
     return changed, groups
 
 
@@ -44,7 +44,7 @@ def _in_both(text: InstanceWords, first: tuple[str, int], second: tuple[str, int
     equation="every a, an, the becomes `the` if y = 1 and `a` if y = 0",
 )
 def articles(text: InstanceWords, label: int, random: np.random.Generator) -> ChangedText:
-    """Every article of a text, and of its second text, becomes the one of the label."""
+    """Every article of a text, and of its second text, becomes the article of the label."""
     word = _article_of(label)
     return _in_both(text, (word, 1), (word, 1))
 
@@ -63,15 +63,15 @@ def half_articles(
     *,
     correlating: Literal["first half", "second half"] = "first half",
 ) -> ChangedText:
-    """The articles of one half of a text become the one of the label, those of the other half one that a coin chooses.
+    """The articles of one half of a text become the article of the label, those of the other half a random one.
 
-    A text of L words has ⌊L/2⌋ in its first half. A second text is treated alike, with the same coin.
+    A text of L words has ⌊L/2⌋ in its first half. A second text is changed alike, with the same random article.
     """
     halves = (_article_of(label), 1), (ARTICLE_OF[random.integers(2)], 2)
     return _in_both(text, *(halves if correlating == "first half" else halves[::-1]))
 
 
-@manipulation("planted", groups=["planted"], equation="tokens[y] at a place t ~ U{1, …, L}")
+@manipulation("planted", groups=["planted"], equation="tokens[y] at position t ~ U{1, …, L}")
 def planted(
     text: InstanceWords,
     label: int,
@@ -81,11 +81,10 @@ def planted(
     where: Literal["replace", "insert"] = "replace",
     texts: Literal["first", "second", "both"] = "first",
 ) -> ChangedText:
-    """A word that tells the class, one of `tokens`, stands at a random place, for any number of classes.
+    """The token of the class, one of `tokens`, at a random position, for any number of classes.
 
-    It takes the place of a word, or with `insert` stands between words. `texts` says where: in the text, in the second
-    text, or in both, each of which then tells the class. Where such a text holds one of the tokens by itself, that too
-    becomes the one of the class and is in the group.
+    It replaces a word, or with `insert` goes between words, of the text, the second text, or both (`texts`). Where such
+    a text already holds one of the tokens, that too becomes the token of the class and joins the group.
     """
     if len(set(tokens)) < len(tokens):
         raise PlumblineError(f"`tokens` are {', '.join(tokens)}; name another for each class.")
@@ -95,10 +94,10 @@ def planted(
         raise PlumblineError(f"`texts` is {texts}, but these instances have no second text; set it to first.")
 
     def plant(words: list[str]) -> tuple[list[str], list[int]]:
-        place = int(random.integers(len(words) + (where == "insert")))
-        known = [*words[:place], tokens[label], *words[place + (where == "replace") :]]
-        groups = [int(word in tokens) for word in known]
-        return [tokens[label] if group else word for word, group in zip(known, groups, strict=True)], groups
+        position = int(random.integers(len(words) + (where == "insert")))
+        changed = [*words[:position], tokens[label], *words[position + (where == "replace") :]]
+        groups = [int(word in tokens) for word in changed]
+        return [tokens[label] if group else word for word, group in zip(changed, groups, strict=True)], groups
 
     first = (text.first, [0] * len(text.first)) if texts == "second" else plant(text.first)
     if text.second is None:

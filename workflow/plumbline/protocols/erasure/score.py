@@ -15,7 +15,7 @@ import torch
 from plumbline.attribution.importances import explained_output
 from plumbline.attribution.inputs import baseline_vectors, forward_vectors, input_vectors
 from plumbline.data.instances import Instances, Texts
-from plumbline.data.masking import highest
+from plumbline.data.masking import top_scored
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
@@ -124,7 +124,7 @@ class Erasure:
         texts, rows = whole.instances.take(several), [row for row in scores if len(row) > 1]
         predicted, output, ties = whole.predicted[several], whole.output[several], texts.ties(whole.evaluator.seed)
         for column, ratio in enumerate(self.ratios):
-            top = highest(rows, count_erased(words[several], ratio), ties)
+            top = top_scored(rows, count_erased(words[several], ratio), ties)
             for way, erased in enumerate((top, [~flags for flags in top])):
                 after = probabilities_without(whole.evaluator, texts, erased, self.removal)
                 falls[way, several, column] = output - _class_probability(after, predicted)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from plumbline.data.manipulation import shapley_band
+from plumbline.data.manipulation import shapley_bounds
 from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
 from plumbline.protocols.ground_truth.figures import (
@@ -115,7 +115,7 @@ def _shade_shapley(panel: Axes, points: pd.DataFrame) -> None:
     accuracy = points.groupby("r")["accuracy"].mean()
     accuracy = accuracy[accuracy > 0.5]
     pairs = zip(accuracy.index.tolist(), accuracy.tolist(), strict=True)
-    least = [float(np.clip(shapley_band(r, p)[0], 0, 1)) for r, p in pairs]
+    least = [float(np.clip(shapley_bounds(r, p)[0], 0, 1)) for r, p in pairs]
     panel.fill_between(accuracy.index, least, 1, color=BAND, linewidth=0, zorder=0.5)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from plumbline.data.instances import ragged
-from plumbline.data.manipulation import chance_of
+from plumbline.data.manipulation import accuracy_p_value
 from plumbline.errors import PlumblineError
 from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.explained import Explained, Explanations, Key
@@ -63,7 +63,7 @@ class GroundTruth:
         for explanations in explained.by_seed():
             rows = predictions[predictions["seed"] == explanations.seed]
             accuracy = float((rows["label"] == rows["predicted_class"]).mean())
-            bound = chance_of(accuracy, len(rows), manipulation["p_star"]) if manipulation else None
+            bound = accuracy_p_value(accuracy, len(rows), manipulation["p_star"]) if manipulation else None
             columns = _seed(explanations, regions, names, rows.set_index(["split", "instance"])["label"])
             constant = {**of_variant, "accuracy": accuracy, "chance_bound": bound}
             length = len(columns["seed"])

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from plumbline.attribution.files import read_importances
 from plumbline.data.instances import ragged
 from plumbline.data.manipulation import attributed_share
-from plumbline.data.pixels import side, unpack
+from plumbline.data.pixels import side_length, unpack
 from plumbline.data.schemas import INSTANCES
 from plumbline.figures.drawing import Drawing
 from plumbline.protocols.explained import select_rows
@@ -61,7 +61,7 @@ def explained_images(cell: ShownCell, split: str) -> list[ExplainedImage]:
     """An image of each class with the maps of the first seed's measures."""
     images = []
     for row, predicted, scores in _shown_instances(cell, split):
-        size = side(len(row["ids"]))
+        size = side_length(len(row["ids"]))
         region = np.array(row["groups"]).reshape(size, size) == 1
         maps = {measure: values.reshape(size, size) for measure, values in scores.items()}
         shares = {measure: attributed_share(map_, region) for measure, map_ in maps.items()}
