@@ -85,11 +85,11 @@ def _of(row: Row, cell: Cell, seeds: list[int]) -> bool:
 def _means(rows: list[Row], cell: Cell, at_chance: dict[tuple, str]) -> list[Row]:
     """The rows of the table: by predicted class, if there are three or fewer, and over all."""
     by_class = len({row["predicted_class"] for row in rows}) <= 3
-    told = [{**row, "predicted_class": "all"} for row in rows]
-    told += [{**row, "predicted_class": str(row["predicted_class"])} for row in rows] if by_class else []
+    expanded = [{**row, "predicted_class": "all"} for row in rows]
+    expanded += [{**row, "predicted_class": str(row["predicted_class"])} for row in rows] if by_class else []
     keys = ("seed", "measure_a", "measure_b", "statistic", "tokens", "predicted_class")
     found = []
-    for key, group in grouped(told, lambda row: tuple(row[name] for name in keys)).items():
+    for key, group in grouped(expanded, lambda row: tuple(row[name] for name in keys)).items():
         values = [row["value"] for row in group if row["status"] == "ok"]
         tested = [row["p_value"] for row in group if row["p_value"] is not None and row["p_value"] == row["p_value"]]
         status = "at chance" if (*cell[:3], key[0]) in at_chance else "ok"

@@ -42,7 +42,7 @@ def quartiles(name: str, values: list[float]) -> Row:
 
 
 def by_class_and_bin(
-    rows: list[Row], keys: list[str], cell: Cell, at_chance: AtChance, told: Callable[[list[Row]], Row]
+    rows: list[Row], keys: list[str], cell: Cell, at_chance: AtChance, statistics: Callable[[list[Row]], Row]
 ) -> list[Row]:
     """Summaries by predicted class, if there are three or fewer, and by bin of the largest weight, and over all."""
     by_class = len({row["predicted_class"] for row in rows}) <= 3
@@ -54,7 +54,7 @@ def by_class_and_bin(
     names = [*keys, "predicted_class", "max_attention_bin"]
     return [
         dict(zip(names, key, strict=True))
-        | told(group)
+        | statistics(group)
         | {"n": len(group), "status": status_of(cell, key[0], at_chance)}
         for key, group in grouped(spread_out, lambda row: tuple(row[name] for name in names)).items()
     ]
@@ -81,11 +81,11 @@ def check_permutation(results: Results, checks: Checks, at_chance: AtChance, lim
             beyond = max(0.0, -row["median_change"], row["median_change"] - 1)
             checks.note("permutation: within [0, 1]", beyond, 0, (*cell, row["seed"], row["instance"]))
 
-        def told(group: list[Row]) -> Row:
+        def statistics(group: list[Row]) -> Row:
             values = [row["median_change"] for row in group]
             return {"median_change_mean": mean(values)} | quartiles("median_change", values)
 
-        expected = by_class_and_bin(rows, ["seed"], cell, at_chance, told)
+        expected = by_class_and_bin(rows, ["seed"], cell, at_chance, statistics)
         columns = ["n", "median_change_mean", *(f"median_change_q{q}" for q in (25, 50, 75)), "status"]
         stored = of_cell(results, protocol, cell, asked["seeds"])
         checks.tables(
@@ -135,14 +135,14 @@ def check_adversaries(results: Results, checks: Checks, at_chance: AtChance, lim
                     "adversaries: change", [total_variation(before, after)], [row["change"]], PROBABILITY, where
                 )
 
-        def told(group: list[Row]) -> Row:
+        def statistics(group: list[Row]) -> Row:
             values = [row["jsd"] for row in group]
             feasible = sum(row["feasible"] > 0 for row in group) / len(group)
             return {"jsd_mean": mean(values), "jsd_std": deviation(values), "feasible_fraction": feasible} | quartiles(
                 "jsd", values
             )
 
-        expected_rows = by_class_and_bin(rows, ["seed", "epsilon"], cell, at_chance, told)
+        expected_rows = by_class_and_bin(rows, ["seed", "epsilon"], cell, at_chance, statistics)
         columns = ["n", "feasible_fraction", "jsd_mean", "jsd_std", *(f"jsd_q{q}" for q in (25, 50, 75)), "status"]
         keys = ["seed", "epsilon", "predicted_class", "max_attention_bin"]
         stored = of_cell(results, protocol, cell, asked["seeds"])
@@ -164,8 +164,8 @@ def check_seed_variance(results: Results, checks: Checks, at_chance: AtChance, l
                 stored = [row["base_seed"], row["max_attention"], row["jsd"], row["tvd"]]
                 checks.same("seed variance", expected, stored, DIVERGENCE, (*cell, seed, *key))
         expected_rows = []
-        told = [{**row, "bin": bin_} for row in rows for bin_ in ("all", bin_of(row["max_attention"]))]
-        for (seed, bin_), group in grouped(told, lambda row: (row["seed"], row["bin"])).items():
+        binned = [{**row, "bin": bin_} for row in rows for bin_ in ("all", bin_of(row["max_attention"]))]
+        for (seed, bin_), group in grouped(binned, lambda row: (row["seed"], row["bin"])).items():
             values = [row["jsd"] for row in group]
             expected_rows.append(
                 {
@@ -216,19 +216,19 @@ def check_adversary_models(results: Results, checks: Checks, at_chance: AtChance
             continue
         base, _, name = cell.model.partition(".")
         history = read(path)
-        told = {(row["seed"], row["epoch"], row["split"], row["metric"]): row["value"] for row in history}
+        metrics = {(row["seed"], row["epoch"], row["split"], row["metric"]): row["value"] for row in history}
         for seed in config["seeds"]:
             epochs = max(row["epoch"] for row in history if row["seed"] == seed)
             for split in (recipe["select_on"], *recipe["also_select_on"]):
-                losses = [told[seed, epoch, split, "loss"] for epoch in range(1, epochs + 1)]
+                losses = [metrics[seed, epoch, split, "loss"] for epoch in range(1, epochs + 1)]
                 epoch = chosen(losses, recipe["first_eligible_epoch"], recipe["patience"])
-                scores = {metric: told[seed, epoch, "test", metric] for metric in ("f1", "tvd", "jsd")}
+                scores = {metric: metrics[seed, epoch, "test", metric] for metric in ("f1", "tvd", "jsd")}
                 row = {"dataset": cell.dataset, "variant": cell.variant, "model": base, "seed": seed}
                 row |= {"adversary": name if against["strength"] is None else name.split(".")[0], "selected_on": split}
                 row |= {"strength": against["strength"], "base_seed": against["base_seed"]}
                 row |= {"epoch": epoch, "epochs": epochs, **scores}
                 row |= {"attefa": nan if against["strength"] == 0 else attefa(scores["tvd"], scores["jsd"])}
-                status = "collapsed" if told[seed, epoch, "test", "answers"] == 1 else "ok"
+                status = "collapsed" if metrics[seed, epoch, "test", "answers"] == 1 else "ok"
                 if (cell.dataset, cell.variant, base, against["base_seed"]) in at_chance:
                     status = "at chance"
                 expected.append(row | {"status": status})
@@ -254,12 +254,12 @@ def _kept(
         says = [row for row in says if row["split"] == "test" and row["seed"] == base_seed]
         if not says:
             continue
-        distances, divergences, told = [], [], []
+        distances, divergences, outputs = [], [], []
         for row in says:
             text = results.text(cell, seed, "test", row["instance"])
-            told.append(found[seed].probabilities(text)[0].tolist())
-            distances.append(total_variation(told[-1], row["probabilities"]) / 2)
+            outputs.append(found[seed].probabilities(text)[0].tolist())
+            distances.append(total_variation(outputs[-1], row["probabilities"]) / 2)
             divergences.append(jsd(attention_of(found[seed], text), looks[row["instance"]]["attention"]))
-        expected = [mean(distances), mean(divergences), performance(told, [row["label"] for row in says])["f1"]]
+        expected = [mean(distances), mean(divergences), performance(outputs, [row["label"] for row in says])["f1"]]
         stored = [scores["tvd"], scores["jsd"], scores["f1"]]
         checks.same("adversary: TVD, JSD and F1 by weights", expected, stored, DIVERGENCE, (*cell, seed))

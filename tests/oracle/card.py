@@ -47,11 +47,11 @@ def check_performance(results: Results, checks: Checks) -> tuple[dict[tuple, flo
     scored: dict[tuple, float] = {}
     for cell, path in results.cells("models", "predictions.parquet"):
         for (seed, split), rows in grouped(read(path), lambda row: (row["seed"], row["split"])).items():
-            told = [row["probabilities"] for row in rows]
+            probabilities = [row["probabilities"] for row in rows]
             if split == "train" and len(rows) > 1000:
                 continue
-            if all(isfinite(p) for row in told for p in row):
-                for metric, value in performance(told, [row["label"] for row in rows]).items():
+            if all(isfinite(p) for row in probabilities for p in row):
+                for metric, value in performance(probabilities, [row["label"] for row in rows]).items():
                     scored[*cell[:3], seed, split, metric] = value
     at_chance = {}
     table = results.table("performance") or []
@@ -199,14 +199,14 @@ def check_scorecard(results: Results, checks: Checks) -> None:
     stored = {(r["criterion"], r["dataset"], r["variant"], r["model"], r["measure"]): r for r in card}
     checks.note("scorecard: every value has its row", len(set(values) - set(stored)), 0, set(values) - set(stored))
     for key, row in stored.items():
-        told = values.get(key, [])
+        seed_values = values.get(key, [])
         direction, least, most, variants, _ = CRITERIA[row["criterion"]]
         judged = variants == "every" or (variants == "plain") == (row["variant"] == "plain")
-        status = "ok" if told else "missing"
+        status = "ok" if seed_values else "missing"
         checks.same("scorecard: rows", [direction, judged, status], [row["direction"], True, row["status"]], 0, key)
-        checks.same("scorecard: values by seed", told, row["per_seed"], EXACT, key)
-        low, high = (max(least, min(most, end)) if not isnan(end) else nan for end in interval(told))
-        expected = [len(told), mean(told), low, high]
+        checks.same("scorecard: values by seed", seed_values, row["per_seed"], EXACT, key)
+        low, high = (max(least, min(most, end)) if not isnan(end) else nan for end in interval(seed_values))
+        expected = [len(seed_values), mean(seed_values), low, high]
         # Student's quantile is integrated here by a simple rule.
         checks.same(
             "scorecard: mean and interval",
@@ -263,5 +263,5 @@ def check_meta(results: Results, checks: Checks) -> None:
     several = {(row["criterion_a"], row["criterion_b"]): row["n_seeds"] for row in expected}
     for row in meta:
         key = row["criterion_a"], row["criterion_b"]
-        told = {**row, "n_seeds": several.get(key, 0)}
-        checks.note("meta-evaluation: interval", outside(told, "tau", "ci_low", "ci_high"), EXACT, key)
+        record = {**row, "n_seeds": several.get(key, 0)}
+        checks.note("meta-evaluation: interval", outside(record, "tau", "ci_low", "ci_high"), EXACT, key)

@@ -48,11 +48,11 @@ def check_ids(results: Results, checks: Checks) -> None:
             continue
         ids = {row["word"]: row["id"] for row in read(vocabulary)}
         for row in read(path):
-            for tokens, told in ((row["tokens"], row["ids"]), (row["tokens_b"], row["ids_b"])):
+            for tokens, stored_ids in ((row["tokens"], row["ids"]), (row["tokens_b"], row["ids_b"])):
                 # Images have no words.
                 if tokens:
                     expected = [ids.get(token, UNK) for token in tokens]
-                    checks.same("ids by vocabulary", expected, told, 0, (path, row["split"], row["instance"]))
+                    checks.same("ids by vocabulary", expected, stored_ids, 0, (path, row["split"], row["instance"]))
 
 
 def check_predictions(results: Results, checks: Checks, limit: int) -> None:
@@ -62,8 +62,8 @@ def check_predictions(results: Results, checks: Checks, limit: int) -> None:
         for (seed, _), rows in grouped(read(path), lambda row: (row["seed"], row["split"])).items():
             for row in spread(rows, limit) if found else []:
                 text = results.text(cell, seed, row["split"], row["instance"])
-                told = found[seed].probabilities(text)[0].tolist()
-                checks.same("predictions", told, row["probabilities"], PROBABILITY, (cell, seed, row["instance"]))
+                output = found[seed].probabilities(text)[0].tolist()
+                checks.same("predictions", output, row["probabilities"], PROBABILITY, (cell, seed, row["instance"]))
                 label = results.instances(cell.dataset, cell.variant)[row["split"], row["instance"]]["label"]
                 checks.same("labels", [label], [row["label"]], 0, (cell, seed, row["instance"]))
     for cell, path in results.cells("models", "attention.parquet"):
@@ -71,9 +71,9 @@ def check_predictions(results: Results, checks: Checks, limit: int) -> None:
         for (seed, _), rows in grouped(read(path), lambda row: (row["seed"], row["split"])).items():
             for row in spread(rows, limit) if found else []:
                 text = results.text(cell, seed, row["split"], row["instance"])
-                told = attention_of(found[seed], text)
+                computed = attention_of(found[seed], text)
                 where = (cell, seed, row["instance"])
-                checks.same("stored attention", told, row["attention"], PROBABILITY, where)
+                checks.same("stored attention", computed, row["attention"], PROBABILITY, where)
 
 
 def attention_of(model: Model, text: Text) -> list[float]:
@@ -210,8 +210,8 @@ def check_importances(results: Results, checks: Checks, limit: int) -> None:
         source = cell._replace(variant="plain") if cell.variant == "unmasked" else cell
         found = models(results, source, checks)
         of_measures = grouped(read(path), lambda row: (row["measure"], row["seed"]))
-        told = {measure for measure, _ in of_measures}
-        checks.note("importances: measures of a file", len(told ^ set(asked)), 0, path)
+        stored_measures = {measure for measure, _ in of_measures}
+        checks.note("importances: measures of a file", len(stored_measures ^ set(asked)), 0, path)
         for (measure, seed), rows in of_measures.items():
             kind, options = asked[measure]["object"].split(":")[1], asked[measure]["options"]
             for row in spread(rows, limit) if found else []:
@@ -230,8 +230,8 @@ def _check_row(
         checks.same("attention: specials", [0.0] * (len(text.ids) - len(text.places)), row["specials"], 0, where)
         return
     if kind == "rollout" and text.pair is None:
-        told = rollout(model, text)
-        checks.same("rollout", told[text.places].tolist(), row["scores"], PROBABILITY, where)
+        computed = rollout(model, text)
+        checks.same("rollout", computed[text.places].tolist(), row["scores"], PROBABILITY, where)
         return
     if kind == "random":
         low, high = min(row["scores"]), max(row["scores"])
@@ -279,7 +279,7 @@ def _check_row(
 def _residual(
     checks: Checks, measure: str, signed: Tensor, text: Text, asked: Row, row: Row, change: float, where: Any
 ) -> float:
-    """What the stored integral says that it misses, which is told from it with the right signs."""
+    """The stored residual of the integral, compared with the signed sum of its scores."""
     total = 0.0
     for part, places in _parts(text, asked).items():
         for score, right in zip(row[part] or [], signed[places].tolist(), strict=True):

@@ -22,8 +22,8 @@ def check_masks(results: Results, checks: Checks) -> None:
         if measure not in results.files(source):
             checks.skip(f"importances behind masks are not kept: {cell.folder}")
             continue
-        told = results.importances(source, measure)
-        scores = {(row["seed"], row["split"], row["instance"]): row["scores"] for row in told}
+        rows = results.importances(source, measure)
+        scores = {(row["seed"], row["split"], row["instance"]): row["scores"] for row in rows}
         for row in read(path):
             key = row["seed"], row["split"], row["instance"]
             n, level = len(row["masked"]), masking["level"]
@@ -69,8 +69,8 @@ def check_curves(results: Results, checks: Checks, scored: dict[tuple, float], a
     faithful = results.table("faithfulness") or []
     random = random_measure(results)
     expected = {(row["dataset"], row["model"], row["strategy"], row["unit"], row["measure"]) for row in roar}
-    told = {(row["dataset"], row["model"], row["strategy"], row["unit"], row["measure"]) for row in faithful}
-    missing = {key for key in expected if key[-1] != random} ^ told
+    present = {(row["dataset"], row["model"], row["strategy"], row["unit"], row["measure"]) for row in faithful}
+    missing = {key for key in expected if key[-1] != random} ^ present
     checks.note("faithfulness: every curve is there", len(missing), 0, missing)
     for row in faithful:
         paired = results.summary(row["dataset"], "plain")["paired"]

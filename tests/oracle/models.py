@@ -73,7 +73,7 @@ def cnn(weights: Weights, part: str, vectors: Tensor, options: dict[str, Any]) -
     """Filters of widths 1, 3, 5 and 7 around each token, of which none goes below 0."""
     states = []
     for t in range(vectors.shape[1]):
-        told = []
+        features = []
         for number, width in enumerate((1, 3, 5, 7)):
             name = f"{part}.convolutions.{number}"
             total = weights[f"{name}.bias"].expand(len(vectors), -1)
@@ -81,8 +81,8 @@ def cnn(weights: Weights, part: str, vectors: Tensor, options: dict[str, Any]) -
                 place = t + offset - width // 2
                 if 0 <= place < vectors.shape[1]:
                     total = total + vectors[:, place] @ weights[f"{name}.weight"][:, :, offset].T
-            told.append(torch.relu(total))
-        states.append(torch.cat(told, -1))
+            features.append(torch.relu(total))
+        states.append(torch.cat(features, -1))
     return torch.stack(states, 1)
 
 
@@ -97,28 +97,28 @@ def transformer_layer(weights: Weights, part: str, hidden: Tensor, heads: int = 
     size = hidden.shape[-1]
     width = size // heads
     query, key, value = linear(weights, f"{part}.project", norm(weights, f"{part}.norm", hidden)).split(size, -1)
-    mixed, told = [], []
+    mixed, attentions = [], []
     for head in range(heads):
         own = slice(head * width, (head + 1) * width)
         scores = query[..., own] @ key[..., own].transpose(1, 2) / width**0.5
-        told.append(scores.softmax(-1))
-        mixed.append(told[-1] @ value[..., own])
+        attentions.append(scores.softmax(-1))
+        mixed.append(attentions[-1] @ value[..., own])
     hidden = hidden + linear(weights, f"{part}.join", torch.cat(mixed, -1))
     inner = torch.relu(linear(weights, f"{part}.feed.1", norm(weights, f"{part}.feed.0", hidden)))
-    return hidden + linear(weights, f"{part}.feed.3", inner), torch.stack(told, 1)
+    return hidden + linear(weights, f"{part}.feed.3", inner), torch.stack(attentions, 1)
 
 
 def transformer(
-    weights: Weights, part: str, vectors: Tensor, options: dict[str, Any], told: list[Tensor] | None = None
+    weights: Weights, part: str, vectors: Tensor, options: dict[str, Any], attentions: list[Tensor] | None = None
 ) -> Tensor:
-    """A linear map, places added, two layers and a last norm; `told` takes the layers' self-attention."""
+    """A linear map, places added, two layers and a last norm; `attentions` takes the layers' self-attention."""
     hidden = linear(weights, f"{part}.linear", vectors)
     places = [place_vector(t, hidden.shape[-1]) for t in range(hidden.shape[1])]
     hidden = hidden + torch.tensor(places, dtype=hidden.dtype)
     for layer in range(2):
         hidden, attention = transformer_layer(weights, f"{part}.layers.{layer}", hidden)
-        if told is not None:
-            told.append(attention)
+        if attentions is not None:
+            attentions.append(attention)
     return norm(weights, f"{part}.norm", hidden)
 
 
@@ -204,9 +204,9 @@ class Model:
 
     def layers(self, text: Text) -> list[Tensor]:
         """The self-attention [heads, T, T] of each layer of a transformer for a text without a second."""
-        told: list[Tensor] = []
-        transformer(self.weights, "encoder", self.vectors(text), self.options, told)
-        return [one[0] for one in told]
+        attentions: list[Tensor] = []
+        transformer(self.weights, "encoder", self.vectors(text), self.options, attentions)
+        return [one[0] for one in attentions]
 
 
 def entropy(weights: list[float]) -> float:

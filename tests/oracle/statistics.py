@@ -149,10 +149,10 @@ def binomial_tail(least: int, n: int, p: float) -> float:
     return min(1.0, sum(comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(least, n + 1)))
 
 
-def performance(told: Sequence[Numbers], labels: Sequence[int]) -> dict[str, float]:
+def performance(probabilities: Sequence[Numbers], labels: Sequence[int]) -> dict[str, float]:
     """Scores of probabilities against labels."""
-    classes, n = len(told[0]), len(labels)
-    predicted = [max(range(classes), key=lambda c, row=row: (row[c], -c)) for row in told]
+    classes, n = len(probabilities[0]), len(labels)
+    predicted = [max(range(classes), key=lambda c, row=row: (row[c], -c)) for row in probabilities]
     hits = sum(p == y for p, y in zip(predicted, labels, strict=True))
 
     def f1(of: int) -> float:
@@ -162,8 +162,8 @@ def performance(told: Sequence[Numbers], labels: Sequence[int]) -> dict[str, flo
 
     def area(of: int) -> float:
         wins, pairs = 0.0, 0
-        for row, y in zip(told, labels, strict=True):
-            for beside, other in zip(told, labels, strict=True):
+        for row, y in zip(probabilities, labels, strict=True):
+            for beside, other in zip(probabilities, labels, strict=True):
                 if y == of and other != of:
                     pairs += 1
                     wins += 1.0 if row[of] > beside[of] else 0.5 if row[of] == beside[of] else 0.0

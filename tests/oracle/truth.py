@@ -50,12 +50,12 @@ def check_ground_truth(results: Results, checks: Checks, at_chance: AtChance) ->
             checks.skip(f"nothing was manipulated in {cell.folder}")
             continue
         numbers = {name: place + 1 for place, name in enumerate(made["groups"])} | {"other": 0}
-        told = {measure: importances(results, cell, measure) for measure in asked["measures"]}
+        importances_of = {measure: importances(results, cell, measure) for measure in asked["measures"]}
         instances = results.instances(cell.dataset, cell.variant)
         predictions = read(results.folder / "models" / cell.folder / "predictions.parquet")
         keys = ["seed", "split", "instance", "measure", "group"]
         texts = len({(row["seed"], row["split"], row["instance"]) for row in rows})
-        count = texts * len(told) * len(numbers)
+        count = texts * len(importances_of) * len(numbers)
         checks.same("ground truth: every group is there", [count], [len(indexed(rows, keys))], 0, cell)
         model: dict[int, list[float]] = {}
         for seed in asked["seeds"]:
@@ -67,7 +67,7 @@ def check_ground_truth(results: Results, checks: Checks, at_chance: AtChance) ->
             model[seed] = [hits / len(own), bound]
         for row in rows:
             source = instances[row["split"], row["instance"]]
-            scored = told[row["measure"]][row["seed"], row["split"], row["instance"]]
+            scored = importances_of[row["measure"]][row["seed"], row["split"], row["instance"]]
             groups = [g for g, word in zip(source["groups"], source["maskable"], strict=True) if word]
             scores = list(scored["scores"])
             if scored["pair"] is not None:
@@ -91,9 +91,9 @@ def check_ground_truth(results: Results, checks: Checks, at_chance: AtChance) ->
 
 
 def _truth_table(rows: list[Row], cell: Cell, at_chance: AtChance) -> list[Row]:
-    told = [{**row, "class": class_} for row in rows for class_ in ("all", str(row["label"]))]
+    expanded = [{**row, "class": class_} for row in rows for class_ in ("all", str(row["label"]))]
     found = []
-    for key, group in grouped(told, lambda r: (r["seed"], r["measure"], r["group"], r["class"])).items():
+    for key, group in grouped(expanded, lambda r: (r["seed"], r["measure"], r["group"], r["class"])).items():
         known = {name: [r[name] for r in group if r[name] is not None and not isnan(r[name])] for name in SHARES}
         share, region = mean(known["attributed"]), mean(known["region"])
         found.append(
@@ -126,12 +126,12 @@ def check_erasure(results: Results, checks: Checks, at_chance: AtChance, limit: 
     """The falls of the output without the highest words and with them alone, the fall to nothing, and the table."""
     for protocol, cell, asked, rows in results.scores("Erasure"):
         options = asked["options"]
-        told = {measure: importances(results, cell, measure) for measure in asked["measures"]}
+        importances_of = {measure: importances(results, cell, measure) for measure in asked["measures"]}
         found = models(results, cell, checks)
         for (seed, measure), own in grouped(rows, lambda row: (row["seed"], row["measure"])).items():
             for row in spread(own, limit) if found else []:
                 text = results.text(cell, seed, row["split"], row["instance"])
-                scores = told[measure][seed, row["split"], row["instance"]]["scores"]
+                scores = importances_of[measure][seed, row["split"], row["instance"]]["scores"]
                 _check_falls(checks, found[seed], text, scores, row, options, (*cell, seed, measure, row["instance"]))
         for row in rows:
             for metric in ("comprehensiveness", "sufficiency"):

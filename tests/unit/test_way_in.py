@@ -517,7 +517,7 @@ FILES = {
     HEADS["measure"] + GOOD.replace('"good", ', '"good", equaton="?", '): "plugin.py, line 6: the measure 'good' "
     "states 'equaton': did you mean 'equation'?",
     HEADS["measure"] + GOOD.replace('"good"', "NAME"): "plugin.py, line 6: the measure 'good': its name is `NAME`, "
-    "which is no literal; declarations are read without being run, so write the value itself.",
+    "which is not a literal; declarations are read without being run, so write the value itself.",
     HEADS["measure"] + GOOD.replace('"good"', '"attention"'): "'plugin.py': plumbline already has the measure "
     "'attention'; choose another name.",
     HEADS["measure"] + GOOD + GOOD.replace("def good", "def other"): "'plugin.py': this file already has the "
@@ -544,7 +544,7 @@ def test_what_is_not_a_python_file(checked, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "The plug-in file 'missing.py' does not exist.",
         "'folder.py' is a folder; name the Python file of your method.",
-        "'latin.py' is no Python file: it is not UTF-8 text.",
+        "'latin.py' is not a Python file: it is not UTF-8 text.",
         "'notes.txt' is not a Python file; its name must end in '.py'.",
     ]
 

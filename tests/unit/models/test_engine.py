@@ -398,7 +398,7 @@ class Chosen(NamedTuple):
 class HalfOfTheWords(Classification):
     """A term of the batch is added to the loss of each row; the metrics are those of the whole split."""
 
-    told = ("loss", "selection_rate")
+    metrics = ("loss", "selection_rate")
 
     def __init__(self, reached=None):
         if reached:

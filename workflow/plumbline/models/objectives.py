@@ -24,7 +24,7 @@ class Classification:
     """Cross entropy times the row's weight."""
 
     # The names of the metrics that `summary` returns, `loss` among them, and the splits that are always evaluated.
-    told: tuple[str, ...] = ("loss",)
+    metrics: tuple[str, ...] = ("loss",)
     reports: tuple[str, ...] = ()
 
     def run(self, model: Any, batch: Batch, row: Columns) -> Any:
@@ -62,7 +62,7 @@ class Adversarial(Classification):
     not a different attention.
     """
 
-    told = ("tvd", "jsd", "kl", "loss")
+    metrics = ("tvd", "jsd", "kl", "loss")
     reports = ("test",)
 
     def combined_loss(self, tvd: torch.Tensor, jsd: torch.Tensor, kl: torch.Tensor) -> torch.Tensor:

@@ -16,7 +16,7 @@ from plumbline.models.objectives import Classification, Columns
 class SelectionObjective(Classification):
     """Cross entropy, and a penalty of `strength` times the distance of a share of words from `rate`."""
 
-    told = ("selection_rate", "loss")
+    metrics = ("selection_rate", "loss")
 
     def __init__(
         self,

@@ -92,7 +92,7 @@ def declarations_in(path: Path) -> Iterator[Declaration]:
     except OSError as error:
         raise PlumblineError(f"The plug-in file '{path}' cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise PlumblineError(f"'{path}' is no Python file: it is not UTF-8 text.") from error
+        raise PlumblineError(f"'{path}' is not a Python file: it is not UTF-8 text.") from error
     except SyntaxError as error:
         line = f", line {error.lineno}" if error.lineno else ""
         raise PlumblineError(f"The plug-in file '{path}' is not valid Python: {error.msg}{line}.") from error

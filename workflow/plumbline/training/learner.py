@@ -102,7 +102,7 @@ class Learner:
         selecting = (training.select_on, *training.also_select_on)
         # The loss of the training split is the mean over the epoch's steps.
         self.held_out = {split: rows[split] for split in (*selecting, *self.objective.reports) if split != "train"}
-        metrics = (*SELECTION_METRICS, *self.objective.told)
+        metrics = (*SELECTION_METRICS, *self.objective.metrics)
         self.metric_keys = [
             MetricKey("train", "loss"),
             *(MetricKey(split, metric) for split in self.held_out for metric in metrics),

@@ -69,7 +69,7 @@ def base(probabilities, heads):
 def summarised(objective, output, row):
     """An objective's summary of a split, by name."""
     summary = objective.summary(objective.quantities(output, row).double().mean(0))
-    return dict(zip(objective.told, summary.tolist(), strict=True))
+    return dict(zip(objective.metrics, summary.tolist(), strict=True))
 
 
 def attentive(name, seed=0, paired=False):
