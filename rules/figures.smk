@@ -12,7 +12,7 @@ for protocol, figures in GRAPH.parts.figure_groups.items():
                 path
                 for figure in figures
                 for plot in GRAPH.parts.plots([figure])
-                for path in figure_outputs(plot, figure.caption, figure.experiment)
+                for path in figure_outputs(plot, figure.summary, figure.experiment)
             ],
         log:
             f"results/logs/draw/{protocol}.log",

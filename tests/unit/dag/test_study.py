@@ -119,7 +119,7 @@ def test_lists_are_cached(default: StudyDag):
 
 def test_rewording_changes_no_code_and_reaches_the_report(default: StudyDag):
     words = default.report_params()["words"]
-    assert words["figure tau-matrix"]["caption"] == "Mean Kendall τ of every pair of measures."
+    assert words["figure tau-matrix"]["summary"] == "Mean Kendall τ of every pair of measures."
     assert words["page masking"]["title"] == "Masking"
 
 
@@ -129,19 +129,19 @@ def test_the_library_uses_only_known_names():
 
 
 BROKEN = {
-    '@figure("f", reads=["predictions:agreement"], caption="c")': "the figure 'f' reads 'predictions:agreement'",
-    '@figure("f", reads=["published"], caption="c")': "the figure 'f' reads 'published'",
-    '@figure("f", reads=["agreement"], per=["dataset"], caption="c")': "but no cells; add cells=",
+    '@figure("f", reads=["predictions:agreement"])': "the figure 'f' reads 'predictions:agreement'",
+    '@figure("f", reads=["published"])': "the figure 'f' reads 'published'",
+    '@figure("f", reads=["agreement"], per=["dataset"])': "but no cells; add cells=",
     '@table("erasure", reads=["performance"])': "the table 'erasure' has the name of a protocol",
-    '@figure("f", reads=["agremeent"], caption="c")': "the figure 'f' reads 'agremeent'; did you mean 'agreement'?",
-    '@figure("f", reads=["scores:nothing"], caption="c")': "the figure 'f' reads 'scores:nothing'",
-    '@figure("f", params=["randon"], caption="c")': "the figure 'f' states params 'randon'; did you mean 'random'?",
-    '@figure("f", per=["datasets"], caption="c")': "the figure 'f' states per 'datasets'; did you mean 'dataset'?",
-    '@figure("f", page="maskin", caption="c")': "the figure 'f' states page 'maskin'; did you mean 'masking'?",
+    '@figure("f", reads=["agremeent"])': "the figure 'f' reads 'agremeent'; did you mean 'agreement'?",
+    '@figure("f", reads=["scores:nothing"])': "the figure 'f' reads 'scores:nothing'",
+    '@figure("f", params=["randon"])': "the figure 'f' states params 'randon'; did you mean 'random'?",
+    '@figure("f", per=["datasets"])': "the figure 'f' states per 'datasets'; did you mean 'dataset'?",
+    '@figure("f", page="maskin")': "the figure 'f' states page 'maskin'; did you mean 'masking'?",
     '@criterion("c", table="erasur", direction="higher")': "the criterion 'c' states table 'erasur'",
     '@criterion("c", table="erasure", direction="up")': "states direction 'up'; it must be 'higher' or 'lower'.",
     '@table("t", reads=["performanc"])': "the table 't' reads 'performanc'; did you mean 'performance'?",
-    '@page("p", title="t", about="a", tables=["erasuer"])': "the page 'p' states tables 'erasuer'",
+    '@page("p", title="t", tables=["erasuer"])': "the page 'p' states tables 'erasuer'",
 }  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def test_an_unknown_name_is_refused_before_any_job(declaration: str, tmp_path: P
 
 def test_the_overview_is_the_first_page_whatever_the_order_of_a_plug_in(tmp_path: Path):
     plugin = tmp_path / "plugin.py"
-    declaration = '@page("aims", title="Aims", about="Why.", order=-1)'
+    declaration = '@page("aims", title="Aims", order=-1)'
     plugin.write_text(f'from plumbline.registry import page\n\n{declaration}\ndef aims(content):\n    """Aims."""\n')
     assert [page.name for page in dag({**SMALL, "plugins": [str(plugin)]}).parts.pages][:2] == ["index", "aims"]
 

@@ -72,7 +72,7 @@ def test_a_study_has_the_pages_of_its_tables() -> None:
 
 def test_every_figure_has_a_page_and_a_caption() -> None:
     names = {page.name for page in PAGES}
-    assert all(figure.page in names and figure.caption and figure.experiment for figure in FIGURES.values())
+    assert all(figure.page in names and figure.summary and figure.experiment for figure in FIGURES.values())
     # A page shows its figures in one order.
     places = [(figure.page, figure.order) for figure in FIGURES.values()]
     assert len(set(places)) == len(places)

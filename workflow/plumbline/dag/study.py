@@ -146,7 +146,9 @@ class StudyDag:
             "excluded": [vars(excluded) for excluded in self.runs.excluded],
             # Texts about figures, pages, metrics and measures, which the code hash leaves out.
             "words": {
-                f"{part.kind} {part.name}": {key: part.facts[key] for key in sorted(DESCRIPTIVE[part.kind])}
+                f"{part.kind} {part.name}": {
+                    key: getattr(part, key) for key in ["summary", *sorted(DESCRIPTIVE[part.kind])]
+                }
                 for part in [*self.parts.figures, *self.parts.pages]
             }
             | {

@@ -8,16 +8,9 @@ from plumbline.report.page import Page, Section, table_of
 from plumbline.report.tables import without_categories
 
 
-@page(
-    "reproduction",
-    title="Published numbers",
-    about="Every published number with a counterpart in this study, and our value for it.",
-    group="",
-    tables=["reproduction", "quirks"],
-    order=90,
-)
+@page("reproduction", title="Published numbers", group="", tables=["reproduction", "quirks"], order=90)
 def reproduction_page(content: Content) -> Page:
-    """All published numbers, and those that rest on quirks."""
+    """Every published number with a counterpart in this study, and our value for it."""
     frames, reproduction = content.tables, content.tables["reproduction"]
     sections = [
         Section("by-study", "By study", tables={"studies": paper_overview(reproduction)}),

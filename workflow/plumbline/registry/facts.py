@@ -71,11 +71,10 @@ FACTS: dict[str, dict[str, Any]] = {
         "only": [],
         "page": "",
         "experiment": "",
-        "caption": "",
         "order": 50,
     },
     # A study has a page if it has one of its `tables`.
-    "page": {"title": "", "about": "", "group": "Protocols", "tables": [], "needs": [], "order": 50},
+    "page": {"title": "", "group": "Protocols", "tables": [], "needs": [], "order": 50},
     # A column of the scorecard. `measure` is the kind of measure that it judges, if it judges only one.
     "criterion": {"table": "", "direction": "", "range": None, "variants": "plain", "measure": "", "order": 50},
 }

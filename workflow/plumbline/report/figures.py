@@ -63,7 +63,7 @@ def report_figure(
     return ReportFigure(
         name,
         figure.experiment,
-        figure.caption,
+        figure.summary,
         f"figures/{quote(path)}.svg",
         width,
         height,

@@ -17,7 +17,7 @@ from plumbline.registry import PACKAGE
 
 # No result depends on this module.
 PROGRESS = PACKAGE / "runtime" / "progress.py"
-# Arguments of options and declarations that only describe them. Captions and titles reach the report in its params.
+# Arguments of options and declarations that only describe them. Docstrings and titles reach the report in its params.
 DESCRIPTIVE = {
     "Field": {"description", "title", "examples"},
     "dataset": {"source", "licence"},
@@ -25,8 +25,8 @@ DESCRIPTIVE = {
     "measure": {"equation"},
     "protocol": {"equation"},
     "metric": {"equation", "unit"},
-    "figure": {"caption", "experiment", "page", "order"},
-    "page": {"title", "about", "group", "order"},
+    "figure": {"experiment", "page", "order"},
+    "page": {"title", "group", "order"},
 }
 # Nodes with a docstring, and redundant fields of nodes: the context of a name follows from its position, and type
 # comments are comments.

@@ -45,15 +45,15 @@ def to_scorecard(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
     return table.assign(value=table["mean"])[VALUES]
 
 
-@figure("my-protocol", reads=["my-protocol"], page="my-protocol", experiment="mine", caption="Mean by measure.")
+@figure("my-protocol", reads=["my-protocol"], page="my-protocol", experiment="mine")
 def draw(drawing: Drawing) -> object:
-    """Bars of all measures, with the spread over datasets, models and seeds."""
+    """Mean by measure."""
     import seaborn as sns
 
     return sns.catplot(drawing.frame(TABLE), x="mean", y="measure", kind="bar", errorbar="sd").figure
 
 
-@page("my-protocol", title="My protocol", about="How peaked are importances?", tables=["my-protocol"])
+@page("my-protocol", title="My protocol", tables=["my-protocol"])
 def show(content: Content) -> Page:
-    """The page of the report, which also shows the figure."""
+    """How peaked are importances?"""
     return Page([Section("all", "All means", tables={"means": any_table(TABLE.name, content.tables[TABLE.name])})])

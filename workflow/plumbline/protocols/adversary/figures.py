@@ -255,14 +255,12 @@ def _plot_texts(panel: Axes, groups: list[Group]) -> None:
     page="adversaries",
     experiment="seed variance",
     order=100,
-    caption=(
-        "How much other seeds alone change attention, for each text: median JSD by the largest attention weight of a "
-        "word (left), and against the change in output (right). 0 is the same attention, ln 2 attention on entirely "
-        "different words."
-    ),
 )
 def draw_seed_variance(drawing: Drawing) -> Figure:
-    """How much other seeds alone change attention."""
+    """How much other seeds alone change attention, for each text: median JSD by the largest attention weight of a word
+    (left), and against the change in output (right). 0 is the same attention, ln 2 attention on entirely different
+    words.
+    """
     return seed_variance_figure(*read_scores(drawing, "seed_variance", SEED_VARIANCE_SCORES, COLUMNS), drawing.title)
 
 
@@ -273,14 +271,11 @@ def draw_seed_variance(drawing: Drawing) -> Figure:
     page="adversaries",
     experiment="adversarial models",
     order=150,
-    caption=(
-        "AtteFa by dataset and base model, a dot for each seed of the adversary: full with the epoch chosen on dev, "
-        "hollow on test; diamonds are published values. Near 0 other attention gives the same output, near 1 it does "
-        "not."
-    ),
 )
 def draw_attefa(drawing: Drawing) -> Figure:
-    """AtteFa of all datasets and base models, in the order of the study."""
+    """AtteFa by dataset and base model, a dot for each seed of the adversary: full with the epoch chosen on dev, hollow
+    on test; diamonds are published values. Near 0 other attention gives the same output, near 1 it does not.
+    """
     order = {name: i for i, name in enumerate(drawing.facts["order"])}
     frame = drawing.frame(ADVERSARY)
     frame = frame.sort_values(["dataset", "model"], key=lambda column: column.astype(str).map(order), kind="stable")

@@ -102,15 +102,9 @@ def _finding(adversary: pd.DataFrame) -> str:
     return f"AtteFa {' to '.join(ends)}, 1 being the most faithful." if len(means) else ""
 
 
-@page(
-    "adversaries",
-    title="Adversaries",
-    about="Can a model attend to other words with the same output, and how much does chance alone change attention?",
-    tables=["adversary", "seed_variance"],
-    order=40,
-)
+@page("adversaries", title="Adversaries", tables=["adversary", "seed_variance"], order=40)
 def adversaries_page(content: Content) -> Page:
-    """Adversarial models and seed variance."""
+    """Can a model attend to other words with the same output, and how much does chance alone change attention?"""
     frames = content.tables
     sections = [
         Section(

@@ -176,15 +176,13 @@ def _best_box(
     page="adversaries",
     experiment="adversarial models",
     order=90,
-    caption=(
-        "How different the attention of adversaries is from their base model’s (JSD, to the right) and how different "
-        "their output is (TVD, upwards): a curve by the strength λ of Wiegreffe & Pinter’s objective, a star for "
-        "AtteFa’s, crosses for the base model from other seeds. At the lower right, other attention gives the same "
-        "output; AtteFa is constant along each straight line."
-    ),
 )
 def draw_plane(drawing: Drawing) -> Figure:
-    """The adversaries of the first base seed, and the base model from other seeds."""
+    """How different the attention of adversaries is from their base model’s (JSD, to the right) and how different their
+    output is (TVD, upwards): a curve by the strength λ of Wiegreffe & Pinter’s objective, a star for AtteFa’s, crosses
+    for the base model from other seeds. At the lower right, other attention gives the same output; AtteFa is constant
+    along each straight line.
+    """
     rows, seeds = drawing.rows(ADVERSARY), None
     # Adversaries of another base seed are compared to another model.
     first = rows["base_seed"].min()

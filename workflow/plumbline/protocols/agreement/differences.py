@@ -199,11 +199,9 @@ def _draw(axis: Axes, panel: Difference, datasets: list[str]) -> None:
     page="attention",
     experiment="correlation",
     order=160,
-    caption=(
-        "Which measures agree more with leave-one-out, by dataset (Jain & Wallace’s Figures 3 to 5, for a BiLSTM "
-        "and an average encoder with tanh attention)."
-    ),
 )
 def draw_differences(drawing: Drawing) -> Figure:
-    """Which measures agree more with leave-one-out."""
+    """Which measures agree more with leave-one-out, by dataset (Jain & Wallace’s Figures 3 to 5, for a BiLSTM and an
+    average encoder with tanh attention).
+    """
     return mean_differences(read_taus(drawing), Roles.of(drawing.facts["kinds"]))

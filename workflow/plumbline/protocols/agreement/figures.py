@@ -213,10 +213,9 @@ def read_taus(drawing: Drawing) -> pd.DataFrame:
     page="attention",
     experiment="correlation",
     order=20,
-    caption="Kendall τ between attention and each other measure on each text, by predicted class.",
 )
 def draw_histogram(drawing: Drawing) -> Figure:
-    """Kendall τ of attention with each other measure, by predicted class."""
+    """Kendall τ between attention and each other measure on each text, by predicted class."""
     classes = drawing.classes("datasets:agreement")[drawing.dataset]
     return tau_histogram(read_taus(drawing), classes, drawing.title)
 
@@ -229,7 +228,6 @@ def draw_histogram(drawing: Drawing) -> Figure:
     page="disagreement",
     experiment="correlation",
     order=30,
-    caption="Mean Kendall τ of every pair of measures.",
 )
 def draw_matrix(drawing: Drawing) -> Figure:
     """Mean Kendall τ of every pair of measures."""

@@ -112,11 +112,9 @@ def write_cell(panel: Axes, row: int, column: int, text: str, raised: float, siz
     page="disagreement",
     experiment="correlation",
     order=40,
-    caption=(
-        "Mean Kendall τ of every pair of a model’s measures over the texts of all seeds, with the standard "
-        "deviation over them in small print, one panel per dataset (Neely et al.’s Tables 1 and 2)."
-    ),
 )
 def draw_matrices(drawing: Drawing) -> Figure:
-    """Mean Kendall τ of every pair of measures, by dataset."""
+    """Mean Kendall τ of every pair of a model’s measures over the texts of all seeds, with the standard deviation over
+    them in small print, one panel per dataset (Neely et al.’s Tables 1 and 2).
+    """
     return correlation_matrices(drawing.rows(AGREEMENT), drawing.facts["datasets"], drawing.model)

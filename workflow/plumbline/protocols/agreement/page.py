@@ -118,15 +118,9 @@ def _finding(agreement: pd.DataFrame, random: str) -> str:
     return f"Mean τ over {pairs} of measures: {number(means.mean())}."
 
 
-@page(
-    "disagreement",
-    title="Disagreement",
-    about="Do two measures rank the words of a text in the same order?",
-    tables=["agreement"],
-    order=30,
-)
+@page("disagreement", title="Disagreement", tables=["agreement"], order=30)
 def disagreement_page(content: Content) -> Page:
-    """All pairs of measures."""
+    """Do two measures rank the words of a text in the same order?"""
     agreement = content.tables["agreement"]
     pairs = Section(
         "all-pairs",

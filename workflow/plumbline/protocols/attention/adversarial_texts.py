@@ -276,13 +276,11 @@ def _short(word: str) -> str:
     page="attention",
     experiment="adversarial attention",
     order=80,
-    caption=(
-        "Texts with words shaded by the attention and by an adversary that leaves the output almost unchanged "
-        "(appendix D)."
-    ),
 )
 def draw_texts(drawing: Drawing) -> Figure:
-    """Texts shaded by attention and by adversarial attention."""
+    """Texts with words shaded by the attention and by an adversary that leaves the output almost unchanged (appendix
+    D).
+    """
     rows, classes = read_scores(drawing, "adversarial_attention", ADVERSARIES, DIVERGENCES)
     [instances] = drawing.here("instances:adversarial_attention")
     texts = read_texts(

@@ -174,13 +174,11 @@ def read_scores(
     page="attention",
     experiment="permutation",
     order=50,
-    caption=(
-        "Change in output when attention is permuted among the words, by the largest attention weight of the text "
-        "(Jain & Wallace’s Figure 6). Near 0 the output does not depend on which words are attended to."
-    ),
 )
 def draw_permutation(drawing: Drawing) -> Figure:
-    """Change in output under permuted attention."""
+    """Change in output when attention is permuted among the words, by the largest attention weight of the text (Jain &
+    Wallace’s Figure 6). Near 0 the output does not depend on which words are attended to.
+    """
     return permutation_violins(*read_scores(drawing, "permutation", PERMUTATION_SCORES, CHANGES), drawing.title)
 
 
@@ -192,14 +190,11 @@ def draw_permutation(drawing: Drawing) -> Figure:
     page="attention",
     experiment="adversarial attention",
     order=60,
-    caption=(
-        "How far attention can be changed while the output changes by at most ε; JSD is 0 for the same weights and "
-        "ln 2 for weights on disjoint words (Figure 7). Texts without such an adversary are not feasible and count "
-        "as 0."
-    ),
 )
 def draw_jsd_histogram(drawing: Drawing) -> Figure:
-    """Largest JSD of adversarial attention."""
+    """How far attention can be changed while the output changes by at most ε; JSD is 0 for the same weights and ln 2
+    for weights on disjoint words (Figure 7). With `slack: published`, texts without a feasible adversary count as 0.
+    """
     return jsd_histogram(*read_scores(drawing, "adversarial_attention", ADVERSARIES, DIVERGENCES), drawing.title)
 
 
@@ -211,11 +206,9 @@ def draw_jsd_histogram(drawing: Drawing) -> Figure:
     page="attention",
     experiment="adversarial attention",
     order=70,
-    caption=(
-        "How far attention can be changed while the output changes by at most ε, by the largest attention weight of "
-        "the text (Figure 8)."
-    ),
 )
 def draw_jsd_violins(drawing: Drawing) -> Figure:
-    """Largest JSD of adversarial attention, by the largest weight."""
+    """How far attention can be changed while the output changes by at most ε, by the largest attention weight of the
+    text (Figure 8).
+    """
     return jsd_violins(*read_scores(drawing, "adversarial_attention", ADVERSARIES, DIVERGENCES), drawing.title)

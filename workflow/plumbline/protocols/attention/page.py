@@ -84,15 +84,9 @@ def _finding(agreement: pd.DataFrame, random: str) -> str:
     return f"Mean τ with attention: {by_measure(taus['mean'], others)}." if len(taus) else ""
 
 
-@page(
-    "attention",
-    title="Attention",
-    about="Does attention agree with gradients and leave-one-out, and does the output depend on it?",
-    tables=["permutation", "adversarial_attention", "agreement:attention"],
-    order=20,
-)
+@page("attention", title="Attention", tables=["permutation", "adversarial_attention", "agreement:attention"], order=20)
 def attention_page(content: Content) -> Page:
-    """Attention compared with other measures, and replaced attention."""
+    """Does attention agree with gradients and leave-one-out, and does the output depend on it?"""
     frames = content.tables
     sections = [
         Section(

@@ -63,15 +63,9 @@ def _finding(erasure: pd.DataFrame, random: str) -> str:
     return f"Mean comprehensiveness: {means}." if means else ""
 
 
-@page(
-    "erasure",
-    title="Erasure",
-    about="Does the output fall without the important words, and stay the same with them alone?",
-    tables=["erasure"],
-    order=70,
-)
+@page("erasure", title="Erasure", tables=["erasure"], order=70)
 def erasure_page(content: Content) -> Page:
-    """Comprehensiveness and sufficiency."""
+    """Does the output fall without the important words, and stay the same with them alone?"""
     frames = content.tables
     areas = {"erasure": table_of(frames, "erasure", erasure_overview)}
     curves = {"curves": table_of(frames, "erasure", erasure_curve_overview)}

@@ -253,14 +253,12 @@ def hide(panels: Iterable[Axes]) -> None:
     page="truth",
     experiment="ground truth",
     order=170,
-    caption=(
-        "The share of importance on the region that determines the label, against the region’s share of the image "
-        "(Zhou et al.’s Figure 5): full points for manipulated images, hollow ones for the others. A measure that "
-        "finds the region is near the top; one that ignores it is on the rising line."
-    ),
 )
 def draw_by_region(drawing: Drawing) -> Figure:
-    """Against the region's share of the image."""
+    """The share of importance on the region that determines the label, against the region’s share of the image (Zhou et
+    al.’s Figure 5): full points for manipulated images, hollow ones for the others. A measure that finds the region is
+    near the top; one that ignores it is on the rising line.
+    """
     return attribution_by_region(drawing.rows(GROUND_TRUTH), drawing.title)
 
 
@@ -273,27 +271,17 @@ def draw_by_region(drawing: Drawing) -> Figure:
     page="truth",
     experiment="ground truth",
     order=180,
-    caption=(
-        "The share of importance on the region during training, against the model’s accuracy, a line for each model "
-        "(Zhou et al.’s Figure 6). It should rise with the accuracy."
-    ),
 )
 def draw_by_accuracy(drawing: Drawing) -> Figure:
-    """During training."""
+    """The share of importance on the region during training, against the model’s accuracy, a line for each model (Zhou
+    et al.’s Figure 6). It should rise with the accuracy.
+    """
     return attribution_by_accuracy(drawing.rows(TRACE), drawing.frame(GROUND_TRUTH), drawing.title)
 
 
-@figure(
-    "truth-found",
-    reads=["ground_truth"],
-    page="truth",
-    experiment="ground truth",
-    order=250,
-    caption=(
-        "How much of the truth each measure finds: the share of importance on it, with its share of words or pixels, "
-        "and the share of the truth among as many top words or pixels."
-    ),
-)
+@figure("truth-found", reads=["ground_truth"], page="truth", experiment="ground truth", order=250)
 def draw_found(drawing: Drawing) -> Figure:
-    """All measures at a glance."""
+    """How much of the truth each measure finds: the share of importance on it, with its share of words or pixels, and
+    the share of the truth among as many top words or pixels.
+    """
     return truth_found(drawing.frame(GROUND_TRUTH))

@@ -128,13 +128,11 @@ def _shade_shapley(panel: Axes, points: pd.DataFrame) -> None:
     page="truth",
     experiment="ground truth",
     order=190,
-    caption=(
-        "The share of importance on the region by the visibility of the manipulation, a line for each region (Zhou et "
-        "al.’s Figure 7)."
-    ),
 )
 def draw_by_visibility(drawing: Drawing) -> Figure:
-    """By the visibility of the manipulation."""
+    """The share of importance on the region by the visibility of the manipulation, a line for each region (Zhou et
+    al.’s Figure 7).
+    """
     return attribution_by_visibility(drawing.rows(GROUND_TRUTH), drawing.title)
 
 
@@ -147,11 +145,9 @@ def draw_by_visibility(drawing: Drawing) -> Figure:
     page="truth",
     experiment="ground truth",
     order=200,
-    caption=(
-        "The share of importance on the region by the share of labels kept, which still depend on the original image "
-        "(Zhou et al.’s Figure 8). The shaded band is the possible range of the region’s share of the Shapley values."
-    ),
 )
 def draw_by_reassignment(drawing: Drawing) -> Figure:
-    """By the share of labels kept."""
+    """The share of importance on the region by the share of labels kept, which still depend on the original image (Zhou
+    et al.’s Figure 8). The shaded band is the possible range of the region’s share of the Shapley values.
+    """
     return attribution_by_reassignment(drawing.rows(GROUND_TRUTH), drawing.title)

@@ -76,15 +76,9 @@ def _finding(ground_truth: pd.DataFrame, random: str) -> str:
     return f"Importance on the truth, 0 as by chance, 1 all: {scores}." if scores else ""
 
 
-@page(
-    "truth",
-    title="Ground truth",
-    about="Does importance fall on the features that determine the label, on data where these are known?",
-    tables=["ground_truth", "rationales", "trace"],
-    order=60,
-)
+@page("truth", title="Ground truth", tables=["ground_truth", "rationales", "trace"], order=60)
 def truth_page(content: Content) -> Page:
-    """Ground truth and rationales."""
+    """Does importance fall on the features that determine the label, on data where these are known?"""
     frames = content.tables
     sections = [
         Section(

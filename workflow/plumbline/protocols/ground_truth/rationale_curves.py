@@ -95,14 +95,12 @@ def optimum_lines(scores: Mapping[str, pd.DataFrame], rates: np.ndarray) -> pd.D
     page="truth",
     experiment="rationales",
     order=240,
-    caption=(
-        "Precision and recall of the words that rationale models select, against the share that they select, "
-        "with the optimum over the whole dataset (solid) and with the same share in each text (dashed; Zhou et "
-        "al.’s Figures 15 to 18)."
-    ),
 )
 def draw_rationales(drawing: Drawing) -> Figure:
-    """Precision and recall against the share of selected words."""
+    """Precision and recall of the words that rationale models select, against the share that they select, with the
+    optimum over the whole dataset (solid) and with the same share in each text (dashed; Zhou et al.’s Figures 15 to
+    18).
+    """
     rows = drawing.rows(RATIONALES)
     rows = rows.assign(model=rows["model"].map(drawing.facts["model_kinds"]))
     # All models of a variant have the same texts: those of the first are read.

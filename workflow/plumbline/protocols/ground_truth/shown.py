@@ -108,10 +108,9 @@ def shown_cells(drawing: Drawing) -> Iterator[ShownCell]:
     page="truth",
     experiment="ground truth",
     order=220,
-    caption="The importance of each word in single texts; coloured words determine the label.",
 )
 def draw_words(drawing: Drawing) -> Figure:
-    """Single texts."""
+    """The importance of each word in single texts; coloured words determine the label."""
     texts: list[ShownText] = []
     names: dict[str, None] = {}
     for cell in shown_cells(drawing):
@@ -130,13 +129,11 @@ def draw_words(drawing: Drawing) -> Figure:
     page="truth",
     experiment="ground truth",
     order=230,
-    caption=(
-        "Images under each measure’s pixel importances; the outline is the region that determines the label, "
-        "and the number its share of the importance."
-    ),
 )
 def draw_saliency(drawing: Drawing) -> Figure:
-    """Single images."""
+    """Images under each measure’s pixel importances; the outline is the region that determines the label, and the
+    number its share of the importance.
+    """
     split = drawing.facts["splits"][0]
     images = [image for cell in shown_cells(drawing) for image in explained_images(cell, split)]
     return saliency(images, drawing.title)

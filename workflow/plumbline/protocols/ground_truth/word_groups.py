@@ -142,11 +142,9 @@ def _plot_words(panel: Axes, text: ShownText, measure: str, colours: Mapping[str
     page="truth",
     experiment="ground truth",
     order=210,
-    caption=(
-        "The share of importance on each group of words, with its share of the words, the expectation of an uninformed "
-        "measure (Zhou et al.’s Table 1, for every measure)."
-    ),
 )
 def draw_by_group(drawing: Drawing) -> Figure:
-    """By group of words."""
+    """The share of importance on each group of words, with its share of the words, the expectation of an uninformed
+    measure (Zhou et al.’s Table 1, for every measure).
+    """
     return attention_by_group(drawing.rows(GROUND_TRUTH), drawing.title)

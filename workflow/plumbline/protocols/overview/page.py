@@ -11,16 +11,9 @@ from plumbline.report.page import Page, Section
 from plumbline.report.tables import number
 
 
-@page(
-    "index",
-    title="Overview",
-    about="Datasets, models, measures and results of the study.",
-    group="",
-    tables=["performance"],
-    order=0,
-)
+@page("index", title="Overview", group="", tables=["performance"], order=0)
 def index_page(content: Content) -> Page:
-    """The overview."""
+    """Datasets, models, measures and results of the study."""
     frames = content.tables
     values = {
         "seeds": about.seeds_of(content.study),
@@ -39,15 +32,9 @@ def index_page(content: Content) -> Page:
     return Page(template="index.html", values=values)
 
 
-@page(
-    "other",
-    title="Other protocols",
-    about="The tables of this study's own protocols without a page.",
-    tables=["*"],
-    order=80,
-)
+@page("other", title="Other protocols", tables=["*"], order=80)
 def other_page(content: Content) -> Page:
-    """The tables without a page."""
+    """The tables of this study's own protocols without a page."""
     registry = Registry(content.study.get("plugins", []))
     shown = {kind.partition(":")[0] for declared in registry.all("page") for kind in declared.tables} | {"performance"}
     sections = [
@@ -61,17 +48,17 @@ def other_page(content: Content) -> Page:
     return Page(sections)
 
 
-@page("explorer", title="Explorer", about="Single instances under all measures.", group="", order=100)
+@page("explorer", title="Explorer", group="", order=100)
 def explorer_page(content: Content) -> Page:
-    """Single instances; the page is built by scripts."""
+    """Single instances under all measures."""
     app = Markup('<div id="explorer"><noscript><p>The explorer needs scripts.</p></noscript></div>')
     scripts = ("explorer/index.js", "assets/explorer.js")
     return Page([Section("", "", html=app)], scripts=scripts, styles=("explorer.css",))
 
 
-@page("timings", title="Timings", about="Run times of the jobs.", group="", tables=["timings"], order=110)
+@page("timings", title="Timings", group="", tables=["timings"], order=110)
 def timings_page(content: Content) -> Page:
-    """Run times by rule and by job."""
+    """Run times of the jobs."""
     frame = content.tables["timings"]
     seconds = number(frame["seconds"].sum(), 0)
     text = f"All heavy jobs together took {seconds} seconds, not counting start-up."
@@ -91,9 +78,9 @@ LEAD = (
 )
 
 
-@page("about", title="About", about="Measures, metrics and software.", group="", order=120)
+@page("about", title="About", group="", order=120)
 def about_page(content: Content) -> Page:
-    """Measures, metrics and versions of the software."""
+    """Measures, metrics and software."""
     registry = Registry(content.study.get("plugins", []))
     versions = [f"<span>{escape(name)} {escape(version)}</span>" for name, version in sorted(content.versions.items())]
     software = Markup(f'<p class="versions">{" ".join(versions)}</p>')

@@ -213,16 +213,14 @@ def finish(figure: Figure, title: str, keys: Sequence[Line2D], note: str, height
     page="masking",
     experiment="masking and retraining",
     order=110,
-    caption=(
-        "Scores of models retrained on masked texts, by the share or number of masked words: a line for each measure "
-        "that ranks the words, a dashed one for masking at random, and a dotted one where everything is masked; bands "
-        "are 95 % intervals over seeds (Recursive ROAR’s Figures 4 and 7 to 9). The further a line is below random, "
-        "the more faithful the measure. If there is a second row, its models see only which words are masked: above "
-        "its dotted line, chance, the masks give the class away."
-    ),
 )
 def draw_curves(drawing: Drawing) -> Figure:
-    """Scores of retrained models by the share of masked words."""
+    """Scores of models retrained on masked texts, by the share or number of masked words: a line for each measure that
+    ranks the words, a dashed one for masking at random, and a dotted one where everything is masked; bands are 95 %
+    intervals over seeds (Recursive ROAR’s Figures 4 and 7 to 9). The further a line is below random, the more faithful
+    the measure. If there is a second row, its models see only which words are masked: above its dotted line, chance,
+    the masks give the class away.
+    """
     headline, random = drawing.facts["headlines"][drawing.dataset], drawing.facts["random"]
     return roar_curves(drawing.rows(ROAR), headline, drawing.title, random)
 
@@ -236,29 +234,19 @@ def draw_curves(drawing: Drawing) -> Figure:
     page="masking",
     experiment="masking and retraining",
     order=120,
-    caption=(
-        "The share of a text’s importance that its most important words have together, by their number (left)"
-        " and as a percentage of the text (right); a line for each measure (Madsen et al.’s Figures 5 and 6)."
-        " Where a line rises early, few words have most of the importance."
-    ),
 )
 def draw_sparsity(drawing: Drawing) -> Figure:
-    """The share of importance held by the most important words."""
+    """The share of a text’s importance that its most important words have together, by their number (left) and as a
+    percentage of the text (right); a line for each measure (Madsen et al.’s Figures 5 and 6). Where a line rises early,
+    few words have most of the importance.
+    """
     return sparsity_figure(drawing.rows(SPARSITY), drawing.title, drawing.facts["random"])
 
 
-@figure(
-    "synthetic-roar",
-    reads=["synthetic_roar"],
-    page="masking",
-    experiment="masking and retraining",
-    order=140,
-    caption=(
-        "Accuracy of a logistic regression by the number of removed features, of which few are informative (Madsen et "
-        "al.’s Figure 3). Removal by importances that are recomputed after each step follows the truth, informative "
-        "features first; by those of the first fit it lags behind; worst removes uninformative features first."
-    ),
-)
+@figure("synthetic-roar", reads=["synthetic_roar"], page="masking", experiment="masking and retraining", order=140)
 def draw_synthetic(drawing: Drawing) -> Figure:
-    """The synthetic check."""
+    """Accuracy of a logistic regression by the number of removed features, of which few are informative (Madsen et
+    al.’s Figure 3). Removal by importances that are recomputed after each step follows the truth, informative features
+    first; by those of the first fit it lags behind; worst removes uninformative features first.
+    """
     return synthetic_figure(drawing.frame(SYNTHETIC_ROAR))

@@ -146,14 +146,12 @@ def lightened(colour: str) -> str:
     page="masking",
     experiment="masking and retraining",
     order=130,
-    caption=(
-        "Faithfulness of every measure with its 95 % interval, by dataset and model: filled circles for the recursive "
-        "strategy, hollow ones for the other, pale diamonds as published. Right of 0 masking by the measure costs more "
-        "than masking at random; at 0 it costs as much."
-    ),
 )
 def draw_faithfulness(drawing: Drawing) -> Figure:
-    """All measures next to published values, in the order of the study."""
+    """Faithfulness of every measure with its 95 % interval, by dataset and model: filled circles for the recursive
+    strategy, hollow ones for the other, pale diamonds as published. Right of 0 masking by the measure costs more than
+    masking at random; at 0 it costs as much.
+    """
     order = {name: i for i, name in enumerate(drawing.facts["order"])}
     ours = drawing.frame(FAITHFULNESS)
     ours = ours.sort_values(CELL, key=lambda column: column.astype(str).map(order), kind="stable")

@@ -118,15 +118,9 @@ def _finding(faithfulness: pd.DataFrame) -> str:
     return f"Mean faithfulness: {means}." if means else ""
 
 
-@page(
-    "masking",
-    title="Masking",
-    about="Does masking what a measure calls important hurt more than masking at random, after retraining?",
-    tables=["roar", "faithfulness", "sparsity", "synthetic_roar"],
-    order=50,
-)
+@page("masking", title="Masking", tables=["roar", "faithfulness", "sparsity", "synthetic_roar"], order=50)
 def masking_page(content: Content) -> Page:
-    """ROAR and Recursive ROAR."""
+    """Does masking what a measure calls important hurt more than masking at random, after retraining?"""
     frames = content.tables
     sections = [
         Section(

@@ -173,29 +173,17 @@ def _add_title(figure: Figure, title: str, note: str) -> None:
     page="scorecard",
     experiment="scorecard",
     order=0,
-    caption=(
-        "Every measure (rows) by every criterion of the study (columns), the darker the better its rank "
-        "among the measures; for one dataset and model with the values, for all of them with the mean rank, "
-        "1 being the best."
-    ),
 )
 def draw_scorecard(drawing: Drawing) -> Figure:
-    """Every measure by every criterion, for the whole study or for one dataset and model."""
+    """Every measure (rows) by every criterion of the study (columns), the darker the better its rank among the
+    measures; for one dataset and model with the values, for all of them with the mean rank, 1 being the best.
+    """
     return scorecard(drawing.rows(SCORECARD), drawing.title or drawing.facts["study"])
 
 
-@figure(
-    "meta-evaluation",
-    reads=["meta_evaluation"],
-    page="scorecard",
-    experiment="scorecard",
-    order=10,
-    caption=(
-        "Agreement between the rankings of every two criteria: Kendall τ, the mean over datasets and models, with "
-        "its 95 % interval. Near 1 two protocols would choose the same measures, near 0 their rankings are "
-        "unrelated."
-    ),
-)
+@figure("meta-evaluation", reads=["meta_evaluation"], page="scorecard", experiment="scorecard", order=10)
 def draw_meta_evaluation(drawing: Drawing) -> Figure:
-    """Agreement between the rankings of the criteria."""
+    """Agreement between the rankings of every two criteria: Kendall τ, the mean over datasets and models, with its 95 %
+    interval. Near 1 two protocols would choose the same measures, near 0 their rankings are unrelated.
+    """
     return meta_evaluation(drawing.frame(META_EVALUATION), "Do protocols agree about measures?")

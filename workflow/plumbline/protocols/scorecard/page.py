@@ -104,16 +104,9 @@ def _finding(meta_evaluation: pd.DataFrame | None) -> str:
     return f"Mean τ between the rankings of {pairs} of criteria: {number(taus.mean())}." if len(taus) else ""
 
 
-@page(
-    "scorecard",
-    title="Scorecard",
-    about="Every measure by every protocol, and whether the protocols agree.",
-    group="",
-    tables=["scorecard", "meta_evaluation"],
-    order=10,
-)
+@page("scorecard", title="Scorecard", group="", tables=["scorecard", "meta_evaluation"], order=10)
 def scorecard_page(content: Content) -> Page:
-    """The scorecard and the meta-evaluation."""
+    """Every measure by every protocol, and whether the protocols agree."""
     frames = content.tables
     sections = [
         Section(
