@@ -14,7 +14,7 @@ from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.objectives import objective_of
 from plumbline.models.rows import Column
-from plumbline.models.weights import compute_attention
+from plumbline.models.stored_attention import compute_attention
 from plumbline.training.trainer import SeedSetup, split_rows, train_seeds
 
 EPOCHS = {"cpu": 1, "cuda": 4}

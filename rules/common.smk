@@ -1,4 +1,4 @@
-"""The resolved study, as `STUDY`, and helpers of the rules. The library provides their inputs and params."""
+"""The study (`STUDY`, as configured; `RESOLVED`, with all defaults), its paths and params, and helpers of the rules."""
 
 import os
 import sys

@@ -4,7 +4,9 @@ rule train:
         summary=PATHS.record_of,
         embedding=PATHS.vectors,
         subwords=PATHS.subwords,
+        # A dependency only: the model reads its checkpoint by name.
         files=PATHS.checkpoint_files,
+        # Of the same level, for a model that sees only the positions of masks.
         masks=PATHS.masks,
         # Of the base model, if this model has one.
         predictions=lambda wildcards: PATHS.of_base(wildcards, "predictions"),

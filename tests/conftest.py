@@ -19,46 +19,46 @@ SMALL = {
 }  # fmt: skip
 
 
-def save_checkpoint(folder, config, tokeniser, **specials):
-    """A whole checkpoint: the model of a config with random weights, and a tokeniser of at most 64 subwords a text."""
+def save_checkpoint(folder, config, tokenizer, **specials):
+    """A whole checkpoint: the model of a config with random weights, and a tokenizer of at most 64 subwords a text."""
     from transformers import AutoModel, PreTrainedTokenizerFast
 
     torch.manual_seed(0)
     AutoModel.from_config(config).save_pretrained(folder)
-    PreTrainedTokenizerFast(tokenizer_object=tokeniser, model_max_length=64, **specials).save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **specials).save_pretrained(folder)
     return folder
 
 
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tmp_path_factory):
-    """The folder of a small RoBERTa with a byte-level tokeniser."""
+    """The folder of a small RoBERTa with a byte-level tokenizer."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import RobertaConfig
 
     specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    tokeniser = Tokenizer(models.BPE())
-    tokeniser.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokeniser.decoder = decoders.ByteLevel()
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     letters = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=320, special_tokens=specials, initial_alphabet=letters, show_progress=False
     )
-    tokeniser.train_from_iterator(SENTENCES, trainer)
-    tokeniser.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
     config = RobertaConfig(
-        vocab_size=tokeniser.get_vocab_size(),
+        vocab_size=tokenizer.get_vocab_size(),
         max_position_embeddings=66,
         type_vocab_size=1,
         **SMALL,
     )
     names = ("cls_token", "pad_token", "sep_token", "unk_token", "mask_token")
     named = dict(zip(names, specials, strict=True))
-    return save_checkpoint(tmp_path_factory.mktemp("roberta"), config, tokeniser, **named)
+    return save_checkpoint(tmp_path_factory.mktemp("roberta"), config, tokenizer, **named)
 
 
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory):
-    """The folder of a small BERT, with token types for second texts and a subword tokeniser."""
+    """The folder of a small BERT, with token types for second texts and a subword tokenizer."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig
 
@@ -67,16 +67,16 @@ def tiny_bert(tmp_path_factory):
     short = sorted({word for sentence in SENTENCES for word in sentence.split() if 1 < len(word) < 5})
     subwords = [*specials, *letters, *(f"##{letter}" for letter in letters), *short]
     vocabulary = {subword: id_ for id_, subword in enumerate(subwords)}
-    tokeniser = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokeniser.normalizer = normalizers.BertNormalizer()
-    tokeniser.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokeniser.add_special_tokens(specials)
-    tokeniser.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(specials)
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     config = BertConfig(
-        vocab_size=tokeniser.get_vocab_size(),
+        vocab_size=tokenizer.get_vocab_size(),
         max_position_embeddings=64,
         **SMALL,
     )
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
     named = dict(zip(names, specials, strict=True))
-    return save_checkpoint(tmp_path_factory.mktemp("bert"), config, tokeniser, **named)
+    return save_checkpoint(tmp_path_factory.mktemp("bert"), config, tokenizer, **named)

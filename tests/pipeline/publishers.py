@@ -81,7 +81,7 @@ DRUGS = "zolpra mirtaxin #quelor venlorix"
 
 
 def write_adr(folder: Path, documents: int = 200) -> None:
-    """Write adr/adr.csv: tokenised tweets about drugs that do not exist, with (1) or without an adverse reaction."""
+    """Write adr/adr.csv: tokenized tweets about drugs that do not exist, with (1) or without an adverse reaction."""
     draw = random.Random(1)
     test = round(documents * 0.2)
     rows = []

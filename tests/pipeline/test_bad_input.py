@@ -67,13 +67,13 @@ def save_bert(folder: Path) -> None:
     """A checkpoint as a job would read it, but for its weights, of which there is one and of a wrong shape; made by
     hand, because transformers takes seconds to import."""
     subwords = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "green", "blue", "no", "yes"]
-    tokeniser = Tokenizer(
+    tokenizer = Tokenizer(
         models.WordPiece({subword: number for number, subword in enumerate(subwords)}, unk_token="[UNK]")
     )
-    tokeniser.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokeniser.add_special_tokens(subwords[:5])
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.add_special_tokens(subwords[:5])
     folder.mkdir()
-    tokeniser.save(str(folder / "tokenizer.json"))
+    tokenizer.save(str(folder / "tokenizer.json"))
     named = {f"{subword[1:-1].lower()}_token": subword for subword in subwords[:5]}
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", **named}))
     config = {"model_type": "bert", "vocab_size": 10, "hidden_size": 8, "num_hidden_layers": 1}
@@ -934,7 +934,7 @@ JOB_FAULTS: dict[str, tuple[str, str, str]] = {
     "text as one string": (
         "datasets",
         "prepare tokens-as-string",
-        "`tokens` must be a list of words; `tokenise` splits a",
+        "`tokens` must be a list of words; `tokenize` splits a",
     ),
     "text of nothing": ("datasets", "prepare tokens-missing", "`tokens` must be a list of words"),
     "empty word": (
@@ -959,7 +959,7 @@ JOB_FAULTS: dict[str, tuple[str, str, str]] = {
     "pair as one string": (
         "datasets",
         "prepare pair-as-string",
-        "`pair` must be a list of words; `tokenise` splits a",
+        "`pair` must be a list of words; `tokenize` splits a",
     ),
     "no pairs": ("datasets", "prepare pair-missing", "its task is inference, so its texts must each have a `pair`."),
     "evidence too short": (

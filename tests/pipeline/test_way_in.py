@@ -49,7 +49,7 @@ CELL = "results/attributions/mock-2/plain/average-tanh/0"
 
 
 def save_classifier(folder: Path, tiny_bert: Path) -> None:
-    """A BERT that classifies, with its tokeniser."""
+    """A BERT that classifies, with its tokenizer."""
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
     shutil.copytree(tiny_bert, folder)

@@ -5,7 +5,7 @@ from plumbline.data.schemas import INSTANCES
 from plumbline.models.block import trained_models
 from plumbline.models.budget import Budget
 from plumbline.models.schemas import ATTENTION
-from plumbline.models.weights import attention_columns
+from plumbline.models.stored_attention import attention_columns
 from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, write_table
 

@@ -9,7 +9,7 @@ from plumbline.data.schemas import INSTANCES, MASKS
 from plumbline.models.budget import Budget
 from plumbline.models.objectives import objective_of
 from plumbline.models.schemas import ATTENTION
-from plumbline.models.weights import base_columns
+from plumbline.models.stored_attention import base_columns
 from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, read_tensors, write_table, write_tensors
 from plumbline.training.schemas import HISTORY, PREDICTIONS
@@ -23,10 +23,11 @@ with job(snakemake) as running:
         attention = read_table(snakemake.input.attention, ATTENTION)
         base_predictions = read_table(snakemake.input.predictions, PREDICTIONS)
         columns = base_columns(attention, base_predictions, base["base_seed"], splits)
-    masking, masks, variants = snakemake.params.masking, None, None
+    masking, masks, masked_instances = snakemake.params.masking, None, None
     if snakemake.input.masks:
         table = read_table(snakemake.input.masks, MASKS)
         masks = {seed: seed_rows(table, "masked", seed, instances) for seed in seeds}
+    # The masks read are those of the level below; words masked there stay masked.
     if snakemake.output.get("masks"):
         scores = read_importances(snakemake.input.importances, masking["measure"])
         level, unit = masking["level"], masking["unit"]
@@ -40,7 +41,9 @@ with job(snakemake) as running:
     if masking:
         mask, other = special_ids(snakemake.input.subwords)
         left = other if masking["positions"] else None
-        variants = {seed: apply_masks(instances, masks and masks[seed], mask, left).by_split() for seed in seeds}
+        masked_instances = {
+            seed: apply_masks(instances, masks and masks[seed], mask, left).by_split() for seed in seeds
+        }
     device = running.device()
     spec = BlockSpec(
         pointer=snakemake.params.object,
@@ -52,7 +55,7 @@ with job(snakemake) as running:
         trainable=snakemake.params.trainable,
         objective=objective_of(base["objective"], base["strength"]) if base.get("objective") else None,
         columns=columns,
-        variants=variants,
+        masked_instances=masked_instances,
         # Of retrained models only the test scores are used.
         predicted=["test"] if masking else SPLITS,
     )

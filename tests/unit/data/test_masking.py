@@ -174,7 +174,7 @@ def test_each_seed_learns_its_own_texts():
     vectors = {"embedding": model.embedding.weight.detach()}
     training = Training(epochs=2, batch_size=8, first_eligible_epoch=1, select_by="accuracy")
     spec = BlockSpec(declaration.pointer, {}, vectors, splits, 2, training)
-    weights, _, predictions = train_block(replace(spec, variants=variants, predicted=["test"]), [0, 1], 4096)
+    weights, _, predictions = train_block(replace(spec, masked_instances=variants, predicted=["test"]), [0, 1], 4096)
     alone, _, _ = train_block(spec, [0], 4096)
     assert all((weights[name] == alone[name]).all() for name in alone)
     seeds, rows = np.array(predictions["seed"]), np.stack(predictions["probabilities"])

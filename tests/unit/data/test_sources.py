@@ -79,7 +79,7 @@ def test_importing_the_data_package_does_not_import_heavy_packages() -> None:
     modules = [
         "corpus",
         "sources",
-        "tokenise",
+        "tokenize",
         "vocabulary",
         "prepare",
         "embeddings",

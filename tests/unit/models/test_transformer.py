@@ -43,13 +43,13 @@ SINGLE_AND_PAIRED = pytest.mark.parametrize("paired", [False, True])
 @pytest.fixture(scope="session")
 def tiny_distilbert(tmp_path_factory, tiny_bert):
     """The folder of a small DistilBERT, which distinguishes second texts from first ones only by their position."""
-    tokeniser = load_tokenizer(str(tiny_bert))
+    tokenizer = load_tokenizer(str(tiny_bert))
     shape = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 64}
-    config = DistilBertConfig(vocab_size=len(tokeniser), initializer_range=0.3, **shape)
+    config = DistilBertConfig(vocab_size=len(tokenizer), initializer_range=0.3, **shape)
     folder = tmp_path_factory.mktemp("distilbert")
     torch.manual_seed(0)
     AutoModel.from_config(config).save_pretrained(folder)
-    tokeniser.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return folder
 
 
@@ -69,13 +69,13 @@ def minilm():
 def rows_of(folder, count=9, seed=0):
     """Texts of 1 to 20 random subwords and questions of 1 to 7, as `tokenize_subwords` lays them out."""
     config = AutoConfig.from_pretrained(folder)
-    tokeniser = load_tokenizer(folder)
+    tokenizer = load_tokenizer(folder)
     random = np.random.default_rng(seed)
 
     def drawn(most):
         return random.integers(5, config.vocab_size, size=random.integers(1, most + 1))
 
-    first, last = [tokeniser.cls_token_id], [tokeniser.sep_token_id]
+    first, last = [tokenizer.cls_token_id], [tokenizer.sep_token_id]
     texts = [np.concatenate([first, drawn(20), last]).astype(np.int32) for _ in range(count)]
     seconds = [np.concatenate([drawn(7), last]).astype(np.int32) for _ in range(count)]
     return texts, seconds
@@ -277,9 +277,9 @@ def test_attention_that_cannot_be_made_uniform_is_refused(tmp_path):
 
 def test_layers_of_minilm_are_transformers_own():
     folder = minilm()
-    tokeniser = load_tokenizer(folder)
+    tokenizer = load_tokenizer(folder)
     model, other = same_weights(folder, 2, attn_implementation="eager")
-    given = tokeniser("A gripping film, and yet nobody saw it.", return_tensors="pt")
+    given = tokenizer("A gripping film, and yet nobody saw it.", return_tensors="pt")
     batch = collate([given["input_ids"][0].numpy()], None)
     with torch.no_grad():
         expected = torch.stack(other(**given, output_attentions=True).attentions, dim=1)
@@ -287,10 +287,10 @@ def test_layers_of_minilm_are_transformers_own():
     assert expected.shape[1:3] == (6, 12)
 
 
-def test_tokenisers_own_pairs_are_what_bert_reads(tiny_bert):
+def test_tokenizers_own_pairs_are_what_bert_reads(tiny_bert):
     model, other = same_weights(str(tiny_bert), 2)
-    tokeniser = load_tokenizer(str(tiny_bert))
-    both = tokeniser("the film was good", "was it ?", return_tensors="pt", return_token_type_ids=True)
+    tokenizer = load_tokenizer(str(tiny_bert))
+    both = tokenizer("the film was good", "was it ?", return_tensors="pt", return_token_type_ids=True)
     second = both["token_type_ids"][0].bool()
     ids = both["input_ids"][0].numpy()
     batch = collate([ids[~second]], None, "cpu", [ids[second]])
@@ -491,13 +491,13 @@ def test_the_optimiser_is_pytorchs_step_by_step(ours):
 
 def planted(folder, split, count, seed):
     """Sentences with one word that alone decides the label."""
-    tokeniser = load_tokenizer(folder)
+    tokenizer = load_tokenizer(folder)
     random = np.random.default_rng(seed)
     ids = []
     for i in range(count):
         words = random.choice(["the", "film", "was", "a", "cast"], size=random.integers(3, 8))
         words[random.integers(len(words))] = "good" if i % 2 else "bad"
-        ids.append(np.array(tokeniser(" ".join(words))["input_ids"], dtype=np.int32))
+        ids.append(np.array(tokenizer(" ".join(words))["input_ids"], dtype=np.int32))
     free = [np.array([False, *[True] * (len(row) - 2), False]) for row in ids]
     label = np.arange(count, dtype=np.int32) % 2
     return Instances(np.array([split] * count), np.arange(count), label, ids, free)

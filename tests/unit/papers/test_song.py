@@ -12,7 +12,7 @@ from plumbline.papers.reproduction import reproduction
 from plumbline.papers.song import ANOTHER, CORRECTED, FAULTY, published_rows
 from plumbline.protocols.agreement.latex import latex_matrices
 from plumbline.protocols.agreement.schemas import AGREEMENT
-from plumbline.protocols.agreement.table import fewest_tokens, overall_taus, pool_seeds, triangles
+from plumbline.protocols.agreement.selections import fewest_tokens, overall_taus, pool_seeds, triangles
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.registry import Registry
 from plumbline.tables.export import latex

@@ -262,17 +262,17 @@ def test_every_model_can_choose_by_its_loss(name):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"stop_at": 0.97, "select_by": "loss"}, "`stop_at` is 0.97, but `select_by` is loss; set it to accuracy or"),
+        ({"stop_at": 0.97, "select_by": "loss"}, "`stop_at` is 0.97, but `select_by` is loss; set that to accuracy or"),
         ({"stop_at": 97}, "less than or equal to 1"),
-        ({"plateau_patience": 5}, "`plateau_patience` is 5, but `schedule` is constant; set it to plateau or leave"),
+        ({"plateau_patience": 5}, "`plateau_patience` is 5, but `schedule` is constant; set that to plateau or remove"),
         ({"plateau_factor": 0.5, "schedule": "linear"}, "`plateau_factor` is 0.5, but `schedule` is linear"),
         ({"plateau_factor": 1, "schedule": "plateau"}, "less than 1"),
-        ({"warmup": 0.1, "schedule": "plateau"}, "`warmup` is 0.1, but `schedule` is plateau; set it to linear or"),
+        ({"warmup": 0.1, "schedule": "plateau"}, "`warmup` is 0.1, but `schedule` is plateau; set that to linear or"),
         ({"clip_norm": 0}, "greater than 0"),
         ({"checkpoint_gain": -0.1}, "greater than or equal to 0"),
         (
             {"checkpoint_gain": 0.05, "select_on": "train", "select_by": "loss"},
-            "`checkpoint_gain` reads the accuracy of `select_on`, and that of the training split is not told; set",
+            "`checkpoint_gain` needs the accuracy on `select_on`, which is not computed for the training split; set",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Objects that need no plug-in: Captum methods, Hugging Face checkpoints and imported importances.
+"""External files of a study: plug-ins, Captum methods, Hugging Face checkpoints and imported importances.
 
 Nothing here imports torch, Captum or transformers, because every job reads the config.
 """

@@ -14,7 +14,7 @@ from plumbline.data.vector_file import read_vectors
 from plumbline.data.vocabulary import PAD, SPECIALS
 from plumbline.errors import PlumblineError
 
-WINDOW, MINIMUM_COUNT = 10, 2  # word2vec of Jain & Wallace (spec 1.1, MIMIC)
+WINDOW, MINIMUM_COUNT = 10, 2  # word2vec of Jain & Wallace for MIMIC
 # gensim's five epochs hardly change the vectors of a small corpus: on 8,000 film review sentences a BiLSTM was then no
 # better than with random vectors. So small corpora get up to 100 epochs, until this many words were seen.
 WORDS_SEEN = 5_000_000

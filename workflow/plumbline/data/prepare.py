@@ -170,7 +170,7 @@ def _check_corpus(corpus: Corpus, name: str) -> None:
         for column in ("tokens", "pair"):
             words = getattr(example, column)
             if not _is_text(words) and not (column == "pair" and words is None):
-                raise PlumblineError(f"{where}: `{column}` must be a list of words; `tokenise` splits a string.")
+                raise PlumblineError(f"{where}: `{column}` must be a list of words; `tokenize` splits a string.")
         check_split_and_label(example.split, example.label, corpus.classes, where)
         if "" in example.tokens or "" in (example.pair or ()):
             raise PlumblineError(f"{where}: a word is the empty string; the dataset's reader must leave it out.")
@@ -190,7 +190,7 @@ def _check_corpus(corpus: Corpus, name: str) -> None:
 
 
 def _length_filter(texts: list[Numbered], recipe: Preparation) -> list[Numbered]:
-    """The texts strictly between the bounds (spec 1.1); an open bound may be the extreme length of the split."""
+    """The texts strictly between the bounds; an open bound may be the extreme length of the split."""
     lengths = [len(example.tokens) for _, example in texts] or [0]
     shortest, longest = (min(lengths), max(lengths)) if recipe.open_bound == "drop-extreme" else (-inf, inf)
     lower = shortest if recipe.longer_than is None else recipe.longer_than

@@ -113,7 +113,7 @@ class AtteFa(Adversarial):
     """Scaled TVD minus scaled JSD, both from 0 to 1."""
 
     def combined_loss(self, tvd: torch.Tensor, jsd: torch.Tensor, kl: torch.Tensor) -> torch.Tensor:
-        """TVD / 0.5 - JSD / ln 2."""
+        """TVD / 0.5 - JSD / ln 2; `tvd` is scaled to 1 already."""
         return tvd - jsd / log(2)
 
 
@@ -124,7 +124,7 @@ class WiegreffePinter(Adversarial):
         self.strength = strength
 
     def combined_loss(self, tvd: torch.Tensor, jsd: torch.Tensor, kl: torch.Tensor) -> torch.Tensor:
-        """TVD - λ KL(α‖α_base)."""
+        """TVD - λ KL(α‖α_base); `tvd` is scaled to 1, TVD to 0.5."""
         return tvd / 2 - self.strength * kl
 
 

@@ -10,7 +10,7 @@ from plumbline.papers import attefa, jain_wallace, recursive_roar, song
 from plumbline.papers.paper import PUBLISHED, Names
 from plumbline.papers.schemas import QUIRKS, REPRODUCTION
 from plumbline.protocols.agreement.schemas import AGREEMENT
-from plumbline.protocols.agreement.table import fewest_tokens, overall_taus
+from plumbline.protocols.agreement.selections import fewest_tokens, overall_taus
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.protocols.roar.schemas import SPARSITY
 from plumbline.registry import table

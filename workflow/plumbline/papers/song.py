@@ -19,7 +19,7 @@ from plumbline.papers.paper import (
     percent_to_fraction,
     sample_size,
 )
-from plumbline.protocols.agreement.table import fewest_tokens, pool_seeds
+from plumbline.protocols.agreement.selections import fewest_tokens, pool_seeds
 
 # The paper's names and the registered ones.
 DATASETS = {"SST-2": "sst-2", "IMDb": "imdb-240", "MNLI": "mnli", "SNLI": "snli-cased", "Quora": "quora"}

@@ -31,7 +31,7 @@ class BlockSpec:
     """The model, data and recipe of a block.
 
     `vectors` holds the word vectors as `embedding` and, for pairs, those of second texts as `pair`; `trainable` lets
-    training change them. `columns` holds, by split, the objective's further inputs. `variants` holds the splits of each
+    training change them. `columns` holds, by split, the objective's further inputs. `masked_instances` holds the splits of each
     seed if seeds learn different texts. `predicted` are the splits whose predictions are returned.
     """
 
@@ -44,7 +44,7 @@ class BlockSpec:
     trainable: bool = True
     objective: Classification | None = None
     columns: Mapping[str, Mapping[str, Column]] | None = None
-    variants: Mapping[int, Mapping[str, Instances]] | None = None
+    masked_instances: Mapping[int, Mapping[str, Instances]] | None = None
     predicted: Sequence[str] = SPLITS
 
 
@@ -194,12 +194,12 @@ def train_block(
     weights: dict[str, torch.Tensor] = {}
     history: dict[str, list[Any]] = {key: [] for key in ("seed", "epoch", "split", "metric", "value", "seconds")}
     predictions: dict[str, list[Any]] = {key: [] for key in ("seed", "split", "instance", "label", "probabilities")}
-    training, classes, variants = spec.training, spec.classes, spec.variants
+    training, classes, masked_instances = spec.training, spec.classes, spec.masked_instances
     rows: SeedRows
-    if variants is None:
+    if masked_instances is None:
         rows = split_rows(spec.splits, classes, training, device, spec.columns)
     else:
-        rows = cache(lambda seed: split_rows(variants[seed], classes, training, device))
+        rows = cache(lambda seed: split_rows(masked_instances[seed], classes, training, device))
 
     def build() -> nn.Module:
         embedding, pair = (spec.vectors.get(name) for name in ("embedding", "pair"))

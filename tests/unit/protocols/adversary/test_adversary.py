@@ -26,7 +26,7 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.models.objectives import AtteFa, Classification, Guided, WiegreffePinter, objective_of
 from plumbline.models.rows import DeviceRows
 from plumbline.models.schemas import ATTENTION
-from plumbline.models.weights import attention_columns, base_columns, compute_attention
+from plumbline.models.stored_attention import attention_columns, base_columns, compute_attention
 from plumbline.protocols.adversary.table import (
     ADVERSARY_KEYS,
     CONSTANT,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plumbline.data.corpus import Corpus, Example, draw_dev
 from plumbline.data.sources import declared_files, read_csv
-from plumbline.data.tokenise import clean
+from plumbline.data.tokenize import clean
 from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
 from plumbline.runtime.progress import shown

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from plumbline.data.corpus import SPLITS, Corpus, Example, stratified_splits
 from plumbline.data.sources import declared_files, read_lines
-from plumbline.data.tokenise import NUMBER
+from plumbline.data.tokenize import NUMBER
 from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
 from plumbline.runtime.progress import Progress, shown
 
 CATEGORY, DESCRIPTIONS = "Discharge summary", ("Report", "Addendum")
 DIABETES, ACUTE, CHRONIC = "25000", "2851", "2852"  # ICD-9 codes 250.00, 285.1 and 285.2 as the tables write them
-TEST, DEV = (0.2, 12939), (0.15, 13448)  # share and seed of the splits of Anemia (spec 1.1)
+TEST, DEV = (0.2, 12939), (0.15, 13448)  # share and seed of the splits of Anemia
 IDENTITY = "<DE>"
 FIELD_LIMIT = 10_000_000  # characters of a field, so that an unclosed quote does not read the rest of the file
 TOKENIZER_TEXTS = 2000  # texts after which the tokenizer is replaced

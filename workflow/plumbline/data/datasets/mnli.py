@@ -9,7 +9,7 @@ from pathlib import Path
 from plumbline.data.corpus import Corpus
 from plumbline.data.datasets.snli import Pair, checked_pair, inference_corpus, read_pairs
 from plumbline.data.sources import declared_files, read_lines
-from plumbline.data.tokenise import words
+from plumbline.data.tokenize import words
 from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
 

@@ -1,4 +1,4 @@
-"""Mock data of AtteFa (spec 3.1): filler, and a known number of sentiment words at random positions."""
+"""Mock data of AtteFa: filler, and a known number of sentiment words at random positions."""
 
 from pathlib import Path
 from typing import Literal

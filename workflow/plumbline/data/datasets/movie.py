@@ -4,7 +4,7 @@ from pathlib import Path
 
 from plumbline.data.corpus import Corpus, Example, split_by_seed
 from plumbline.data.sources import declared_files, read_lines
-from plumbline.data.tokenise import clean
+from plumbline.data.tokenize import clean
 from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from plumbline.data.corpus import Corpus, Example, stratified_splits
 from plumbline.data.sources import declared_files, read_text
-from plumbline.data.tokenise import clean
+from plumbline.data.tokenize import clean
 from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
 from plumbline.runtime.progress import shown

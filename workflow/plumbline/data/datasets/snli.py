@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.sources import declared_files, read_lines
-from plumbline.data.tokenise import clean, words
+from plumbline.data.tokenize import clean, words
 from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
 from plumbline.runtime.progress import shown
@@ -54,7 +54,7 @@ def read_pairs(path: Path, split: str) -> Iterator[tuple[str, Pair]]:
 
 
 def inference_corpus(
-    pairs: Iterable[tuple[str, Pair]], tokenise: Callable[[Iterable[str]], Iterable[list[str]]]
+    pairs: Iterable[tuple[str, Pair]], tokenize: Callable[[Iterable[str]], Iterable[list[str]]]
 ) -> Corpus:
     """The corpus of the pairs with a gold label; each distinct sentence is tokenized once."""
     rows: list[tuple[str, Pair]] = []
@@ -65,7 +65,7 @@ def inference_corpus(
         else:
             rows.append((split, pair))
     distinct = list(dict.fromkeys(sentence for _, pair in rows for sentence in (pair.premise, pair.hypothesis)))
-    tokens = dict(zip(distinct, tokenise(distinct), strict=True))
+    tokens = dict(zip(distinct, tokenize(distinct), strict=True))
     examples = [
         Example(split, CLASSES.index(label), tokens[premise], tokens[hypothesis])
         for split, (label, premise, hypothesis) in rows

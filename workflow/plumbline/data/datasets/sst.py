@@ -7,7 +7,7 @@ from typing import Literal
 
 from plumbline.data.corpus import Corpus, Example
 from plumbline.data.sources import declared_files, read_lines
-from plumbline.data.tokenise import clean_treebank
+from plumbline.data.tokenize import clean_treebank
 from plumbline.errors import PlumblineError
 from plumbline.registry import dataset
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from plumbline.protocols.agreement.table import fewest_tokens, overall_taus
+from plumbline.protocols.agreement.selections import fewest_tokens, overall_taus
 from plumbline.protocols.agreement.twins import first_twin
 from plumbline.protocols.criteria import KEYS, Measures
 from plumbline.registry import criterion

@@ -20,7 +20,7 @@ from plumbline.figures import style
 from plumbline.figures.classes import Group, add_legend, groups_of, mark_means, mean_keys
 from plumbline.figures.drawing import Drawing
 from plumbline.figures.intervals import interval
-from plumbline.protocols.agreement.table import fewest_tokens
+from plumbline.protocols.agreement.selections import fewest_tokens
 from plumbline.protocols.schemas import SCORES
 from plumbline.registry import figure
 from plumbline.store import read_table

@@ -7,7 +7,7 @@ import pandas as pd
 
 from plumbline.figures.conventions import ordered
 from plumbline.protocols.agreement.schemas import AGREEMENT
-from plumbline.protocols.agreement.table import TOKEN_LABELS, overall_taus, triangles
+from plumbline.protocols.agreement.selections import TOKEN_LABELS, overall_taus, triangles
 from plumbline.tables.chance import above_chance_rows
 from plumbline.tables.export import latex
 

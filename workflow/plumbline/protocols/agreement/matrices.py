@@ -14,7 +14,7 @@ from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
 from plumbline.protocols.agreement.figures import NO_TAU, TICKS, colour_names, compared_measures, title_above
 from plumbline.protocols.agreement.schemas import AGREEMENT
-from plumbline.protocols.agreement.table import TOKEN_LABELS, overall_taus, triangles
+from plumbline.protocols.agreement.selections import TOKEN_LABELS, overall_taus, triangles
 from plumbline.registry import figure
 
 # Side of a cell in inches, for at most `FEW` measures and for more.

@@ -7,7 +7,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from plumbline.figures.conventions import ordered
-from plumbline.protocols.agreement.table import drop_twins, fewest_tokens, overall_taus
+from plumbline.protocols.agreement.selections import drop_twins, fewest_tokens, overall_taus
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.page import Page, Section

@@ -11,7 +11,7 @@ import numpy as np
 from plumbline.attribution.files import first_importances
 from plumbline.data.instances import ragged
 from plumbline.protocols.agreement.rank_statistics import kendall_tau
-from plumbline.protocols.agreement.table import TWIN_TAU
+from plumbline.protocols.agreement.selections import TWIN_TAU
 
 # The number of instances of a cell to compare, and the most words or pixels of each.
 INSTANCES, WORDS = 100, 200

@@ -5,7 +5,7 @@ from markupsafe import Markup
 
 from plumbline.protocols.adversary.table import LARGEST_JSD
 from plumbline.protocols.agreement.page import agreement_overview
-from plumbline.protocols.agreement.table import fewest_tokens, overall_taus
+from plumbline.protocols.agreement.selections import fewest_tokens, overall_taus
 from plumbline.protocols.attention.bins import BINS, EVERY
 from plumbline.registry import page
 from plumbline.report.content import Content

@@ -11,7 +11,7 @@ from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.distances import jensen_shannon, total_variation
 from plumbline.models.evaluator import Evaluator
-from plumbline.models.weights import compute_attention
+from plumbline.models.stored_attention import compute_attention
 from plumbline.protocols.attention.bins import EVERY, quartiles, weight_bins
 from plumbline.protocols.attention.schemas import SEED_VARIANCE, SEED_VARIANCE_SCORES
 from plumbline.protocols.explained import Explained, instance_columns

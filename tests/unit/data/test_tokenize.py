@@ -3,7 +3,7 @@
 import pytest
 
 pytest.importorskip("spacy")
-from plumbline.data.tokenise import clean, clean_treebank, words
+from plumbline.data.tokenize import clean, clean_treebank, words
 
 
 @pytest.mark.parametrize(
