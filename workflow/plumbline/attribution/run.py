@@ -27,13 +27,13 @@ def attribute(
     evaluators: Iterable[Evaluator],
     instances: Instances,
     measures: Mapping[str, MeasureCall],
-    variant: Callable[[int], Instances] | None = None,
+    seed_instances: Callable[[int], Instances] | None = None,
     cell: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, dict[str, list[Any]]], dict[str, float]]:
     """The columns of the table `attributions` and the seconds of each measure.
 
-    The time of measures computed in shared passes is divided among them. `variant` returns the texts of a seed if seeds
-    have different texts. `cell` names the dataset, variant and model.
+    The time of measures computed in shared passes is divided among them. `seed_instances` returns the texts of
+    a seed if seeds have different texts. `cell` names the dataset, variant and model.
     """
     columns: dict[str, dict[str, list[Any]]] = {name: {key: [] for key in KEYS} for name in measures}
     seconds = dict.fromkeys(measures, 0.0)
@@ -42,7 +42,7 @@ def attribute(
         families.setdefault(getattr(call.function, "together", name), []).append(name)
     for evaluator in evaluators:
         evaluator.cell = cell or {}
-        texts = instances if variant is None else variant(evaluator.seed)
+        texts = seed_instances(evaluator.seed) if seed_instances else instances
         for together, names in families.items():
             started = time.perf_counter()
             try:

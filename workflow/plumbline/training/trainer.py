@@ -31,8 +31,8 @@ class BlockSpec:
     """The model, data and recipe of a block.
 
     `vectors` holds the word vectors as `embedding` and, for pairs, those of second texts as `pair`; `trainable` lets
-    training change them. `columns` holds, by split, the objective's further inputs. `masked_instances` holds the splits of each
-    seed if seeds learn different texts. `predicted` are the splits whose predictions are returned.
+    training change them. `columns` holds, by split, the objective's further inputs. `masked_instances` holds each seed's
+    splits if seeds learn different texts. `predicted` are the splits whose predictions are returned.
     """
 
     pointer: str
