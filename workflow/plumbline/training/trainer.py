@@ -31,7 +31,7 @@ class BlockSpec:
     """The model, data and recipe of a block.
 
     `vectors` holds the word vectors as `embedding` and, for pairs, those of second texts as `pair`; `trainable` lets
-    training change them. `columns` holds, by split, the objective's further inputs. `masked_instances` holds each seed's
+    training change them. `columns` holds, by split, the objective's further inputs. `masked_instances` holds a seed's
     splits if seeds learn different texts. `predicted` are the splits whose predictions are returned.
     """
 
