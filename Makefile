@@ -14,7 +14,7 @@ WORKERS ?= auto
 PYTEST  := PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1 python -m pytest
 STUDIES := $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/pipeline
 
-.PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint bench generate graph clean help
+.PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint check-types check-rules check-style bench generate graph clean help
 
 ready: $(READY)
 
@@ -46,14 +46,22 @@ gpu: $(READY)
 test-slurm: $(READY)
 	$(PYTEST) -m slurm tests/slurm
 
+# The three checks side by side, each with its output in one block.
 lint: $(READY)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-types check-rules check-style
+
+check-types:
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+
+check-rules:
 	$(BIN)/snakefmt --check Snakefile rules
 	PATH="$(BIN):$$PATH" snakemake --lint
 	$(BIN)/plumbline generate --check
+
+check-style:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 bench: $(READY)
 	$(BIN)/python bench/run.py

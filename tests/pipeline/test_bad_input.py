@@ -1040,7 +1040,7 @@ JOB_FAULTS: dict[str, tuple[str, str, str]] = {
     "weights of another shape": (
         "models",
         "train echo my-bert seeds 0",
-        "The weights of the checkpoint 'bert' are not those of its",
+        "The weights of the checkpoint 'bert' do not fit its config",
     ),
     "table cut off": (
         "results",
