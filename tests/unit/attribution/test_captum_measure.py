@@ -17,7 +17,8 @@ from plumbline.attribution.captum_method import BATCHED
 from plumbline.attribution.importances import Importances
 from plumbline.config.external import METHODS, locate_files
 from plumbline.config.resolve import resolve
-from plumbline.conformance import WORDS, check_measure, example_images, example_instances, example_model
+from plumbline.conformance import WORDS, example_images, example_instances, example_model
+from plumbline.conformance.measures import check_measure
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.bag_of_words import BagOfWords

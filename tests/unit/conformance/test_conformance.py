@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from plumbline.conformance import FEW_STEPS, check, example_model
+from plumbline.conformance import check, example_model
+from plumbline.conformance.declarations import FEW_STEPS
 from plumbline.registry import KINDS, Registry
 
 REGISTRY = Registry()

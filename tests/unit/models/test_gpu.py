@@ -6,15 +6,8 @@ import torch
 
 from plumbline.attribution.gradient import differentiable, gradient
 from plumbline.config.recipes import Training
-from plumbline.conformance import (
-    ANSWERS,
-    example_images,
-    example_instances,
-    example_model,
-    examples_for,
-    needs_pairs,
-    reads_one_text,
-)
+from plumbline.conformance import ANSWERS, example_images, example_instances, example_model, reads_one_text
+from plumbline.conformance.examples import examples_for, needs_pairs
 from plumbline.models.batch import collate
 from plumbline.models.budget import ROWS, Budget, bytes_per_token
 from plumbline.models.evaluator import Evaluator

@@ -46,9 +46,7 @@ class DatasetEntry(Entry):
         description="Overrides of the training of every model on this dataset; they take precedence over the model's.",
     )
     variants: list[str] | None = Field(
-        None,
-        min_length=1,
-        description="Only these variants: `plain` or names of manipulations; by default all.",
+        None, min_length=1, description="Only these variants: `plain` or names of manipulations; by default all."
     )
 
 
@@ -182,8 +180,7 @@ class ManipulationEntry(Entry):
         "makes one variant per value. With two classes and 0.5, only the manipulation predicts the label.",
     )
     matrix: list[list[float]] | None = Field(
-        None,
-        description="Instead of `r`, the probability that each class (row) becomes each class (column).",
+        None, description="Instead of `r`, the probability that each class (row) becomes each class (column)."
     )
     classes: list[list[str]] | None = Field(
         None,

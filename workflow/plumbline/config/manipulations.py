@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from plumbline.config.entries import ManipulationEntry
-from plumbline.config.resolved import Resolved
+from plumbline.config.resolved import Resolved, check_listed
 from plumbline.config.variants import PLAIN, Manipulated
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import IMAGES, Declaration
@@ -53,8 +53,7 @@ def expand(name: str, entry: ManipulationEntry, declaration: Declaration, datase
             parts = [name, *([str(draw)] if entry.draws > 1 else [])]
             parts += [f"{option}{chosen[option]:g}" for option in graded]
             parts += [f"r{r:g}"] if len(rates) > 1 else []
-            defaults = {option: declared.default for option, declared in declaration.options.items()}
-            visibility = {**defaults, **chosen}.get(declaration.visibility)
+            visibility = {**declaration.defaults, **chosen}.get(declaration.visibility)
             level = options[graded[0]].index(chosen[graded[0]]) + 1 if graded else None
             yield Manipulated(
                 variant="-".join(parts),
@@ -94,7 +93,4 @@ def check_variants(study: Any) -> None:
     """Refuse unknown variants in the entries of datasets and models."""
     for kind in ("datasets", "models"):
         for name, entry in getattr(study, kind).items():
-            for variant in entry.variants or []:
-                if variant != PLAIN and variant not in study.manipulations:
-                    known = [PLAIN, *study.manipulations]
-                    raise PlumblineError(f"`{kind}.{name}.variants` names '{variant}'; {nearest(variant, known)}")
+            check_listed(entry, f"{kind}.{name}", variants=[PLAIN, *study.manipulations])

@@ -10,16 +10,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from plumbline.config.entries import (
-    AdversaryEntry,
-    DatasetEntry,
-    Entry,
-    ManipulationEntry,
-    MeasureEntry,
-    ModelEntry,
-    ProtocolEntry,
-    RoarEntry,
-)
+from plumbline.config import entries
 from plumbline.config.recipes import Embedding, Preparation, Training
 from plumbline.config.schema import Compute, Report, Study
 from plumbline.registry import FACTS, KINDS, Declaration, Registry
@@ -27,16 +18,16 @@ from plumbline.registry import FACTS, KINDS, Declaration, Registry
 WIDTH = 118
 SECTIONS: list[tuple[type[BaseModel], str]] = [
     (Study, "Top level"),
-    (DatasetEntry, "`datasets.NAME`"),
+    (entries.DatasetEntry, "`datasets.NAME`"),
     (Preparation, "`datasets.NAME.preparation`"),
     (Embedding, "`datasets.NAME.preparation.embedding`"),
-    (ManipulationEntry, "`manipulations.NAME`"),
-    (ModelEntry, "`models.NAME`"),
+    (entries.ManipulationEntry, "`manipulations.NAME`"),
+    (entries.ModelEntry, "`models.NAME`"),
     (Training, "`models.NAME.training`"),
-    (AdversaryEntry, "`adversaries.NAME`"),
-    (RoarEntry, "`roar.relative` and `roar.absolute`"),
-    (MeasureEntry, "`measures.NAME`"),
-    (ProtocolEntry, "`protocols.NAME`"),
+    (entries.AdversaryEntry, "`adversaries.NAME`"),
+    (entries.RoarEntry, "`roar.relative` and `roar.absolute`"),
+    (entries.MeasureEntry, "`measures.NAME`"),
+    (entries.ProtocolEntry, "`protocols.NAME`"),
     (Compute, "`compute`"),
     (Report, "`report`"),
 ]
@@ -69,7 +60,7 @@ def _type_name(annotation: Any) -> str:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "section"
     classes = [argument for argument in get_args(annotation) if isinstance(argument, type)]
-    if any(issubclass(entry, Entry | AdversaryEntry | RoarEntry) for entry in classes):
+    if any(issubclass(entry, entries.Entry | entries.AdversaryEntry | entries.RoarEntry) for entry in classes):
         return "names"
     if get_origin(annotation) is Union:
         return " or ".join(map(_type_name, get_args(annotation)))

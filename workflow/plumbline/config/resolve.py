@@ -19,7 +19,7 @@ from plumbline.config.resolved import Derived, Resolved, check_options, merge_re
 from plumbline.config.schema import Study
 from plumbline.config.variants import PLAIN
 from plumbline.errors import PlumblineError
-from plumbline.registry import PAIRED, Kind, holds
+from plumbline.registry import PAIRED, holds
 
 
 def resolve(config: dict[str, Any]) -> Resolved:
@@ -63,17 +63,13 @@ def _add_adversary(resolved: Resolved, derived: Derived) -> None:
     """Add an adversary: the object, options and training of its base model, with the training of its objective."""
     if derived.name in resolved.study.models or derived.name in resolved.derived:
         raise PlumblineError(f"`adversaries.{derived.adversary}`: two models are named '{derived.name}'; rename one.")
-    kind: Kind = "model"
-    resolved.declarations[kind, derived.name] = resolved.declarations[kind, derived.base]
-    resolved.options[kind, derived.name] = resolved.options[kind, derived.base]
+    resolved.declarations["model", derived.name] = resolved.declarations["model", derived.base]
+    resolved.options["model", derived.name] = resolved.options["model", derived.base]
     overrides = resolved.study.adversaries[derived.adversary].training
     where = f"adversaries.{derived.adversary}.training"
     for dataset in resolved.study.datasets:
-        layers = [
-            resolved.trainings[dataset, derived.base].model_dump(),
-            OBJECTIVE_TRAINING[derived.objective],
-            overrides,
-        ]
+        base = resolved.trainings[dataset, derived.base].model_dump()
+        layers = [base, OBJECTIVE_TRAINING[derived.objective], overrides]
         training = resolved.trainings[dataset, derived.name] = merge_recipe(Training, layers, where)
         if training.select_by != "loss":
             raise PlumblineError(

@@ -48,14 +48,9 @@ class Resolved:
         self.preparations: dict[str, Preparation] = {}
         self.trainings: dict[tuple[str, str], Training] = {}
         self.model_options: dict[tuple[str, str], dict[str, Any]] = {}
-        kinds: list[tuple[Kind, dict[str, Any]]] = [
-            ("dataset", study.datasets),
-            ("model", study.models),
-            ("measure", study.measures),
-            ("protocol", study.protocols),
-        ]
-        for kind, entries in kinds:
-            for name, entry in entries.items():
+        kinds: tuple[Kind, ...] = ("dataset", "model", "measure", "protocol")
+        for kind in kinds:
+            for name, entry in getattr(study, f"{kind}s").items():
                 where = f"{kind}s.{name}"
                 check_name(name, where)
                 declaration = self.declared(kind, name, entry, where)

@@ -66,9 +66,10 @@ def _suggestions(resolved: Resolved, measure: str, models: list[str]) -> str:
 
     def supports(candidate: Declaration, model: str) -> bool:
         declared_model = resolved.declarations["model", model]
-        defaults = {name: option.default for name, option in candidate.options.items()}
         reads = candidate.pixels or declared_model.reads != "pixels"
-        return reads and not candidate.required and needed(candidate, defaults) <= set(declared_model.provides)
+        return (
+            reads and not candidate.required and needed(candidate, candidate.defaults) <= set(declared_model.provides)
+        )
 
     candidates = [
         candidate

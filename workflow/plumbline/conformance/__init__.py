@@ -3,7 +3,6 @@
 The command `plumbline check` runs them on the user's files.
 """
 
-from plumbline.conformance.declarations import FEW_STEPS
 from plumbline.conformance.examples import (
     ANSWERS,
     CLASSES,
@@ -14,35 +13,22 @@ from plumbline.conformance.examples import (
     example_images,
     example_instances,
     example_model,
-    examples_for,
-    needs_pairs,
     reads_one_text,
     whole_batch,
 )
-from plumbline.conformance.measures import check_measure
-from plumbline.conformance.notes import Checked, Note, Unchecked, failure
-from plumbline.conformance.run import check, examine
+from plumbline.conformance.run import check
 
 __all__ = [
     "ANSWERS",
     "CLASSES",
     "DIMENSIONS",
-    "FEW_STEPS",
     "SIDE",
     "WORDS",
-    "Checked",
-    "Note",
-    "Unchecked",
     "check",
-    "check_measure",
-    "examine",
     "example_explained",
     "example_images",
     "example_instances",
     "example_model",
-    "examples_for",
-    "failure",
-    "needs_pairs",
     "reads_one_text",
     "whole_batch",
 ]

@@ -95,7 +95,7 @@ def _misplaced(tree: ast.Module, path: Path) -> str | None:
 def _import(declaration: Declaration) -> str | None:
     """Import the file of a declaration and return what goes wrong."""
     # Not at the top, because it takes seconds.
-    from plumbline.conformance import failure
+    from plumbline.conformance.notes import failure
 
     try:
         load(declaration.pointer)
@@ -107,7 +107,8 @@ def _import(declaration: Declaration) -> str | None:
 
 
 def _report(declaration: Declaration, registry: Registry, raw: Path) -> Iterator[tuple[str, bool]]:
-    from plumbline.conformance import Checked, Note, Unchecked, examine
+    from plumbline.conformance.notes import Checked, Note, Unchecked
+    from plumbline.conformance.run import examine
 
     started = time.perf_counter()
     results = examine(declaration.kind, declaration.name, registry, raw)

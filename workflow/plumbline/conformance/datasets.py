@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.config.recipes import Preparation, Training
-from plumbline.conformance.declarations import TASKS, check_documentation, check_recipe, default_options
+from plumbline.conformance.declarations import TASKS, check_documentation, check_recipe
 from plumbline.conformance.notes import Checked, Unchecked, type_name
 from plumbline.data.corpus import Corpus
 from plumbline.data.images import ImageCorpus, prepare_images
@@ -36,7 +36,7 @@ def check_dataset(declaration: Declaration, raw: Path | None = None) -> Iterator
 
 def _check_reading(declaration: Declaration, raw: Path) -> Iterator[str]:
     """The corpus can be prepared, and is the same when it is read again."""
-    options = default_options(declaration)
+    options = declaration.defaults
     files = {key: path.format(**options) for key, path in declaration.files.items() if holds(key, options)}
     lacking = missing_files(declaration.name, files, raw, declaration.source)
     if lacking:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from plumbline.config.messages import validation_message
 from plumbline.dag.checks import faults
 from plumbline.errors import nearest
-from plumbline.registry import FACTS, IMAGES, PAIRED, Declaration, Registry, load
+from plumbline.registry import IMAGES, PAIRED, Declaration, Registry, load
 
 TASKS = ("classification", *PAIRED, IMAGES)
 READS = {"model": ("words", "subwords", "pixels"), "manipulation": ("words", "pixels")}
@@ -18,10 +18,6 @@ READS = {"model": ("words", "subwords", "pixels"), "manipulation": ("words", "pi
 FEW_STEPS = 4
 
 
-def default_options(declaration: Declaration) -> dict[str, Any]:
-    return {name: option.default for name, option in declaration.options.items()}
-
-
 def with_few_steps(options: dict[str, Any]) -> dict[str, Any]:
     """Options with at most FEW_STEPS `steps` and `samples`."""
     many = {name: value for name, value in options.items() if name in ("steps", "samples") and isinstance(value, int)}
@@ -29,12 +25,7 @@ def with_few_steps(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_facts(declaration: Declaration) -> Iterator[str]:
-    """Facts and defaults of options have the right types."""
-    for fact, default in FACTS[declaration.kind].items():
-        stated = declaration.facts[fact]
-        if default is not None and not isinstance(stated, type(default)):
-            example = f", such as [{stated!r}]" if isinstance(default, list) and isinstance(stated, str) else ""
-            yield f"its declaration states {fact}={stated!r}; it must be a {type(default).__name__}{example}."
+    """What it reads, its range and the defaults of its options are valid; the registry checks the types of facts."""
     reads = READS.get(declaration.kind)
     if reads and declaration.reads not in reads:
         yield f"its declaration states reads={declaration.reads!r}; {nearest(str(declaration.reads), reads)}"

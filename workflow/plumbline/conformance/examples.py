@@ -13,7 +13,6 @@ import torch
 
 from plumbline import store
 from plumbline.attribution.files import write_importances
-from plumbline.conformance.declarations import default_options
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import pack
 from plumbline.data.schemas import INSTANCES
@@ -100,7 +99,7 @@ def _with_batch_statistics(model: Any) -> Any:
 def example_options(declaration: Declaration) -> dict[str, Any]:
     """The options of an example model: defaults except for the checkpoint, the side of images and the hidden size of
     the library's models."""
-    options = default_options(declaration)
+    options = declaration.defaults
     if "hidden" in options and declaration.path.is_relative_to(PACKAGE):
         options |= {"hidden": HIDDEN}
     if declaration.reads == "pixels" and "side" in options:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.conformance.declarations import check_documentation, default_options
+from plumbline.conformance.declarations import check_documentation
 from plumbline.conformance.examples import CLASSES, SIDE
 from plumbline.conformance.notes import type_name
 from plumbline.data.manipulation import ChangedText, ImageManipulation, InstanceWords
@@ -20,7 +20,7 @@ def check_manipulation(declaration: Declaration) -> Iterator[str]:
         yield f"its visibility is '{declaration.visibility}', which is not one of its options."
     check = _check_images if declaration.reads == "pixels" else _check_texts
     # Many texts may have the same fault.
-    yield from dict.fromkeys(check(declaration, load(declaration.pointer), default_options(declaration)))
+    yield from dict.fromkeys(check(declaration, load(declaration.pointer), declaration.defaults))
 
 
 def _check_texts(declaration: Declaration, function: Any, options: dict[str, Any]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import torch
 from tqdm import tqdm
 
 from plumbline.attribution.importances import Importances
-from plumbline.conformance.declarations import check_documentation, default_options, with_few_steps
+from plumbline.conformance.declarations import check_documentation, with_few_steps
 from plumbline.conformance.examples import (
     LARGE_BUDGET,
     TOLERANCE,
@@ -39,7 +39,7 @@ ORDER = "its scores depend on the order of the texts; put those of text i at ind
 def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]:
     """A measure returns one finite number per word, the same for any budget and order, on every supported model."""
     yield from check_documentation(declaration, "direction", "equation")
-    options = default_options(declaration)
+    options = declaration.defaults
     unset = [name for name in declaration.required if not options[name]]
     if unset:
         yield Unchecked(f"it was not checked, because only a config can set its option '{unset[0]}'")

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from plumbline import store
 from plumbline.config.names import TABLES
-from plumbline.conformance.declarations import check_documentation, default_options, with_few_steps
+from plumbline.conformance.declarations import check_documentation, with_few_steps
 from plumbline.conformance.examples import example_explained, reads_one_text
 from plumbline.conformance.notes import Checked, type_name
 from plumbline.errors import PlumblineError
@@ -30,7 +30,7 @@ def check_protocol(declaration: Declaration) -> Iterator[str]:
     yield from check_documentation(declaration, "equation")
     if declaration.name in TABLES:
         yield f"every study has a table '{declaration.name}'; choose another name."
-    options = default_options(declaration)
+    options = declaration.defaults
     few = with_few_steps(options)
     if few != options:
         # A protocol may need more steps.

@@ -10,6 +10,8 @@ from plumbline.errors import PlumblineError
 
 SPLITS = ("train", "dev", "test")
 T = TypeVar("T")
+# Numbers of texts that were left out, by reason and split.
+Dropped = dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Corpus:
     examples: list[Example]
     classes: list[str]
     vocabulary: list[str] | None = None
-    dropped: dict[str, dict[str, int]] = field(default_factory=dict)
+    dropped: Dropped = field(default_factory=dict)
     every_class: bool = True
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.config.recipes import Preparation
-from plumbline.data.corpus import SPLITS
+from plumbline.data.corpus import SPLITS, Dropped
 from plumbline.data.pixels import pack
 from plumbline.data.prepare import (
     Prepared,
@@ -42,7 +42,7 @@ class ImageCorpus:
 
     images: list[ImageExample]
     classes: list[str]
-    dropped: dict[str, dict[str, int]] = field(default_factory=dict)
+    dropped: Dropped = field(default_factory=dict)
 
 
 Numbered = tuple[int, ImageExample]
@@ -112,12 +112,7 @@ def _check(corpus: ImageCorpus, recipe: Preparation, name: str) -> None:
 
 
 def _keep(
-    images: list[Numbered],
-    corpus: ImageCorpus,
-    recipe: Preparation,
-    name: str,
-    split: str,
-    dropped: dict[str, dict[str, int]],
+    images: list[Numbered], corpus: ImageCorpus, recipe: Preparation, name: str, split: str, dropped: Dropped
 ) -> list[Numbered]:
     """The images of a split after sampling; the number of the others is added to `dropped`."""
     kept = apply_limit(images, recipe, split)

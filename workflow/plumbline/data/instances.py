@@ -3,9 +3,9 @@
 import random
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -99,15 +99,9 @@ class Instances:
 
     def take(self, index: Sequence[int] | np.ndarray) -> "Instances":
         """The instances at these positions, in this order."""
-        optional = (self.pair, self.answers, self.pair_maskable, self.groups, self.pair_groups)
-        return Instances(
-            self.split[index],
-            self.instance[index],
-            self.label[index],
-            [self.ids[i] for i in index],
-            [self.maskable[i] for i in index],
-            *(take_rows(column, index) for column in optional),
-        )
+        columns = [getattr(self, field.name) for field in fields(self)]
+        taken: list[Any] = [c[index] if isinstance(c, np.ndarray) else take_rows(c, index) for c in columns]
+        return Instances(*taken)
 
     def by_split(self) -> dict[str, "Instances"]:
         """The instances of each split."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from plumbline.config.recipes import Preparation
-from plumbline.data.corpus import SPLITS, Corpus, Example
+from plumbline.data.corpus import SPLITS, Corpus, Dropped, Example
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS, Vocabulary, build_vocabulary, encode
 from plumbline.errors import PlumblineError
 from plumbline.registry import IMAGES, PAIRED
@@ -55,7 +55,10 @@ def prepare(
     partial = fewer_than_published({split: len(texts[split]) for split in SPLITS}, published or {}, name)
     dropped = {reason: dict(counts) for reason, counts in corpus.dropped.items()}
     kept = {split: _keep(texts[split], corpus, recipe, name, split, dropped) for split in SPLITS}
-    counted = _vocabulary_texts(texts, kept, recipe)
+    # Jain & Wallace count words before the length filter. A `limit` is for speed, so only the sample is counted.
+    counted = texts["train"] if recipe.limit is None else kept["train"]
+    if recipe.vocabulary_of == "all":
+        counted = [text for split in SPLITS for text in kept[split]]
     documents = [text for _, example in counted for text in (example.tokens, example.pair) if text]
     vocabulary = build_vocabulary(documents, recipe.minimum_document_frequency, corpus.vocabulary or ())
     size = len(vocabulary.words)
@@ -77,16 +80,6 @@ def prepare(
     return Prepared(_columns(kept, vocabulary), table, summary)
 
 
-def _vocabulary_texts(
-    texts: Mapping[str, list[Numbered]], kept: Mapping[str, list[Numbered]], recipe: Preparation
-) -> list[Numbered]:
-    """The texts from which the vocabulary is built."""
-    if recipe.vocabulary_of == "all":
-        return [text for split in SPLITS for text in kept[split]]
-    # Jain & Wallace count words before the length filter. A `limit` is for speed, so only the sample is counted.
-    return texts["train"] if recipe.limit is None else kept["train"]
-
-
 def fewer_than_published(
     found: Mapping[str, int], published: Mapping[str, int], name: str, what: str = "texts"
 ) -> dict[str, dict[str, int]]:
@@ -102,12 +95,7 @@ def fewer_than_published(
 
 
 def _keep(
-    texts: list[Numbered],
-    corpus: Corpus,
-    recipe: Preparation,
-    name: str,
-    split: str,
-    dropped: dict[str, dict[str, int]],
+    texts: list[Numbered], corpus: Corpus, recipe: Preparation, name: str, split: str, dropped: Dropped
 ) -> list[Numbered]:
     """The texts of a split after all filters; the number that each filter drops is added to `dropped`."""
     worded = [text for text in texts if text[1].tokens and text[1].pair != []]

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from plumbline.config.resolved import Resolved
@@ -37,6 +38,12 @@ def vector_file(resolved: Resolved, dataset: str, raw: Path) -> list[str]:
     return [str(raw / embedding.path)] if embedding.kind == "file" else []
 
 
+def study_files(resolved: Resolved, raw: Path) -> list[str]:
+    """The files of all datasets of a study and of their word vectors, each once."""
+    files = [(*raw_files(resolved, name, raw), *vector_file(resolved, name, raw)) for name in resolved.study.datasets]
+    return list(dict.fromkeys(chain.from_iterable(files)))
+
+
 def _downloadable(path: str) -> Archive | None:
     """The archive that holds a file, unless the variable PLUMBLINE_OFFLINE is set."""
     return archive_of(path) if os.environ.get("PLUMBLINE_OFFLINE", "0") in ("", "0") else None
@@ -44,11 +51,7 @@ def _downloadable(path: str) -> Archive | None:
 
 def downloads(resolved: Resolved, raw: Path) -> list[tuple[Archive, list[str]]]:
     """The archives that hold a missing file, each with all its missing files."""
-    paths: list[str] = []
-    for dataset in resolved.study.datasets:
-        embedding = resolved.preparations[dataset].embedding
-        paths += [path for _, path in _needed(resolved, dataset)]
-        paths += [embedding.path] if embedding.kind == "file" else []
+    paths = study_files(resolved, Path())
     candidates = [_downloadable(path) for path in paths if not os.path.exists(raw / path)]
     archives = {archive.name: archive for archive in candidates if archive}
     return [(archive, archive.missing(raw)) for archive in archives.values()]

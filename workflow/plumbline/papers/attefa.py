@@ -16,6 +16,7 @@ from plumbline.papers.paper import (
     OurValues,
     Paper,
     StudyResults,
+    rows_with,
     sample_size,
 )
 
@@ -51,37 +52,27 @@ def published_rows() -> pd.DataFrame:
 
 
 def our_values(row: pd.Series, dataset: str, model: str | None, results: StudyResults) -> Iterator[OurValues]:
-    """Our values for a published number; not judged if the data differ from the published ones."""
-    difference = _data_difference(row["dataset"], results.names.dataset_options[dataset], results.summary(dataset))
-    for values in _values(row, dataset, model, results):
-        yield values.not_judged(difference)
-
-
-def _values(row: pd.Series, dataset: str, model: str | None, results: StudyResults) -> Iterator[OurValues]:
+    """Our values for a published number."""
     if model is None:
         yield _count(row, results.summary(dataset))
         return
-    attacks = _attacks(dataset, model, results)
+    attacks = pd.DataFrame()
+    if results.adversary is not None:
+        attacks = rows_with(results.adversary, dataset=dataset, model=model, objective="attefa")
     if row["metric"] != "base_F1":
         yield from _adversaries(row, attacks)
     elif values := results.scores(dataset, model, "f1", None if attacks.empty else attacks["base_seed"]):
         yield OurValues(values, SCORE_TOLERANCE, OUR_MARGIN)
 
 
-def _data_difference(kind: str, options: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+def data_difference(row: pd.Series, dataset: str, model: str | None, results: StudyResults) -> Iterator[str]:
     """How the config makes the data differ from the published ones."""
+    options, kind = results.names.dataset_options[dataset], row["dataset"]
     published = {**GENERATED, **MOCK[kind]} if kind in MOCK else {}
     changed = [f"{name} {options[name]}" for name, value in sorted(published.items()) if options[name] != value]
-    note = f"generated with other options than published: {', '.join(changed)}" if changed else ""
-    return "; ".join(filter(None, [note, sample_size(summary)]))
-
-
-def _attacks(dataset: str, model: str, results: StudyResults) -> pd.DataFrame:
-    """The rows of the table `adversary` for a base model and the paper's objective."""
-    if results.adversary is None:
-        return pd.DataFrame()
-    here = (results.adversary["dataset"] == dataset) & (results.adversary["model"] == model)
-    return results.adversary[here & (results.adversary["objective"] == "attefa")]
+    if changed:
+        yield f"generated with other options than published: {', '.join(changed)}"
+    yield sample_size(results.summary(dataset))
 
 
 def _adversaries(row: pd.Series, attacks: pd.DataFrame) -> Iterator[OurValues]:
@@ -132,4 +123,5 @@ def _count(row: pd.Series, summary: Mapping[str, Any]) -> OurValues:
     return OurValues([float(counts["texts_per_class"][class_])], 0.0, note=note)
 
 
-PAPER = Paper("AtteFa", published_rows, our_values, data={"sst": {"leaves_over": 0, "tokens": "cleaned"}})
+PUBLISHED_DATA = {"sst": {"leaves_over": 0, "tokens": "cleaned"}}
+PAPER = Paper("AtteFa", published_rows, our_values, data_difference, data=PUBLISHED_DATA)

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from plumbline.errors import PlumblineError
+from plumbline.papers import paper
 from plumbline.papers.schemas import REPRODUCTION
 from plumbline.protocols.agreement.page import class_name
 from plumbline.report.tables import DASH, Table, TableCell, named, number, numeric, without_categories
@@ -32,19 +33,11 @@ METRIC_LABELS = {
     "TVD": "TVD of outputs",
     "JSD": "JSD of attention",
 }
-DECIMALS = dict.fromkeys(("train_size", "validation_size", "test_size", "vocab_size", "epoch"), 0)
-DECIMALS |= dict.fromkeys(("avg_length", "train_avg_length", "test_avg_length", "train_minutes"), 1)
-DECIMALS |= dict.fromkeys(("base_F1", "adv_F1", "TVD", "JSD", "AtteFa"), 3)
 # Numbers about the data alone, which are counted separately from results.
-SIZES = (
-    "train_size",
-    "validation_size",
-    "test_size",
-    "vocab_size",
-    "avg_length",
-    "train_avg_length",
-    "test_avg_length",
-)
+COUNTS, LENGTHS = (*paper.SIZES, "vocab_size"), ("avg_length", "train_avg_length", "test_avg_length")
+SIZES = (*COUNTS, *LENGTHS)
+DECIMALS = dict.fromkeys((*COUNTS, "epoch"), 0) | dict.fromkeys((*LENGTHS, "train_minutes"), 1)
+DECIMALS |= dict.fromkeys(("base_F1", "adv_F1", "TVD", "JSD", "AtteFa"), 3)
 # Tolerances that the inline axis spans on either side.
 SPAN = 3
 NUMBERS = ("published", "later run", "ours", "difference", "tolerance")

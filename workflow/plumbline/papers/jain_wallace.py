@@ -14,6 +14,7 @@ from plumbline.papers.paper import (
     OurValues,
     Paper,
     StudyResults,
+    rows_with,
 )
 
 # The paper's names and the registered ones.
@@ -66,25 +67,22 @@ def our_values(row: pd.Series, dataset: str, model: str | None, results: StudyRe
         if values := results.scores(dataset, model, SCORES[metric]):
             yield OurValues(values, SCORE_TOLERANCE, OUR_MARGIN)
     elif results.agreement is not None:
-        yield from _agreement(row, dataset, model, results, results.agreement[results.agreement["tokens"] == "text"])
+        keys = {"tokens": "text", "statistic": "kendall", "predicted_class": row["predicted_class"]}
+        yield from _agreement(row, rows_with(results.agreement, dataset=dataset, model=model, **keys), results)
 
 
-def _agreement(
-    row: pd.Series, dataset: str, model: str, results: StudyResults, agreement: pd.DataFrame
-) -> Iterator[OurValues]:
+def _agreement(row: pd.Series, taus: pd.DataFrame, results: StudyResults) -> Iterator[OurValues]:
     # The first entry of each measure, whose options are checked.
     pair = [name for column in ("measure_a", "measure_b") for name in results.names.entries(row[column])[:1]]
-    here = (agreement["dataset"] == dataset) & (agreement["model"] == model) & (agreement["statistic"] == "kendall")
-    here &= agreement["predicted_class"] == row["predicted_class"]
-    here &= agreement["measure_a"].isin(pair) & agreement["measure_b"].isin(pair)
-    if not here.any():
+    taus = taus[taus["measure_a"].isin(pair) & taus["measure_b"].isin(pair)]
+    if taus.empty:
         return
     if row["metric"] == "kendall_tau":
         spread = round(abs(row["value"] - row["later"]), 3)
         tolerance = max(TAU_TOLERANCE[row["model"], row["measure_b"]], spread)
-        yield OurValues(agreement[here]["mean"].tolist(), tolerance, "tolerance: the authors' run-to-run spread")
+        yield OurValues(taus["mean"].tolist(), tolerance, "tolerance: the authors' run-to-run spread")
     else:
-        yield OurValues(agreement[here]["significant_fraction"].tolist(), FRACTION_TOLERANCE, OUR_MARGIN)
+        yield OurValues(taus["significant_fraction"].tolist(), FRACTION_TOLERANCE, OUR_MARGIN)
 
 
 def _count(row: pd.Series, summary: dict[str, Any]) -> OurValues:

@@ -1,10 +1,11 @@
 """A published paper, the results of the study that ran, and our values for one published number."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 PUBLISHED = Path(__file__).parent / "published"
@@ -40,6 +41,11 @@ class Names:
         return [name for name, registered in self.measures.items() if registered == measure]
 
 
+def rows_with(table: pd.DataFrame, **values: str) -> pd.DataFrame:
+    """The rows of a table with these values of the named columns."""
+    return table[np.logical_and.reduce([table[column] == value for column, value in values.items()])]
+
+
 @dataclass(frozen=True)
 class StudyResults:
     """Results of the study that ran: its names, dataset summaries, the split that selects epochs (`select_on`, by
@@ -69,12 +75,9 @@ class StudyResults:
         variant: str = "plain",
     ) -> list[float]:
         """A model's scores by one metric, one per seed, of all seeds or of `seeds`."""
-        table = self.performance
-        here = (table["dataset"] == dataset) & (table["variant"] == variant) & (table["model"] == model)
-        here &= (table["split"] == split) & (table["metric"] == metric)
-        if seeds is not None:
-            here &= table["seed"].isin(seeds)
-        return table[here]["value"].tolist()
+        keys = {"dataset": dataset, "variant": variant, "model": model, "split": split, "metric": metric}
+        rows = rows_with(self.performance, **keys)
+        return (rows if seeds is None else rows[rows["seed"].isin(seeds)])["value"].tolist()
 
 
 @dataclass(frozen=True)
@@ -104,11 +107,13 @@ class OurValues:
 class Paper:
     """A published paper. `published` returns its numbers under registered names of datasets and models, with no model
     for a number about the data alone. `our_values` yields our values for such a row, given a dataset and model of the
-    study that ran: none, one, or one per counterpart. `select_on` is the split that selected the published epochs."""
+    study that ran: none, one, or one per counterpart. `unjudged` yields reasons why these are not judged; empty ones do
+    not count. `select_on` is the split that selected the published epochs."""
 
     name: str
     published: Callable[[], pd.DataFrame]
     our_values: Callable[[pd.Series, str, str | None, StudyResults], Iterator[OurValues]]
+    unjudged: Callable[[pd.Series, str, str | None, StudyResults], Iterable[str]] = lambda *_: ()
     select_on: str = "test"
     # Dataset options of the published data, where the dataset's name does not determine them.
     data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

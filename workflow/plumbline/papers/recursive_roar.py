@@ -16,6 +16,7 @@ from plumbline.papers.paper import (
     Paper,
     StudyResults,
     percent_to_fraction,
+    rows_with,
 )
 from plumbline.protocols.bootstrap import mean_interval
 
@@ -66,13 +67,11 @@ def our_values(row: pd.Series, dataset: str, model: str | None, results: StudyRe
 
 
 def _faithfulness(row: pd.Series, dataset: str, model: str, results: StudyResults) -> Iterator[OurValues]:
-    table = results.faithfulness
-    if table is None:
-        return
     names = results.names.entries(row["measure_a"])
-    here = (table["dataset"] == dataset) & (table["model"] == model) & table["measure"].isin(names[:1])
-    here &= (table["strategy"] == "recursive") & (table["unit"] == "relative") & (table["status"] == "ok")
-    for ours in table[here].to_dict("records"):
+    if results.faithfulness is None or not names:
+        return
+    keys = {"measure": names[0], "strategy": "recursive", "unit": "relative", "status": "ok"}
+    for ours in rows_with(results.faithfulness, dataset=dataset, model=model, **keys).to_dict("records"):
         values = [float(value) for value in ours["per_seed"]]
         notes = [CORRECTED] if row["measure_a"] == "integrated-gradient" else []
         if ours["n_levels"] != LEVELS:

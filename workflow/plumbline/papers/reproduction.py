@@ -40,6 +40,7 @@ def _rows(paper: Paper, results: StudyResults) -> Iterator[dict[str, Any]]:
             for model in _models(row, names):
                 for ours in paper.our_values(row, dataset, model, results):
                     ours = ours.not_judged(
+                        *paper.unjudged(row, dataset, model, results),
                         _difference("data", changed),
                         _difference("a measure", _changed_measure_options(paper, row, ours, names)),
                         _difference("a model", _changed_model_options(paper, model, names)),

@@ -39,19 +39,9 @@ QUIRKS = declare(
     "quirks",
     1,
     {
-        "quirk": WORD,
-        "study": WORD,
-        "where": WORD,
-        "what": WORD,
-        "with": WORD,
-        "without": WORD,
-        "table": WORD,
-        "dataset": WORD,
-        "model": WORD,
-        "measure_a": WORD,
-        "measure_b": WORD,
-        "predicted_class": WORD,
-        "metric": WORD,
+        # The quirk, then the published number.
+        **dict.fromkeys(("quirk", "study", "where", "what", "with", "without"), WORD),
+        **dict.fromkeys(("table", "dataset", "model", "measure_a", "measure_b", "predicted_class", "metric"), WORD),
         "published": pa.float64(),
         **{
             f"{side}{part}": kind

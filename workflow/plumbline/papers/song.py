@@ -17,6 +17,7 @@ from plumbline.papers.paper import (
     Paper,
     StudyResults,
     percent_to_fraction,
+    rows_with,
     sample_size,
 )
 from plumbline.protocols.agreement.selections import fewest_tokens, pool_seeds
@@ -96,26 +97,22 @@ def _kinds(row: pd.Series) -> list[str | None]:
     return [f"{kind}{UNIFORM}" if row["attention"] == "uniform" else kind for kind in kinds]
 
 
-def our_values(row: pd.Series, dataset: str, model: str | None, results: StudyResults) -> Iterator[OurValues]:
-    """Our values for a published number, not judged where the model, measure or data differ from the published ones."""
-    for values in _values(row, dataset, model, results):
-        sample = sample_size(results.summary(dataset)) if model else ""
-        yield values.not_judged(*_unjudged(row, results.names.model_options.get(model or "", {})), sample)
-
-
-def _unjudged(row: pd.Series, options: Mapping[str, Any]) -> Iterator[str]:
-    if pd.isna(row["model"]):
+def unjudged(row: pd.Series, dataset: str, model: str | None, results: StudyResults) -> Iterator[str]:
+    """How the model, measure or data differ from the published ones."""
+    if model is None:
         return
-    faulty = FAULT.items() <= options.items()
+    faulty = FAULT.items() <= results.names.model_options.get(model, {}).items()
     if row["model"].startswith("minilm"):
         yield ANOTHER
     elif row["model"].startswith("distilbert") and row["metric"] != "train_minutes" and not faulty:
         yield FAULTY
     if pd.notna(row["corrected"]):
         yield f"{row['corrected']}, {NOT_JUDGED}"
+    yield sample_size(results.summary(dataset))
 
 
-def _values(row: pd.Series, dataset: str, model: str | None, results: StudyResults) -> Iterator[OurValues]:
+def our_values(row: pd.Series, dataset: str, model: str | None, results: StudyResults) -> Iterator[OurValues]:
+    """Our values for a published number."""
     if model is None:
         yield _count(row, results.summary(dataset))
     elif row["metric"] == "train_minutes":
@@ -125,19 +122,16 @@ def _values(row: pd.Series, dataset: str, model: str | None, results: StudyResul
             basis = f"tolerance: three published standard deviations, at least {SCORE_TOLERANCE:g}"
             yield OurValues(values, max(3 * row["std"], SCORE_TOLERANCE), basis, _head(row))
     elif results.agreement is not None:
-        yield from _agreement(row, dataset, model, results, results.agreement)
+        keys = {"statistic": "kendall", "predicted_class": "all"}
+        yield from _agreement(row, rows_with(results.agreement, dataset=dataset, model=model, **keys), results)
 
 
 def _head(row: pd.Series) -> str:
     return HEAD if row["dataset"] == "quora" else ""
 
 
-def _agreement(
-    row: pd.Series, dataset: str, model: str, results: StudyResults, agreement: pd.DataFrame
-) -> Iterator[OurValues]:
-    here = (agreement["dataset"] == dataset) & (agreement["model"] == model) & (agreement["n"] > 0)
-    here &= (agreement["statistic"] == "kendall") & (agreement["predicted_class"] == "all")
-    taus = agreement[here]
+def _agreement(row: pd.Series, taus: pd.DataFrame, results: StudyResults) -> Iterator[OurValues]:
+    taus = taus[taus["n"] > 0]
     for pair in product(*(results.names.entries(row[column]) for column in ("measure_a", "measure_b"))):
         rows = taus[taus["measure_a"].isin(pair) & taus["measure_b"].isin(pair)]
         if not rows.empty:
@@ -178,12 +172,11 @@ def _tolerance(row: pd.Series, rows: pd.DataFrame) -> float:
 
 def _minutes(dataset: str, model: str, results: StudyResults) -> Iterator[OurValues]:
     """Training minutes per seed: the seeds of a block train in one job and share its minutes."""
-    table, seeds = results.training, len(results.scores(dataset, model, "accuracy"))
-    if table is None or not seeds:
-        return
-    here = (table["dataset"] == dataset) & (table["model"] == model)
-    minutes = float(table[here]["seconds"].sum() / 60 / seeds)
-    yield OurValues([minutes] * seeds, note="not judged: another machine, and seeds of one job share its minutes")
+    seeds = len(results.scores(dataset, model, "accuracy"))
+    if results.training is not None and seeds:
+        seconds = rows_with(results.training, dataset=dataset, model=model)["seconds"].sum()
+        note = "not judged: another machine, and seeds of one job share its minutes"
+        yield OurValues([float(seconds / 60 / seeds)] * seeds, note=note)
 
 
 def _count(row: pd.Series, summary: Mapping[str, Any]) -> OurValues:
@@ -204,6 +197,7 @@ PAPER = Paper(
     "A Song of (Dis)agreement",
     published_rows,
     our_values,
+    unjudged,
     select_on="dev",
     data={"sst-2": {"leaves_over": 0, "tokens": "raw"}, "snli-cased": {"tokens": "cased"}},
     measures={("bilstm-song", "deep-shap-published"): {"mixed": "texts"}},

@@ -69,20 +69,16 @@ def published_rows() -> pd.DataFrame:
     return frame.drop(columns="class").explode("kind").explode("model", ignore_index=True)
 
 
+def size_difference(row: pd.Series, dataset: str, model: str | None, results: StudyResults) -> Iterator[str]:
+    """The size of images on which a model was trained, if it is not the published one."""
+    if model and row["dataset"] == BIRDS:
+        side = round(results.summary(dataset)["splits"]["test"]["mean_length"] ** 0.5)
+        if side != IMAGE_SIDE:
+            yield f"images of {side} x {side} pixels, not {IMAGE_SIDE} x {IMAGE_SIDE}, {NOT_JUDGED}"
+
+
 def our_values(row: pd.Series, dataset: str, model: str | None, results: StudyResults) -> Iterator[OurValues]:
-    """Our values for a published number, not judged where images are smaller than published."""
-    for values in _values(row, dataset, model, results):
-        size = _size_difference(results.summary(dataset)) if model and row["dataset"] == BIRDS else ""
-        yield values.not_judged(size)
-
-
-def _size_difference(summary: Mapping[str, Any]) -> str:
-    side = round(summary["splits"]["test"]["mean_length"] ** 0.5)
-    published = f"{IMAGE_SIDE} x {IMAGE_SIDE}"
-    return "" if side == IMAGE_SIDE else f"images of {side} x {side} pixels, not {published}, {NOT_JUDGED}"
-
-
-def _values(row: pd.Series, dataset: str, model: str | None, results: StudyResults) -> Iterator[OurValues]:
+    """Our values for a published number."""
     if model is None:
         yield _count(row, results.summary(dataset))
         return
@@ -185,6 +181,7 @@ PAPER = Paper(
     "Zhou et al. 2022",
     published_rows,
     our_values,
+    size_difference,
     select_on="dev",
     # Other score thresholds select other reviews.
     data={

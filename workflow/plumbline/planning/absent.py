@@ -4,16 +4,11 @@ heavy."""
 from pathlib import Path
 
 from plumbline.config.resolved import Resolved
-from plumbline.data.raw import FETCHED, MADE, downloads, raw_files, vector_file
+from plumbline.data.raw import FETCHED, MADE, downloads, study_files
 
 
 def absent_files(resolved: Resolved, raw: Path) -> list[str]:
     """The files that a study reads, that do not exist and that no rule downloads or makes, each once."""
     outputs = {*FETCHED, *MADE, *(path for _, paths in downloads(resolved, raw) for path in paths)}
     made = {str(raw / path) for path in outputs}
-    inputs = [
-        path
-        for dataset in resolved.study.datasets
-        for path in [*raw_files(resolved, dataset, raw), *vector_file(resolved, dataset, raw)]
-    ]
-    return [path for path in dict.fromkeys(inputs) if path not in made and not Path(path).exists()]
+    return [path for path in study_files(resolved, raw) if path not in made and not Path(path).exists()]

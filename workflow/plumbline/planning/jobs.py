@@ -46,14 +46,9 @@ def connect_jobs(records: Sequence[dict[str, Any]]) -> list[PlannedJob]:
     maker = {path: number for number, job in enumerate(jobs) for path in job["outputs"]}
     return [
         PlannedJob(
-            job["rule"],
-            job["wildcards"],
-            job["threads"],
-            job["gpus"],
-            job["minutes"],
-            len(job["inputs"]),
-            job["outputs"],
-            sorted({maker[path] for path in job["inputs"] if path in maker} - {number}),
+            **{key: job[key] for key in ("rule", "wildcards", "threads", "gpus", "minutes", "outputs")},
+            inputs=len(job["inputs"]),
+            after=sorted({maker[path] for path in job["inputs"] if path in maker} - {number}),
         )
         for number, job in enumerate(jobs)
     ]

@@ -105,10 +105,9 @@ def from_table(path: Path, works: Works) -> list[Measurement]:
     measurements = []
     for row in table:
         if kind_of_work(row["rule"]) != "score":
-            startup = row["startup_seconds"] * jobs[_job(row)]
+            startup = {"startup_seconds": row["startup_seconds"] * jobs[_job(row)]}
             size, measure = _size(path.resolve().parents[1], row), row["measure"] or ""
-            row_of_job = row | {"startup_seconds": startup}
-            measurements.append(_measurement(row_of_job, row, measure, float(row["rows"]), size, works))
+            measurements.append(_measurement(row | startup, row, measure, float(row["rows"]), size, works))
     return measurements
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
+from itertools import count
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,10 @@ def finish_times(tasks: Sequence[Task], cores: int, gpus: int | None) -> list[fl
     free_cores, free_gpus, now = cores, gpus or 0, 0.0
     # A queue for each combination of cores and GPUs: if its first job does not fit, none of them does.
     queues: dict[tuple[int, int], deque[tuple[int, int]]] = {need: deque() for need in needs}
-    arrivals = 0
-    for number, count in enumerate(waiting):
-        if not count:
-            queues[needs[number]].append((arrivals, number))
-            arrivals += 1
+    arrivals = count()
+    for number, need in enumerate(needs):
+        if not waiting[number]:
+            queues[need].append((next(arrivals), number))
     running: list[tuple[float, int]] = []
     ends = [0.0] * len(tasks)
     while True:
@@ -78,5 +78,4 @@ def finish_times(tasks: Sequence[Task], cores: int, gpus: int | None) -> list[fl
         for follower in followers[number]:
             waiting[follower] -= 1
             if not waiting[follower]:
-                queues[needs[follower]].append((arrivals, follower))
-                arrivals += 1
+                queues[needs[follower]].append((next(arrivals), follower))

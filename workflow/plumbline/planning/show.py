@@ -5,6 +5,10 @@ from typing import Any
 
 from plumbline.planning.plan import Plan
 
+# Values of a plan that its JSON holds under the same names.
+PLAN_VALUES: tuple[str, ...] = ("jobs", "wall_seconds", "gpu_seconds", "cpu_seconds", "startup_seconds")
+PLAN_VALUES += ("chain", "chain_seconds", "dag_seconds")
+
 
 def duration(seconds: float) -> str:
     """Seconds in a readable unit."""
@@ -117,14 +121,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
         "study": plan.study,
         "gpus": plan.machine.gpus,
         "cores": plan.machine.cores,
-        "jobs": plan.jobs,
-        "wall_seconds": plan.wall_seconds,
-        "gpu_seconds": plan.gpu_seconds,
-        "cpu_seconds": plan.cpu_seconds,
-        "startup_seconds": plan.startup_seconds,
-        "chain": plan.chain,
-        "chain_seconds": plan.chain_seconds,
-        "dag_seconds": plan.dag_seconds,
+        **{name: getattr(plan, name) for name in PLAN_VALUES},
         "shares": plan.fraction_by_basis(),
         "not_counted": plan.untimed,
         "rules": [

@@ -142,5 +142,4 @@ class Works:
         if model not in self._registry.names("model"):
             return ""
         declaration = self._registry.get("model", model)
-        defaults = {name: option.default for name, option in declaration.options.items()}
-        return family(defaults, declaration.pointer, declaration.reads)
+        return family(declaration.defaults, declaration.pointer, declaration.reads)

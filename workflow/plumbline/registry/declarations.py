@@ -53,6 +53,11 @@ class Declaration:
             return f"{module}:{self.attribute}"
         return f"{self.path}:{self.attribute}"
 
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The default of each option."""
+        return {name: option.default for name, option in self.options.items()}
+
     def __getattr__(self, fact: str) -> Any:
         facts = object.__getattribute__(self, "facts")
         if fact in facts:

@@ -21,7 +21,7 @@ COLUMNS = ["text", "label", "exp_split"]
         "longer_than": 5,
         "shorter_than": 100,
         "minimum_document_frequency": 2,
-        "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "dimensions": 300, "missing": "zeros"},
+        "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "missing": "zeros"},
     },
 )
 def adr(raw: Path, seed: int) -> Corpus:

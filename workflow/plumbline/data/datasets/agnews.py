@@ -22,7 +22,7 @@ TOPICS = {"1": 0, "2": None, "3": 1, "4": None}
     counts={"train": 51000, "dev": 9000, "test": 3800},
     preparation={
         "minimum_document_frequency": 5,
-        "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "dimensions": 300, "missing": "zeros"},
+        "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "missing": "zeros"},
     },
 )
 def agnews(raw: Path, seed: int) -> Corpus:

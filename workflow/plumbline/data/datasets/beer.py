@@ -15,6 +15,8 @@ from plumbline.runtime.progress import shown
 SCORES = 5
 # One twelfth of each class is dev and one is test.
 PARTS = 12
+# The words of the negative and of the positive reviews.
+Reviews = tuple[list[list[str]], list[list[str]]]
 
 
 @dataset(
@@ -57,7 +59,7 @@ def beer(
     """
     (path,) = declared_files(__file__, "beer", raw, [f"aspect={aspect}:train"]).values()
     label_of = {**dict.fromkeys(map(_cents, negative), 0), **dict.fromkeys(map(_cents, positive), 1)}
-    reviews: tuple[list[list[str]], list[list[str]]] = ([], [])
+    reviews: Reviews = ([], [])
     others: Counter[int] = Counter()
     for number, line in shown(read_lines(path), "read", "review"):
         score, words = _parse(path, number, line, aspect)
@@ -98,12 +100,7 @@ def _parse(path: Path, number: int, line: str, aspect: int) -> tuple[int, list[s
 
 
 def _check(
-    reviews: tuple[list[list[str]], list[list[str]]],
-    others: Counter[int],
-    positive: list[float],
-    negative: list[float],
-    aspect: int,
-    path: Path,
+    reviews: Reviews, others: Counter[int], positive: list[float], negative: list[float], aspect: int, path: Path
 ) -> None:
     """Refuse scores of both classes, and scores with too few reviews for three splits."""
     both = sorted(set(positive) & set(negative))

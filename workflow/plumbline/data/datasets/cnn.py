@@ -53,7 +53,7 @@ def _instance(lines: list[str], path: Path, last: int) -> tuple[list[str], str, 
     counts={"train": 380298, "dev": 3924, "test": 3198},
     preparation={
         "minimum_document_frequency": 8,
-        "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "dimensions": 300, "missing": "zeros"},
+        "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "missing": "zeros"},
     },
     training={"batch_size": 90},
 )

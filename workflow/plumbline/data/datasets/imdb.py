@@ -34,12 +34,7 @@ def keras_words(text: str) -> list[str]:
     preparation={
         "shorter_than": 241,
         "vocabulary_of": "all",
-        "embedding": {
-            "kind": "file",
-            "path": "vectors/wiki-news-300d-1M.vec",
-            "dimensions": 300,
-            "missing": "like-found",
-        },
+        "embedding": {"kind": "file", "path": "vectors/wiki-news-300d-1M.vec", "missing": "like-found"},
     },
     training={"batch_size": 64},
     subword_training={"batch_size": 64, "learning_rate": 1e-5},
@@ -58,7 +53,7 @@ def keras_words(text: str) -> list[str]:
     preparation={
         "longer_than": 6,
         "minimum_document_frequency": 10,
-        "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "dimensions": 300, "missing": "zeros"},
+        "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "missing": "zeros"},
     },
 )
 def imdb(raw: Path, seed: int, *, split: Literal["drawn", "listed"] = "drawn") -> Corpus:

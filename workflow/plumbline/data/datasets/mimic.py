@@ -46,8 +46,7 @@ class Stay(NamedTuple):
 def read_columns(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """The named columns of each row of a table of MIMIC-III, with the number of the row's last line; streamed."""
     csv.field_size_limit(FIELD_LIMIT)
-    size = path.stat().st_size
-    with path.open("rb") as file, Progress(size, path.name, "byte") as progress:
+    with path.open("rb") as file, Progress(path.stat().st_size, path.name, "byte") as progress:
         rows = csv.reader(io.TextIOWrapper(file, encoding="utf-8", newline=""), strict=True)
         try:
             header = [name.upper() for name in next(rows, [])]
@@ -184,12 +183,7 @@ def _corpus(rows: Sequence[tuple[str, int, str]], classes: list[str], dropped: M
         "longer_than": 6,
         "shorter_than": 4000,
         "minimum_document_frequency": 5,
-        "embedding": {
-            "kind": "file",
-            "path": "mimic3/discharge_summaries.300d.vec",
-            "dimensions": 300,
-            "missing": "normal",
-        },
+        "embedding": {"kind": "file", "path": "mimic3/discharge_summaries.300d.vec", "missing": "normal"},
     },
 )
 def diabetes(raw: Path, seed: int) -> Corpus:
@@ -227,12 +221,7 @@ def diabetes(raw: Path, seed: int) -> Corpus:
     preparation={
         "shorter_than": 4000,
         "minimum_document_frequency": 5,
-        "embedding": {
-            "kind": "file",
-            "path": "mimic3/discharge_summaries.300d.vec",
-            "dimensions": 300,
-            "missing": "normal",
-        },
+        "embedding": {"kind": "file", "path": "mimic3/discharge_summaries.300d.vec", "missing": "normal"},
     },
 )
 def anemia(raw: Path, seed: int) -> Corpus:

@@ -49,12 +49,7 @@ def read_english(path: Path) -> Iterator[tuple[str, Pair]]:
     counts={"train": 392702, "dev": 9815, "test": 5010},
     preparation={
         "vocabulary_of": "all",
-        "embedding": {
-            "kind": "file",
-            "path": "vectors/wiki-news-300d-1M.vec",
-            "dimensions": 300,
-            "missing": "like-found",
-        },
+        "embedding": {"kind": "file", "path": "vectors/wiki-news-300d-1M.vec", "missing": "like-found"},
     },
     training={"batch_size": 512},
     subword_training={"batch_size": 32, "learning_rate": 2e-5},

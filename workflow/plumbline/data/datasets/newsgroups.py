@@ -91,7 +91,7 @@ def _shuffled(n: int, seed: int) -> list[int]:
         "longer_than": 6,
         "shorter_than": 500,
         "minimum_document_frequency": 2,
-        "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "dimensions": 300, "missing": "zeros"},
+        "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "missing": "zeros"},
     },
 )
 def newsgroups(raw: Path, seed: int) -> Corpus:

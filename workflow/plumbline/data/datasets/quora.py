@@ -23,12 +23,7 @@ COLUMNS = ["id", "qid1", "qid2", "question1", "question2", "is_duplicate"]
     preparation={
         "together_shorter_than": 200,
         "vocabulary_of": "all",
-        "embedding": {
-            "kind": "file",
-            "path": "vectors/wiki-news-300d-1M.vec",
-            "dimensions": 300,
-            "missing": "like-found",
-        },
+        "embedding": {"kind": "file", "path": "vectors/wiki-news-300d-1M.vec", "missing": "like-found"},
     },
     training={"batch_size": 1024},
     subword_training={"batch_size": 64, "learning_rate": 2e-5},

@@ -78,12 +78,7 @@ def inference_corpus(
     tokens="cased",
     preparation={
         "vocabulary_of": "all",
-        "embedding": {
-            "kind": "file",
-            "path": "vectors/wiki-news-300d-1M.vec",
-            "dimensions": 300,
-            "missing": "like-found",
-        },
+        "embedding": {"kind": "file", "path": "vectors/wiki-news-300d-1M.vec", "missing": "like-found"},
     },
     training={"batch_size": 64},
     subword_training={"batch_size": 64, "learning_rate": 2e-5},
@@ -101,7 +96,7 @@ def inference_corpus(
     counts={"train": 549367, "dev": 9842, "test": 9824},
     preparation={
         "minimum_document_frequency": 3,
-        "embedding": {"kind": "file", "path": "vectors/glove.840B.300d.txt", "dimensions": 300, "missing": "zeros"},
+        "embedding": {"kind": "file", "path": "vectors/glove.840B.300d.txt", "missing": "zeros"},
     },
     training={"batch_size": 128},
 )

@@ -39,12 +39,7 @@ def parse_tree(line: str) -> tuple[int, list[str]]:
     tokens="raw",
     preparation={
         "vocabulary_of": "all",
-        "embedding": {
-            "kind": "file",
-            "path": "vectors/wiki-news-300d-1M.vec",
-            "dimensions": 300,
-            "missing": "like-found",
-        },
+        "embedding": {"kind": "file", "path": "vectors/wiki-news-300d-1M.vec", "missing": "like-found"},
     },
     training={"batch_size": 64},
     subword_training={"batch_size": 64, "learning_rate": 1e-5},
@@ -57,7 +52,7 @@ def parse_tree(line: str) -> tuple[int, list[str]]:
     preparation={
         "longer_than": 5,
         "minimum_document_frequency": 1,
-        "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "dimensions": 300, "missing": "zeros"},
+        "embedding": {"kind": "file", "path": "vectors/wiki.simple.vec", "missing": "zeros"},
     },
 )
 def sst(raw: Path, seed: int, *, leaves_over: int = 0, tokens: Literal["cleaned", "raw"] = "cleaned") -> Corpus:
