@@ -52,9 +52,9 @@ def add_legend(figure: Figure, title: str, groups: Sequence[Group], keys: Sequen
         legend.remove()
 
 
-def mark(marker: str, colour: str, size: float, label: str) -> Line2D:
+def mark(marker: str, colour: str, size: float, label: str, **look: Any) -> Line2D:
     """A marker in a legend."""
-    return Line2D([], [], color=colour, marker=marker, markersize=size, linestyle="", label=label)
+    return Line2D([], [], color=colour, marker=marker, markersize=size, linestyle="", label=label, **look)
 
 
 def mean_keys(seeds: int) -> list[Line2D]:

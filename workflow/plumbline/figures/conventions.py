@@ -79,10 +79,10 @@ def class_colour(index: int) -> str:
     return CLASSES[index % len(CLASSES)]
 
 
-def ordered(measures: Iterable[str]) -> list[str]:
-    """Measures in the order of all figures: those of MEASURES first, then the others by name."""
-    known = list(MEASURES)
-    return sorted(set(measures), key=lambda name: (known.index(name) if name in known else len(known), name))
+def ordered(measures: Iterable[str], last: str = "") -> list[str]:
+    """Measures in the order of all figures: those of MEASURES first, then the others by name, then `last`."""
+    ranks = {name: rank for rank, name in enumerate(MEASURES)}
+    return sorted(set(measures), key=lambda name: (name == last, ranks.get(name, len(ranks)), name))
 
 
 def reference_measure(measures: Iterable[str], preferred: str = "attention") -> str:

@@ -13,6 +13,7 @@ KEYS = ["dataset", "variant", "model", "measure"]
 # The columns that a criterion's function returns, with one row per seed.
 VALUES = [*KEYS, "seed", "value"]
 Cell = tuple[str, str, str]
+Twins = Mapping[Cell, Mapping[str, str]]
 
 
 class Measures(NamedTuple):
@@ -21,7 +22,7 @@ class Measures(NamedTuple):
 
     kinds: Mapping[str, str]
     random: str
-    twins: Mapping[Cell, Mapping[str, str]]
+    twins: Twins
 
 
 class Criterion(NamedTuple):

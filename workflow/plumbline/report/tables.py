@@ -1,6 +1,6 @@
 """Tables of the report: the text and sort key of each cell, without markup."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -107,11 +107,9 @@ def performance_overview(performance: pd.DataFrame, split: str = "test") -> Tabl
     frame = frame[frame["split"] == split]
     metrics = sorted(frame["metric"].unique())
     rows = []
-    for cell, group in frame.groupby(["dataset", "variant", "model"]):
-        dataset, variant, model = map(str, cell)
+    for names, group in by_cell(frame):
         scores = [_score(group[group["metric"] == metric]) for metric in metrics]
-        seeds = numeric(group["seed"].nunique(), 0)
-        rows.append([TableCell(named(dataset, variant)), TableCell(model), seeds, *scores])
+        rows.append([*names, numeric(group["seed"].nunique(), 0), *scores])
     caption = (
         f"Scores on the {split} split, mean ± standard deviation over seeds. “Above chance” is the lower bound of the "
         "accuracy, rescaled so that 0 is guessing and 1 is always right."
@@ -150,6 +148,16 @@ def any_table(name: str, frame: pd.DataFrame, most: int = 500) -> Table:
 def named(dataset: str, variant: str) -> str:
     """A dataset with its variant, unless that is plain."""
     return dataset if variant == "plain" else f"{dataset} ({variant})"
+
+
+def by_cell(
+    frame: pd.DataFrame, *more: str, variant: str = "variant", sort: bool = True
+) -> Iterator[tuple[list[TableCell], pd.DataFrame]]:
+    """The rows of each dataset, variant and model, and of each value of `more` columns, after the cells that name them:
+    one for the dataset with its variant, and one for each other column."""
+    for key, group in frame.groupby(["dataset", variant, "model", *more], dropna=False, sort=sort):
+        dataset, of_dataset, *names = map(str, key)
+        yield [TableCell(named(dataset, of_dataset)), *map(TableCell, names)], group
 
 
 def of_variant(summary: Mapping[str, Any]) -> str:

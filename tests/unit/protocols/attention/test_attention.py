@@ -182,9 +182,11 @@ def test_search_equals_pytorch_adam_on_the_literal_loss():
         attention = model.attend(encoded, batch)
         before = model.decode(encoded, attention).softmax(-1)
     starts = 3 * torch.randn(2, 3, *batch.ids.shape, generator=torch.Generator().manual_seed(0))
-    adversarial = search_adversaries(
-        model, encoded, attention, before, batch.attendable, starts.clone(), [0.01, 0.05], options
-    )
+
+    def output_change(weights: torch.Tensor) -> torch.Tensor:
+        return total_variation(model.decode(encoded, weights).softmax(-1), before)
+
+    adversarial = search_adversaries(output_change, attention, batch.attendable, starts.clone(), [0.01, 0.05], options)
     for g, slack in enumerate([0.01, 0.05]):
         logits = starts[g].clone().requires_grad_()
         adam = torch.optim.Adam([logits], lr=0.01, amsgrad=True)

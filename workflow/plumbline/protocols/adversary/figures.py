@@ -22,18 +22,9 @@ from plumbline.figures.drawing import Drawing
 from plumbline.figures.layout import fit_height, text_width
 from plumbline.protocols.adversary.schemas import ADVERSARY
 from plumbline.protocols.adversary.table import LARGEST_JSD
+from plumbline.protocols.attention import violins
 from plumbline.protocols.attention.figures import NO_TEXTS, axis_end, jsd_axis, read_scores
 from plumbline.protocols.attention.schemas import SEED_VARIANCE_SCORES
-from plumbline.protocols.attention.violins import (
-    FEWEST,
-    LARGEST_WEIGHT,
-    count_texts,
-    density,
-    draw_violins,
-    violin_keys,
-    violins_height,
-    with_bins,
-)
 from plumbline.registry import figure
 from plumbline.tables.chance import DEFINED
 
@@ -156,8 +147,8 @@ class Clusters:
 
 def _plot_seeds(panel: Axes, values: np.ndarray, x: float, width: float, dot: float, colour: str, full: bool) -> None:
     """A dot for each seed; for `full` ones also their mean and, for enough different values, a violin."""
-    if full and len(values) >= FEWEST and np.ptp(values) > 1e-6:
-        y, height = density(values, (0, 1))
+    if full and len(values) >= violins.FEWEST and np.ptp(values) > 1e-6:
+        y, height = violins.density(values, (0, 1))
         violin: dict[str, Any] = {"facecolor": to_rgba(colour, 0.35), "edgecolor": colour, "linewidth": 0.7}
         panel.fill_betweenx(y, x - width * height, x + width * height, zorder=2, **violin)
     if full and len(values) > 1:
@@ -208,7 +199,7 @@ def seed_variance_figure(scores: pd.DataFrame, classes: list[str], title: str) -
     texts = scores.groupby(["base_seed", "split", "instance"], observed=True).agg(
         {"predicted_class": "first", "max_attention": "first", "jsd": "median", "tvd": "mean"}
     )
-    texts = with_bins(texts.reset_index(names=["seed", "split", "instance"]), "jsd")
+    texts = violins.with_bins(texts.reset_index(names=["seed", "split", "instance"]), "jsd")
     if texts.empty:
         return style.sentence_figure(f"{title}: {NO_TEXTS}")
     texts["change"] = 2 * texts["tvd"]
@@ -217,16 +208,16 @@ def seed_variance_figure(scores: pd.DataFrame, classes: list[str], title: str) -
     with style.theme():
         figure = style.new_figure(style.TWO_COLUMNS, 1)
         left, right = figure.subplots(1, 2)
-        draw_violins(left, groups, (0, LARGEST_JSD))
-        count_texts(left, groups)
-        left.set_ylabel(LARGEST_WEIGHT)
+        violins.draw_violins(left, groups, (0, LARGEST_JSD))
+        violins.count_texts(left, groups)
+        left.set_ylabel(violins.LARGEST_WEIGHT)
         _plot_texts(right, groups)
         right.set(ylim=(0, axis_end(texts["change"])), ylabel=f"{'mean ' if others > 1 else ''}Δ output, ½ Σ |Δp|")
         for panel in (left, right):
             jsd_axis(panel)
             panel.set_xlabel(f"median JSD from {others} other seeds" if others > 1 else "JSD from another seed")
-        add_legend(figure, title, groups, violin_keys(groups))
-        fit_height(figure, 0.75 + violins_height(groups))
+        add_legend(figure, title, groups, violins.violin_keys(groups))
+        fit_height(figure, 0.75 + violins.violins_height(groups))
     return figure
 
 

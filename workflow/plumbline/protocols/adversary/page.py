@@ -1,5 +1,7 @@
 """The page of adversarial models: their distances from the base model, and those of other seeds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
@@ -9,21 +11,30 @@ from plumbline.protocols.attention.bins import EVERY
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.page import Page, Section, table_of
-from plumbline.report.tables import Table, TableCell, named, number, numeric, spread, spread_on_axis, without_categories
+from plumbline.report.tables import (
+    Table,
+    TableCell,
+    by_cell,
+    number,
+    numeric,
+    spread,
+    spread_on_axis,
+    without_categories,
+)
 from plumbline.tables.chance import COLLAPSED
 
 
 def adversary_overview(adversary: pd.DataFrame) -> Table:
     """The test scores of each base model's adversaries, by the split that their epoch was chosen on."""
-    keys = ["dataset", "variant", "model", "adversary", "objective", "strength", "selected_on"]
+    keys = ["adversary", "objective", "strength", "selected_on"]
     rows = []
-    for cell, group in without_categories(adversary).groupby(keys, dropna=False):
-        dataset, variant, model, name, objective, strength, split = map(str, cell)
+    for (dataset, model, *more), group in by_cell(without_categories(adversary), *keys):
+        name, objective, strength, split = (cell.text for cell in more)
         defined = group[group["status"].isin(("ok", COLLAPSED))]
         rows.append(
             [
-                TableCell(named(dataset, variant)),
-                TableCell(model),
+                dataset,
+                model,
                 TableCell(adversary_title(name, objective, float(strength))),
                 TableCell(split),
                 _seeds(group["status"]),
@@ -74,13 +85,11 @@ def seed_variance_overview(seed_variance: pd.DataFrame) -> Table:
     frame = without_categories(seed_variance)
     frame = frame[frame["max_attention_bin"] == EVERY]
     rows = []
-    for cell, group in frame.groupby(["dataset", "variant", "model", "base_seed"]):
-        dataset, variant, model, base = map(str, cell)
+    for (*names, base), group in by_cell(frame, "base_seed"):
         rows.append(
             [
-                TableCell(named(dataset, variant)),
-                TableCell(model),
-                TableCell(base, float(base)),
+                *names,
+                replace(base, sort=float(base.text)),
                 numeric(len(group), 0),
                 numeric(group["n"].mean(), 0),
                 spread_on_axis(group["tvd_mean"], LARGEST_TVD),

@@ -24,7 +24,7 @@ ADVERSARY = declare(
         "attefa": pa.float64(),
         **STATUS,
     },
-    required=["dataset", "variant", "model", "adversary", "objective", "base_seed", "seed", "selected_on", "status"],
+    required=[*CELL, "adversary", "objective", "base_seed", "seed", "selected_on", "status"],
     latex={
         "keep": {"status": "ok"},
         "index": ["dataset", "variant", "model", "base_seed", "adversary", "objective", "strength"],

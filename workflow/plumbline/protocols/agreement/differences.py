@@ -6,6 +6,7 @@ therefore the captions of Figures 3 and 4. Here every bar shows what its label s
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,8 @@ from plumbline.protocols.agreement.figures import pair_rows, read_taus
 from plumbline.registry import figure
 
 TEXT = ["seed", "split", "instance"]
+# The colour of the mean over datasets.
+AVERAGE = "#B3432B"
 # Mean, half the 95 % interval, and the value of each seed.
 Bar = tuple[float, float, list[float]]
 
@@ -64,13 +67,8 @@ def mean_differences(taus: pd.DataFrame, roles: Roles | None = None) -> Figure:
         for i, axis in enumerate(axes):
             axis.tick_params(labelleft=i == first)
         figure.suptitle("Which measures agree more, by dataset", x=0.01, ha="left", fontsize=9)
-        figure.text(
-            0.01,
-            0.01,
-            "Bars: mean over texts and seeds, 95 % interval over texts. Dots: seeds. Dashed: mean over datasets.",
-            fontsize=6.5,
-            color=style.FAINT,
-        )
+        note = "Bars: mean over texts and seeds, 95 % interval over texts. Dots: seeds. Dashed: mean over datasets."
+        figure.text(0.01, 0.01, note, fontsize=6.5, color=style.FAINT)
         # Space below the panels for that line.
         line = 0.2 / figure.get_figheight()
         figure.set_layout_engine("constrained", wspace=0.06, rect=(0, line, 1, 1 - line))
@@ -140,28 +138,13 @@ def _between_models(taus: pd.DataFrame, pair: tuple[str, str], roles: Roles) -> 
 
 def _draw(axis: Axes, panel: Difference, datasets: list[str]) -> None:
     # Anchored at its first line, so that the three questions align whatever their letters.
-    axis.annotate(
-        panel.question,
-        (0, 1),
-        xycoords="axes fraction",
-        xytext=(0, 36),
-        textcoords="offset points",
-        va="top",
-        fontsize=7.5,
-        linespacing=1.25,
-    )
+    offset: dict[str, Any] = {"textcoords": "offset points", "va": "top"}
+    question: dict[str, Any] = {"xycoords": "axes fraction", "fontsize": 7.5, "linespacing": 1.25}
+    axis.annotate(panel.question, (0, 1), (0, 36), **offset, **question)
     if panel.missing or not panel.bars:
-        axis.text(
-            0.5,
-            0.5,
-            panel.missing or "No dataset has what\nthis panel compares.",
-            transform=axis.transAxes,
-            ha="center",
-            va="center",
-            color=style.FAINT,
-            fontsize=7.5,
-            linespacing=1.4,
-        )
+        missing = panel.missing or "No dataset has what\nthis panel compares."
+        middle: dict[str, Any] = {"transform": axis.transAxes, "ha": "center", "va": "center"}
+        axis.text(0.5, 0.5, missing, color=style.FAINT, fontsize=7.5, linespacing=1.4, **middle)
         axis.set_axis_off()
         return
     rows = [datasets.index(dataset) for dataset in panel.bars]
@@ -172,18 +155,10 @@ def _draw(axis: Axes, panel: Difference, datasets: list[str]) -> None:
         axis.plot(values, [row] * len(values), "o", color="white", markeredgecolor=style.INK, markersize=2.6, zorder=4)
     average = float(np.mean(means))
     axis.axvline(0, color=style.INK, linewidth=0.8)
-    axis.axvline(average, color="#B3432B", linestyle=(0, (4, 2)), linewidth=1.1, zorder=2.5)
-    axis.annotate(
-        style.signed(average),
-        (average, 1),
-        xycoords=("data", "axes fraction"),
-        xytext=(-2 if average < 0 else 2, -1),
-        textcoords="offset points",
-        ha="right" if average < 0 else "left",
-        va="top",
-        fontsize=7,
-        color="#B3432B",
-    )
+    axis.axvline(average, color=AVERAGE, linestyle=(0, (4, 2)), linewidth=1.1, zorder=2.5)
+    right, side = (-2, "right") if average < 0 else (2, "left")
+    number: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": side, "fontsize": 7, "color": AVERAGE}
+    axis.annotate(style.signed(average), (average, 1), (right, -1), **offset, **number)
     # A free row on top for the number at the dashed line.
     axis.set(ylim=(len(datasets) - 0.4, -1.1), yticks=range(len(datasets)), yticklabels=datasets)
     axis.grid(visible=False, axis="y")
@@ -195,7 +170,6 @@ def _draw(axis: Axes, panel: Difference, datasets: list[str]) -> None:
     "mean-differences",
     reads=["scores:agreement"],
     params=["kinds"],
-    cells="agreement",
     page="attention",
     experiment="correlation",
     order=160,

@@ -20,6 +20,7 @@ from plumbline.figures import style
 from plumbline.figures.classes import Group, add_legend, groups_of, mark_means, mean_keys
 from plumbline.figures.drawing import Drawing
 from plumbline.figures.intervals import interval
+from plumbline.figures.layout import hide_unused, title_above
 from plumbline.protocols.agreement.selections import fewest_tokens
 from plumbline.protocols.schemas import SCORES
 from plumbline.registry import figure
@@ -67,7 +68,7 @@ def tau_histogram(taus: pd.DataFrame, classes: list[str], title: str) -> Figure:
         width = style.TWO_COLUMNS if columns > 1 else style.ONE_COLUMN
         figure = style.new_figure(width, 1.05 + 1.55 * rows)
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        panels = list(grid.flat)[: len(others)]
+        panels = hide_unused(grid, len(others))
         pairs = [[group._replace(rows=pair_rows(group.rows, reference, other)) for group in groups] for other in others]
         for panel, other, pair in zip(panels, others, pairs, strict=True):
             _histogram(panel, pair, other)
@@ -76,7 +77,6 @@ def tau_histogram(taus: pd.DataFrame, classes: list[str], title: str) -> Figure:
         for panel, pair in zip(panels, pairs, strict=True):
             panel.set_ylim(0, tallest)
             mark_means(panel, pair, tallest)
-        _hide_unused(grid, len(others))
         figure.supxlabel(f"Kendall τ with {reference}", fontsize=8)
         figure.supylabel("share of texts", fontsize=8)
         add_legend(figure, title, groups, mean_keys(taus["seed"].nunique()))
@@ -105,16 +105,6 @@ def _histogram(panel: Axes, groups: list[Group], measure: str) -> None:
     panel.set_title(measure, loc="left", pad=5)
     # The measure's colour of all figures on the upper edge of its panel.
     panel.spines["top"].set(visible=True, color=style.measure_colour(measure), linewidth=2.5)
-
-
-def _hide_unused(grid: np.ndarray, used: int) -> None:
-    """Hide empty panels; the panels above them get the tick labels of the x axis."""
-    columns = grid.shape[1]
-    for position, panel in enumerate(grid.flat):
-        if position >= used:
-            panel.set_visible(False)
-        elif position + columns >= used:
-            panel.tick_params(labelbottom=True)
 
 
 def tau_matrix(taus: pd.DataFrame, title: str) -> Figure:
@@ -155,13 +145,6 @@ def tau_matrix(taus: pd.DataFrame, title: str) -> Figure:
         spread_of = f"spread over {seeds} seeds" if seeds > 1 else "95 % interval over texts"
         title_above(figure, title, f"each cell: mean ± {spread_of}")
     return figure
-
-
-def title_above(figure: Figure, title: str, subtitle: str) -> None:
-    """A title with a faint subtitle."""
-    figure.suptitle(f"{title}\n", x=0.02, ha="left", fontsize=9)
-    height = 0.995 - 0.24 / figure.get_figheight()
-    figure.text(0.02, height, subtitle, va="top", fontsize=7, color=style.FAINT)
 
 
 def mean_and_spread(taus: pd.DataFrame, measures: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:

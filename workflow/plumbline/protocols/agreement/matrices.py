@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, Normalize
+from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 
 from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
-from plumbline.protocols.agreement.figures import NO_TAU, TICKS, colour_names, compared_measures, title_above
+from plumbline.figures.layout import add_colour_bar, fill_cells, name_cells, title_above, write_cell
+from plumbline.protocols.agreement.figures import NO_TAU, TICKS, colour_names, compared_measures
 from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.agreement.selections import TOKEN_LABELS, overall_taus, triangles
 from plumbline.registry import figure
@@ -50,14 +50,8 @@ def correlation_matrices(agreement: pd.DataFrame, datasets: list[str], title: st
             _triangle(panel, taus[(taus["dataset"] == dataset) & (taus["tokens"] == tokens)], measures, colours)
             label = f"{dataset}\n{TOKEN_LABELS[tokens]}" if len(token_sets) > 1 else dataset
             panel.set_title(label, loc="left", pad=5)
-        bar = figure.colorbar(
-            ScalarMappable(Normalize(-1, 1), colours),
-            ax=grid,
-            label="mean Kendall τ",
-            aspect=25 * len(token_sets),
-            ticks=TICKS,
-        )
-        bar.outline.set_visible(False)
+        aspect = 25 * len(token_sets)
+        add_colour_bar(figure, grid, colours, -1, label="mean Kendall τ", aspect=aspect, ticks=TICKS)
         seeds = taus["seed"].nunique()
         of_seeds = f"{seeds} seeds" if seeds > 1 else "one seed"
         title_above(figure, title, f"mean and standard deviation over the texts of {of_seeds}")
@@ -79,28 +73,10 @@ def _triangle(panel: Axes, taus: pd.DataFrame, measures: list[str], colours: Col
             write_cell(panel, row, column, style.signed(means[column]), 2.2, 6.5, ink)
             if not np.isnan(stds[column]):
                 write_cell(panel, row, column, f"{stds[column]:.2f}", -6.2, 4.5, ink)
-    panel.pcolormesh(background, edgecolor="white", linewidth=1.5)
+    fill_cells(panel, background)
     panel.set_aspect("equal")
-    panel.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=40, ha="right", rotation_mode="anchor")
-    panel.set_yticks(np.arange(len(rows)) + 0.5, rows)
-    panel.grid(visible=False)
-    for spine in panel.spines.values():
-        spine.set_visible(False)
+    name_cells(panel, rows, columns)
     colour_names(panel, rows, columns)
-
-
-def write_cell(panel: Axes, row: int, column: int, text: str, raised: float, size: float, ink: str) -> None:
-    """Text in the middle of a cell, or `raised` points above it."""
-    panel.annotate(
-        text,
-        (column + 0.5, row + 0.5),
-        (0, raised),
-        textcoords="offset points",
-        ha="center",
-        va="center",
-        fontsize=size,
-        color=ink,
-    )
 
 
 @figure(

@@ -1,5 +1,6 @@
 """Agreement in the report: a table of attention with every other measure, and the data of the filterable table."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from plumbline.protocols.agreement.selections import drop_twins, fewest_tokens, 
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.page import Page, Section
-from plumbline.report.tables import DASH, Table, TableCell, named, number, without_categories
+from plumbline.report.tables import DASH, Table, TableCell, by_cell, named, number, spread, without_categories
 
 # The categorical columns with their titles.
 TITLES = {
@@ -38,10 +39,9 @@ def agreement_overview(agreement: pd.DataFrame, reference: str = "attention") ->
     frame = frame.assign(other=frame["measure_a"].where(frame["measure_a"] != reference, frame["measure_b"]))
     others = ordered(frame["other"])
     rows = []
-    for cell, group in frame.groupby(["dataset", "variant", "model"]):
-        dataset, variant, model = map(str, cell)
+    for names, group in by_cell(frame):
         means = [group[group["other"] == measure]["mean"].dropna() for measure in others]
-        rows.append([TableCell(named(dataset, variant)), TableCell(model), *map(_tau_cell, means)])
+        rows.append([*names, *map(_tau_cell, means)])
     caption = (
         f"Mean Kendall τ with {reference} over all texts, ± standard deviation over seeds, on an axis from −1 to 1."
         f"{ranked}"
@@ -53,9 +53,7 @@ def _tau_cell(means: pd.Series) -> TableCell:
     """Mean ± standard deviation over seeds, with its position on an axis from −1 to 1."""
     if means.empty:
         return TableCell(DASH, None, "faint")
-    mean, half = float(means.mean()), float(means.std(ddof=0))
-    text = f"{number(mean)} ± {number(half)}" if len(means) > 1 else number(mean)
-    return TableCell(text, mean, at=(mean + 1) / 2, half=half / 2)
+    return replace(spread(means, 2), at=(float(means.mean()) + 1) / 2, half=float(means.std(ddof=0)) / 2)
 
 
 def filter_table_data(agreement: pd.DataFrame, classes: dict[str, list[str]]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from plumbline.store import CELL, WORD, declare
+from plumbline.store import CELL, STATUS, WORD, declare
 
 AGREEMENT = declare(
     "agreement",
@@ -20,20 +20,9 @@ AGREEMENT = declare(
         "mean": pa.float64(),
         "std": pa.float64(),
         "significant_fraction": pa.float64(),
-        "status": WORD,
-        "reason": WORD,
+        **STATUS,
     },
-    required=[
-        "dataset",
-        "variant",
-        "model",
-        "seed",
-        "measure_a",
-        "measure_b",
-        "statistic",
-        "predicted_class",
-        "status",
-    ],
+    required=[*CELL, "seed", "measure_a", "measure_b", "statistic", "predicted_class", "status"],
     latex={
         "keep": {"statistic": "kendall"},
         "index": ["dataset", "variant", "model", "tokens", "measure_a", "measure_b"],

@@ -10,13 +10,9 @@ import pyarrow as pa
 
 from plumbline.errors import PlumblineError
 from plumbline.figures.conventions import MOST_CLASSES
+from plumbline.protocols.agreement import top_k_statistics
 from plumbline.protocols.agreement.rank_statistics import kendall_tau, pearson, spearman
 from plumbline.protocols.agreement.schemas import AGREEMENT
-from plumbline.protocols.agreement.top_k_statistics import (
-    top_k_kendall_fagin,
-    top_k_kendall_jain_wallace,
-    top_k_kendall_neely,
-)
 from plumbline.protocols.explained import Explained, Explanations, Key
 from plumbline.registry import protocol
 from plumbline.store import TableSchema
@@ -24,9 +20,9 @@ from plumbline.store import TableSchema
 SIGNIFICANT = 0.05
 CORRELATIONS = {"kendall": kendall_tau, "spearman": spearman, "pearson": pearson}
 TOP_K = {
-    "top-k-jain-wallace": top_k_kendall_jain_wallace,
-    "top-k-fagin": top_k_kendall_fagin,
-    "top-k-neely": top_k_kendall_neely,
+    "top-k-jain-wallace": top_k_statistics.top_k_kendall_jain_wallace,
+    "top-k-fagin": top_k_statistics.top_k_kendall_fagin,
+    "top-k-neely": top_k_statistics.top_k_kendall_neely,
 }
 
 
@@ -136,8 +132,7 @@ class Agreement:
 
 def sum_subwords(explanations: Explanations, words: Mapping[Key, list[np.ndarray | None]]) -> Explanations:
     """Explanations with one score per word, the sum over its subwords; `words` maps each subword to its word."""
-    keys = zip(explanations.split.tolist(), explanations.instance.tolist(), strict=True)
-    text_words, second_words = zip(*(words[key] for key in keys), strict=True)
+    text_words, second_words = zip(*(words[key] for key in explanations.keys), strict=True)
 
     def summed(scores: dict[str, Any], words: Sequence[np.ndarray | None]) -> dict[str, Any]:
         return {

@@ -12,11 +12,10 @@ from plumbline.attribution.files import first_importances
 from plumbline.data.instances import ragged
 from plumbline.protocols.agreement.rank_statistics import kendall_tau
 from plumbline.protocols.agreement.selections import TWIN_TAU
+from plumbline.protocols.criteria import Cell, Twins
 
 # The number of instances of a cell to compare, and the most words or pixels of each.
 INSTANCES, WORDS = 100, 200
-Cell = tuple[str, str, str]
-Twins = Mapping[Cell, Mapping[str, str]]
 
 
 def first_twin(twins: Twins, cell: Cell, measure: str) -> str:

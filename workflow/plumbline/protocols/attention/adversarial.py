@@ -1,5 +1,6 @@
 """Adversarial attention: how different can attention be with the same output? (Jain & Wallace 2019, section 4.2.2)"""
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -28,6 +29,8 @@ HALVINGS = 16
 # The study's code uses this slack for every epsilon, on the summed instead of the halved distance for more than two
 # classes.
 PUBLISHED_SLACK = 0.01
+# The change in output [..., B] that attention weights [..., B, L] cause.
+Change = Callable[[torch.Tensor], torch.Tensor]
 
 
 class SearchOptions(NamedTuple):
@@ -111,11 +114,15 @@ class AdversarialAttention:
         slack = [PUBLISHED_SLACK / (1 if before.shape[-1] == 2 else 2)] if published else self.epsilon
         starts = _starts(instances, index, batch.ids.shape[1], len(slack), self.search, evaluator.seed)
         logits = torch.from_numpy(starts).to(attention.device)
-        weights = search_adversaries(model, encoded, attention, before, batch.attendable, logits, slack, self.search)
+
+        def output_change(weights: torch.Tensor) -> torch.Tensor:
+            return total_variation(model.decode(encoded, weights).softmax(-1), before)
+
+        weights = search_adversaries(output_change, attention, batch.attendable, logits, slack, self.search)
         with torch.no_grad():
-            searched = total_variation(model.decode(encoded, weights).softmax(-1), before)
+            searched = output_change(weights)
             if not published:
-                weights = interpolate_to_bound(model, encoded, attention, before, weights, searched, slack)
+                weights = interpolate_to_bound(output_change, attention, weights, searched, slack)
             after = model.decode(encoded, weights).softmax(-1)
             change = total_variation(after, before)
             divergence = jensen_shannon(weights, attention).clamp(min=0)
@@ -195,10 +202,8 @@ def _starts(
 
 
 def search_adversaries(
-    model: Any,
-    encoded: Any,
+    output_change: Change,
     attention: torch.Tensor,
-    before: torch.Tensor,
     attendable: torch.Tensor,
     starts: torch.Tensor,
     slack: list[float],
@@ -206,7 +211,7 @@ def search_adversaries(
 ) -> torch.Tensor:
     """Adversarial weights [G, K, B, L] of all texts of a batch, one group of K adversaries for each slack.
 
-    attention: [B, L]; before: [B, C] its output; starts: [G, K, B, L] logits. The loss of each text and slack s is
+    attention: [B, L]; starts: [G, K, B, L] logits. The loss of each text and slack s is
     Σ_k [penalty · max(0, TVD_k - s) - JSD(α_k, α)] - (1/K²) Σ_ij JSD(α_i, α_j). Texts are independent, so the gradient
     of the sum over texts contains the gradient of each.
     """
@@ -217,8 +222,8 @@ def search_adversaries(
         weights = masked_softmax(logits.detach(), attendable)
         with torch.enable_grad():
             weights.requires_grad_()
-            change = total_variation(model.decode(encoded, weights).softmax(-1), before)
-            (gradient,) = torch.autograd.grad(options.penalty * (change - bound).clamp(min=0).sum(), weights)
+            excess = (output_change(weights) - bound).clamp(min=0)
+            (gradient,) = torch.autograd.grad(options.penalty * excess.sum(), weights)
         with torch.no_grad():
             gradient -= divergence_gradient(weights, attention)
             # Backward through the softmax; masked positions have weight 0, so their logits do not change.
@@ -228,13 +233,7 @@ def search_adversaries(
 
 
 def interpolate_to_bound(
-    model: Any,
-    encoded: Any,
-    attention: torch.Tensor,
-    before: torch.Tensor,
-    weights: torch.Tensor,
-    change: torch.Tensor,
-    slack: list[float],
+    output_change: Change, attention: torch.Tensor, weights: torch.Tensor, change: torch.Tensor, slack: list[float]
 ) -> torch.Tensor:
     """Weights [G, K, B, L] in which those whose `change` in output [G, K, B] exceeds their slack are interpolated
     towards the attention, by as little as bisection finds necessary.
@@ -249,7 +248,7 @@ def interpolate_to_bound(
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         candidate = attention + middle[..., None] * (weights - attention)
-        within = total_variation(model.decode(encoded, candidate).softmax(-1), before) <= bound
+        within = output_change(candidate) <= bound
         low, high = torch.where(within, middle, low), torch.where(within, high, middle)
     return torch.where(beyond[..., None], attention + low[..., None] * (weights - attention), weights)
 

@@ -12,15 +12,14 @@ import pyarrow.compute as pc
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
-from matplotlib.textpath import text_to_path
 
 from plumbline.data.schemas import INSTANCES
 from plumbline.figures import style
 from plumbline.figures.conventions import ADVERSARY, SECOND_TEXTS
 from plumbline.figures.drawing import Drawing
+from plumbline.figures.layout import text_width
 from plumbline.protocols.attention.figures import DIVERGENCES, read_scores
 from plumbline.protocols.attention.schemas import ADVERSARIES
 from plumbline.registry import figure
@@ -139,13 +138,13 @@ def adversarial_texts(texts: list[AttackedText], title: str, epsilon: float, sec
         sheet.set_axis_off()
         writer = LineWriter(sheet, width)
         writer.write(title, EDGE, 9)
-        writer.advance(LINE + 1)
+        writer.y += LINE + 1
         subtitle = (
             "The attention, and the adversary that differs most from it and changes the output by "
             f"{epsilon:g} or less; the darker the more weight."
         )
         writer.write(subtitle, EDGE, 6.5, style.FAINT)
-        writer.advance(LINE + 5)
+        writer.y += LINE + 5
         for text in texts:
             _draw(writer, text, second)
         figure.set_figheight(writer.y / 72)
@@ -161,14 +160,6 @@ class LineWriter:
         self.width = width
         self.y = EDGE + 6
 
-    def advance(self, points: float) -> None:
-        """Move down."""
-        self.y += points
-
-    def text_width(self, text: str, size: float = SIZE, **font: Any) -> float:
-        """The width of the text's outlines."""
-        return float(text_to_path.get_text_width_height_descent(text, FontProperties(size=size, **font), False)[0])
-
     def write(self, text: str, x: float, size: float = SIZE, colour: str = style.INK, **look: Any) -> None:
         """Write literally: a dollar sign does not start a formula."""
         self.sheet.text(x, self.y, text, fontsize=size, color=colour, va="center_baseline", parse_math=False, **look)
@@ -181,21 +172,17 @@ class LineWriter:
         mixed = [strength * channel + 1 - strength for channel in to_rgb(colour)]
         self.sheet.add_patch(PathPatch(shape, facecolor=mixed, linewidth=0))
 
-    def rule(self) -> None:
-        """A faint horizontal line."""
-        self.sheet.plot([EDGE, self.width - EDGE], [self.y] * 2, color="#dcdfe3", linewidth=0.6)
-
 
 def _draw(writer: LineWriter, text: AttackedText, second: str) -> None:
-    writer.rule()
-    writer.advance(LINE - 3)
+    writer.sheet.plot([EDGE, writer.width - EDGE], [writer.y] * 2, color="#dcdfe3", linewidth=0.6)
+    writer.y += LINE - 3
     prediction = f"{_short(text.predicted)} {text.before:.3f} → {text.after:.3f}"
     prediction += f" (now {_short(text.then)})" if text.then else ""
     writer.write(prediction, EDGE, fontweight="bold")
     distances = f"change in output {text.change:.3f},  JSD {text.jsd:.2f}"
-    writer.write(distances, EDGE + writer.text_width(prediction, weight="bold") + 12)
+    writer.write(distances, EDGE + text_width(prediction, SIZE, weight="bold") + 12)
     writer.write(text.name, writer.width - EDGE, 6.5, style.FAINT, ha="right")
-    writer.advance(LINE + 1)
+    writer.y += LINE + 1
     if text.second:
         words = [_short(word) for word in text.second]
         _lines(writer, second, words if len(words) <= MOST_WORDS else [*words[:MOST_WORDS], "…"], style.FAINT)
@@ -205,15 +192,15 @@ def _draw(writer: LineWriter, text: AttackedText, second: str) -> None:
     rows = (("attention", text.attention, style.measure_colour("attention")), ("adversary", text.adversary, ADVERSARY))
     for label, weights, colour in rows:
         _lines(writer, label, words, colour, [0.0 if i is None else weights[i] / largest for i in positions])
-        writer.advance(2)
-    writer.advance(1)
+        writer.y += 2
+    writer.y += 1
 
 
 def _lines(writer: LineWriter, label: str, words: list[str], colour: str, shares: list[float] | None = None) -> None:
     """A label and the wrapped words to the right of it, shaded by their `shares` of the largest weight."""
     writer.write(label, EDGE, 6.5, colour)
     ink = style.FAINT if shares is None else style.INK
-    widths = [writer.text_width(word) for word in words]
+    widths = [text_width(word, SIZE) for word in words]
     for line in wrap_words(widths, SPACE, writer.width - 2 * EDGE - LABELS):
         starts = EDGE + LABELS + np.cumsum([0, *(widths[i] + SPACE for i in line)])
         # The square root makes small weights visible next to large ones.
@@ -228,7 +215,7 @@ def _lines(writer: LineWriter, label: str, words: list[str], colour: str, shares
         # Word by word, because other file formats may render a whole line slightly wider than measured.
         for start, i in zip(starts, line, strict=False):
             writer.write(words[i], start, colour=ink)
-        writer.advance(LINE)
+        writer.y += LINE
 
 
 def wrap_words(widths: Sequence[float], space: float, available: float) -> Iterator[list[int]]:

@@ -17,16 +17,10 @@ from matplotlib.path import Path
 from plumbline.figures import style
 from plumbline.figures.classes import Group, add_legend, groups_of, mark_means, mean_keys
 from plumbline.figures.drawing import Drawing
+from plumbline.figures.layout import hide_unused
 from plumbline.protocols.adversary.table import LARGEST_JSD
+from plumbline.protocols.attention import violins
 from plumbline.protocols.attention.schemas import ADVERSARIES, PERMUTATION_SCORES
-from plumbline.protocols.attention.violins import (
-    LARGEST_WEIGHT,
-    count_texts,
-    draw_violins,
-    violin_keys,
-    violins_height,
-    with_bins,
-)
 from plumbline.registry import figure
 from plumbline.store import TableSchema, read_table
 
@@ -44,18 +38,18 @@ NO_TEXTS = "No text was scored here."
 
 def permutation_violins(changes: pd.DataFrame, classes: list[str], title: str) -> Figure:
     """Violins of each text's median change in output under permuted attention, by its largest weight."""
-    changes = with_bins(changes, "median_change")
+    changes = violins.with_bins(changes, "median_change")
     if changes.empty:
         return style.sentence_figure(f"{title}: {NO_TEXTS}")
     groups = groups_of(changes, classes)
     with style.theme():
-        figure = style.new_figure(style.ONE_COLUMN, 1.35 + violins_height(groups))
+        figure = style.new_figure(style.ONE_COLUMN, 1.35 + violins.violins_height(groups))
         panel = figure.subplots()
-        draw_violins(panel, groups, (0, 1))
+        violins.draw_violins(panel, groups, (0, 1))
         end = axis_end(changes["value"])
-        panel.set(xlim=(0, end), xlabel="median change in output, ½ Σ |Δp|", ylabel=LARGEST_WEIGHT)
-        count_texts(panel, groups)
-        add_legend(figure, title, groups, violin_keys(groups))
+        panel.set(xlim=(0, end), xlabel="median change in output, ½ Σ |Δp|", ylabel=violins.LARGEST_WEIGHT)
+        violins.count_texts(panel, groups)
+        add_legend(figure, title, groups, violins.violin_keys(groups))
     return figure
 
 
@@ -67,13 +61,13 @@ def jsd_violins(divergences: pd.DataFrame, classes: list[str], title: str) -> Fi
     # Every epsilon has the same texts.
     groups = next(iter(by_epsilon.values()))
     with style.theme():
-        figure, panels = _epsilon_panels(by_epsilon, violins_height(groups) + 0.25, 1.1)
+        figure, panels = _epsilon_panels(by_epsilon, violins.violins_height(groups) + 0.25, 1.1)
         for panel, epsilon_groups in zip(panels, by_epsilon.values(), strict=True):
-            draw_violins(panel, epsilon_groups, (0, LARGEST_JSD))
+            violins.draw_violins(panel, epsilon_groups, (0, LARGEST_JSD))
             jsd_axis(panel)
-        count_texts(panels[-1], groups)
-        figure.supylabel(LARGEST_WEIGHT, fontsize=8)
-        add_legend(figure, title, groups, violin_keys(groups))
+        violins.count_texts(panels[-1], groups)
+        figure.supylabel(violins.LARGEST_WEIGHT, fontsize=8)
+        add_legend(figure, title, groups, violins.violin_keys(groups))
     return figure
 
 
@@ -96,13 +90,13 @@ def jsd_histogram(divergences: pd.DataFrame, classes: list[str], title: str) -> 
             panel.locator_params(axis="y", nbins=6)
             mark_means(panel, groups, tallest)
         figure.supylabel("share of texts", fontsize=8)
-        add_legend(figure, title, groups, mean_keys(with_bins(divergences, "jsd")["seed"].nunique()))
+        add_legend(figure, title, groups, mean_keys(violins.with_bins(divergences, "jsd")["seed"].nunique()))
     return figure
 
 
 def groups_by_epsilon(divergences: pd.DataFrame, classes: list[str]) -> dict[float, list[Group]]:
     """The rows with a JSD by epsilon, the smallest first, and by predicted class."""
-    rows = with_bins(divergences, "jsd")
+    rows = violins.with_bins(divergences, "jsd")
     epsilons = sorted(rows["epsilon"].unique())
     return {epsilon: groups_of(rows[rows["epsilon"] == epsilon], classes) for epsilon in epsilons}
 
@@ -124,15 +118,13 @@ def _epsilon_panels(by_epsilon: dict[float, list[Group]], height: float, margin:
     rows = ceil(count / columns)
     figure = style.new_figure(style.ONE_COLUMN if columns == 1 else style.TWO_COLUMNS, margin + height * rows)
     figure.set_layout_engine("constrained", wspace=0.05)
-    grid = list(figure.subplots(rows, columns, sharey=True, squeeze=False).flat)
-    for panel in grid[count:]:
-        panel.set_visible(False)
-    for panel, (epsilon, groups) in zip(grid, by_epsilon.items(), strict=False):
+    panels = hide_unused(figure.subplots(rows, columns, sharey=True, squeeze=False), count)
+    for panel, (epsilon, groups) in zip(panels, by_epsilon.items(), strict=True):
         panel.set_title(f"ε = {epsilon:g}", loc="left", pad=5)
         feasible = float((pd.concat([group.rows["feasible"] for group in groups]) > 0).mean())
         panel.set_title(f"{percent(feasible)} feasible", loc="right", pad=5, fontsize=7, color=style.FAINT)
     figure.supxlabel(DIVERGENCE, fontsize=8)
-    return figure, grid[:count]
+    return figure, panels
 
 
 def jsd_axis(panel: Axes) -> None:

@@ -1,5 +1,7 @@
 """Attention in the report: its agreement with other measures, permuted attention and adversarial attention."""
 
+from dataclasses import replace
+
 import pandas as pd
 from markupsafe import Markup
 
@@ -11,22 +13,21 @@ from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.findings import by_measure
 from plumbline.report.page import Page, Section, table_of
-from plumbline.report.tables import DASH, Table, TableCell, named, number, numeric, spread_on_axis, without_categories
+from plumbline.report.tables import DASH, Table, TableCell, by_cell, number, numeric, spread_on_axis, without_categories
 
 
 def permutation_overview(permutation: pd.DataFrame) -> Table:
     """Mean over texts of the median change in output, for all texts and by the largest weight."""
     frame = _all_classes(permutation)
     rows = []
-    for cell, group in frame.groupby(["dataset", "variant", "model"]):
-        dataset, variant, model = map(str, cell)
+    for names, group in by_cell(frame):
         whole = group[group["max_attention_bin"] == EVERY]
         by_bin = [group[group["max_attention_bin"] == bin_] for bin_ in BINS]
         means = [
             numeric(_mean(part, "median_change_mean"), 3) if len(part) else TableCell(DASH, None) for part in by_bin
         ]
         overall = [numeric(whole["n"].mean(), 0), spread_on_axis(whole["median_change_mean"], 1)]
-        rows.append([TableCell(named(dataset, variant)), TableCell(model), *overall, *means])
+        rows.append([*names, *overall, *means])
     caption = (
         "Median change in output under permuted attention, ½ Σ |Δp|: mean over texts, ± standard deviation over seeds, "
         "on an axis from 0 to 1; then the same for texts whose largest weight is in a bin. Low: the output does not "
@@ -41,14 +42,12 @@ def adversarial_overview(adversarial_attention: pd.DataFrame) -> Table:
     frame = _all_classes(adversarial_attention)
     frame = frame[frame["max_attention_bin"] == EVERY]
     rows = []
-    for cell, group in frame.groupby(["dataset", "variant", "model", "epsilon"]):
-        dataset, variant, model, epsilon = map(str, cell)
+    for (*names, epsilon), group in by_cell(frame, "epsilon"):
         feasible, mean = _mean(group, "feasible_fraction"), _mean(group, "jsd_mean")
         rows.append(
             [
-                TableCell(named(dataset, variant)),
-                TableCell(model),
-                TableCell(epsilon, float(epsilon)),
+                *names,
+                replace(epsilon, sort=float(epsilon.text)),
                 numeric(group["n"].mean(), 0),
                 TableCell(f"{number(100 * feasible, 1)} %", feasible),
                 spread_on_axis(group["jsd_mean"], LARGEST_JSD),

@@ -5,6 +5,9 @@ import pyarrow as pa
 from plumbline.protocols.schemas import PREDICTED, QUARTILES
 from plumbline.store import CELL, NUMBERS, STATUS, WORD, declare
 
+# In LaTeX, the rows of all classes, with a column for each bin of the largest weight.
+BY_BIN = {"keep": {"predicted_class": "all"}, "columns": ["max_attention_bin"], "decimals": 3}
+
 PERMUTATION_SCORES = declare(
     "permutation_scores",
     1,
@@ -25,14 +28,8 @@ PERMUTATION = declare(
         **{f"median_change_{quartile}": pa.float64() for quartile in QUARTILES},
         **STATUS,
     },
-    required=["dataset", "variant", "model", "seed", "predicted_class", "max_attention_bin", "n", "status"],
-    latex={
-        "keep": {"predicted_class": "all"},
-        "index": ["dataset", "variant", "model"],
-        "columns": ["max_attention_bin"],
-        "values": "median_change_mean",
-        "decimals": 3,
-    },
+    required=[*CELL, "seed", "predicted_class", "max_attention_bin", "n", "status"],
+    latex={**BY_BIN, "index": [*CELL], "values": "median_change_mean"},
 )
 
 # One row per epsilon: the adversary that differs most from the attention. `feasible` counts the adversaries within the
@@ -71,14 +68,8 @@ ADVERSARIAL_ATTENTION = declare(
         **{f"jsd_{quartile}": pa.float64() for quartile in QUARTILES},
         **STATUS,
     },
-    required=["dataset", "variant", "model", "seed", "predicted_class", "epsilon", "max_attention_bin", "n", "status"],
-    latex={
-        "keep": {"predicted_class": "all"},
-        "index": ["dataset", "variant", "model", "epsilon"],
-        "columns": ["max_attention_bin"],
-        "values": "jsd_mean",
-        "decimals": 3,
-    },
+    required=[*CELL, "seed", "predicted_class", "epsilon", "max_attention_bin", "n", "status"],
+    latex={**BY_BIN, "index": [*CELL, "epsilon"], "values": "jsd_mean"},
 )
 
 # One row per other seed and instance; class, length and largest weight are those of the base seed.
@@ -103,12 +94,6 @@ SEED_VARIANCE = declare(
         **{f"jsd_{quartile}": pa.float64() for quartile in QUARTILES},
         **STATUS,
     },
-    required=["dataset", "variant", "model", "base_seed", "seed", "max_attention_bin", "n", "status"],
-    latex={
-        "keep": {},
-        "index": ["dataset", "variant", "model", "base_seed"],
-        "columns": ["max_attention_bin"],
-        "values": "jsd_mean",
-        "decimals": 3,
-    },
+    required=[*CELL, "base_seed", "seed", "max_attention_bin", "n", "status"],
+    latex={**BY_BIN, "keep": {}, "index": [*CELL, "base_seed"], "values": "jsd_mean"},
 )

@@ -8,13 +8,7 @@ from plumbline.registry import metric
 FloatArray = npt.NDArray[np.float64]
 
 
-@metric(
-    "comprehensiveness",
-    direction="higher",
-    range=[-1, 1],
-    unit="probability",
-    equation="Σ_k (p(x) - p(x without its top k %)) / (|K| + 1)",
-)
+@metric("comprehensiveness", direction="higher", equation="Σ_k (p(x) - p(x without its top k %)) / (|K| + 1)")
 @metric(
     "sufficiency",
     direction="lower",

@@ -7,7 +7,7 @@ from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.findings import by_measure
 from plumbline.report.page import Page, Section, table_of
-from plumbline.report.tables import Table, TableCell, named, numeric, spread, without_categories
+from plumbline.report.tables import Table, by_cell, numeric, spread, without_categories
 
 # The titles of the metrics, with the direction that is better.
 METRICS = {
@@ -16,7 +16,6 @@ METRICS = {
     "soft_comprehensiveness": "soft comprehensiveness ↑",
     "soft_sufficiency": "soft sufficiency ↑",
 }
-KEYS = ["dataset", "variant", "model", "measure"]
 
 
 def erasure_overview(erasure: pd.DataFrame) -> Table:
@@ -25,11 +24,10 @@ def erasure_overview(erasure: pd.DataFrame) -> Table:
     frame = frame[frame["ratio"].isna()]
     metrics = [metric for metric in METRICS if metric in set(frame["metric"])]
     rows = []
-    for key, group in frame.groupby(KEYS):
-        dataset, variant, model, measure = map(str, key)
+    for names, group in by_cell(frame, "measure"):
         means = [spread(group[group["metric"] == metric]["mean"]) for metric in metrics]
         texts = [numeric(group[count].max(), 0) for count in ("n", "dropped")]
-        rows.append([TableCell(named(dataset, variant)), TableCell(model), TableCell(measure), *means, *texts])
+        rows.append([*names, *means, *texts])
     caption = (
         "The area over the perturbation curve of the hard metrics, and the soft metrics: mean over texts, ± standard "
         "deviation over seeds. ↑: higher is better, ↓: lower is better. Compare with random, which erases arbitrary "
@@ -44,12 +42,8 @@ def erasure_curve_overview(erasure: pd.DataFrame) -> Table:
     frame = without_categories(erasure).dropna(subset="ratio")
     ratios = sorted(frame["ratio"].unique())
     rows = []
-    for key, group in frame.groupby([*KEYS, "metric"]):
-        dataset, variant, model, measure, metric = map(str, key)
-        means = [spread(group[group["ratio"] == ratio]["mean"]) for ratio in ratios]
-        rows.append(
-            [TableCell(named(dataset, variant)), TableCell(model), TableCell(measure), TableCell(metric), *means]
-        )
+    for names, group in by_cell(frame, "measure", "metric"):
+        rows.append([*names, *(spread(group[group["ratio"] == ratio]["mean"]) for ratio in ratios)])
     caption = "The hard metrics at each percentage of words that are erased (comprehensiveness) or kept (sufficiency)."
     columns = ["dataset", "model", "measure", "metric", *(f"{ratio:g} %" for ratio in ratios)]
     return Table(caption, columns, rows, frozenset(range(4, len(columns))))

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from plumbline.protocols.schemas import PREDICTED
-from plumbline.store import CELL, NUMBERS, WORD, declare
+from plumbline.store import CELL, NUMBERS, STATUS, WORD, declare
 
 # One row per seed, measure and instance; lists have one entry per ratio.
 ERASURE_SCORES = declare(
@@ -37,10 +37,9 @@ ERASURE = declare(
         "dropped": pa.int32(),
         "mean": pa.float64(),
         "std": pa.float64(),
-        "status": WORD,
-        "reason": WORD,
+        **STATUS,
     },
-    required=["dataset", "variant", "model", "seed", "measure", "metric", "n", "status"],
+    required=[*CELL, "seed", "measure", "metric", "n", "status"],
     latex={
         "keep": {"ratio": float("nan")},
         "index": ["dataset", "variant", "model", "measure"],

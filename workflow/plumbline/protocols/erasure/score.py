@@ -19,14 +19,8 @@ from plumbline.data.masking import top_scored
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
-from plumbline.protocols.erasure.metrics import (
-    FloatArray,
-    aopc,
-    count_erased,
-    rescale,
-    soft_comprehensiveness,
-    soft_sufficiency,
-)
+from plumbline.protocols.erasure import metrics
+from plumbline.protocols.erasure.metrics import FloatArray
 from plumbline.protocols.erasure.schemas import ERASURE, ERASURE_SCORES
 from plumbline.protocols.explained import Explained, Explanations, instance_columns
 from plumbline.registry import protocol
@@ -38,8 +32,8 @@ NO_FALL = "no output falls when all words are erased"
 HARD = ("comprehensiveness", "sufficiency")
 # Each soft metric with its column of falls.
 SOFT = {
-    "soft_comprehensiveness": (soft_comprehensiveness, "soft_fall_without"),
-    "soft_sufficiency": (soft_sufficiency, "soft_fall_alone"),
+    "soft_comprehensiveness": (metrics.soft_comprehensiveness, "soft_fall_without"),
+    "soft_sufficiency": (metrics.soft_sufficiency, "soft_fall_alone"),
 }
 Removal = Literal["delete", "pad", "zero"]
 
@@ -91,8 +85,7 @@ class Erasure:
         index = {key: i for i, key in enumerate(keys)}
         parts: list[dict[str, np.ndarray]] = []
         for explanations, evaluator in zip(explained.by_seed(), explained.models(), strict=True):
-            keys = zip(explanations.split.tolist(), explanations.instance.tolist(), strict=True)
-            parts += self._seed(evaluator, instances.take([index[key] for key in keys]), explanations)
+            parts += self._seed(evaluator, instances.take([index[key] for key in explanations.keys]), explanations)
         return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
     def _seed(
@@ -108,7 +101,7 @@ class Erasure:
             yield {
                 **instance_columns(evaluator.seed, instances, predicted),
                 "measure": np.full(len(instances), measure, dtype=object),
-                **{name: aopc(falls) for name, falls in hard_falls.items()},
+                **{name: metrics.aopc(falls) for name, falls in hard_falls.items()},
                 **{f"{name}_at": _list_column(falls) for name, falls in hard_falls.items()},
                 "fall_to_nothing": fall_to_nothing,
                 **{column: falls for (_, column), falls in zip(SOFT.values(), soft_falls[measure], strict=True)},
@@ -124,7 +117,7 @@ class Erasure:
         texts, rows = whole.instances.take(several), [row for row in scores if len(row) > 1]
         predicted, output, ties = whole.predicted[several], whole.output[several], texts.ties(whole.evaluator.seed)
         for column, ratio in enumerate(self.ratios):
-            top = top_scored(rows, count_erased(words[several], ratio), ties)
+            top = top_scored(rows, metrics.count_erased(words[several], ratio), ties)
             for way, erased in enumerate((top, [~flags for flags in top])):
                 after = probabilities_without(whole.evaluator, texts, erased, self.removal)
                 falls[way, several, column] = output - _class_probability(after, predicted)
@@ -140,7 +133,7 @@ class Erasure:
         mean_falls = {measure: np.full((2, len(instances)), np.nan) for measure in measures}
         if not self.draws:
             return fall_to_nothing, mean_falls
-        rescaled = {measure: [rescale(row) for row in scores] for measure, scores in measures.items()}
+        rescaled = {measure: [metrics.rescale(row) for row in scores] for measure, scores in measures.items()}
 
         def work(index: np.ndarray, batch: Batch) -> None:
             with torch.no_grad():
@@ -257,6 +250,6 @@ def _soft_summary(name: str, rows: pd.DataFrame) -> dict[str, Any]:
     counts = {"n": int(falling.sum()), "dropped": int((~falling).sum())}
     if not falling.any():
         return counts | {"mean": None, "std": None, "status": "undefined", "reason": NO_FALL}
-    share = soft_comprehensiveness(fall, fall_to_nothing)
+    share = metrics.soft_comprehensiveness(fall, fall_to_nothing)
     parts = (np.maximum(fall[falling], 0) - share * fall_to_nothing[falling]) / fall_to_nothing[falling].mean()
     return counts | {"mean": metric(fall, fall_to_nothing), "std": parts.std(), "status": "ok", "reason": None}

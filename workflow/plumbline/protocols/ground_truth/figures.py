@@ -18,9 +18,9 @@ from plumbline.figures import style
 from plumbline.figures.classes import mark
 from plumbline.figures.conventions import ALPHA
 from plumbline.figures.drawing import Drawing
+from plumbline.figures.layout import MARKERS, finish, hide_unused, panel_figure
 from plumbline.protocols.bootstrap import FEWEST, mean_interval
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH, TRACE
-from plumbline.protocols.roar.figures import MARKERS, finish, panel_figure
 from plumbline.registry import figure
 from plumbline.tables.chance import DEFINED
 
@@ -69,7 +69,8 @@ def attribution_by_region(truth: pd.DataFrame, title: str) -> Figure:
             panel.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.05), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
         figure.supylabel("share of importance in the region", fontsize=8)
         keys = [mark(marker["marker"], marker["color"], 4, kind) for kind, marker in styles.items()]
-        keys += [_legend_marker("o", style.INK, "manipulated class"), _legend_marker("o", "white", "the other class")]
+        keys.append(mark("o", style.INK, 4, "manipulated class"))
+        keys.append(mark("o", style.INK, 4, "the other class", markerfacecolor="white"))
         keys.append(Line2D([], [], **CHANCE, label="the region's share"))
         left_out = "" if count == total else f"; {total - count} less accurate left out"
         note = (
@@ -138,13 +139,14 @@ def truth_found(truth: pd.DataFrame, title: str = "How much of the truth measure
             for panel, cell in zip(panels, cells, strict=False):
                 _plot_found(panel, points[(points[MANIPULATION_KEYS] == list(cell)).all(axis=1)], measures)
                 panel.set_title("\n".join(cell), loc="left", pad=4, fontsize=7, parse_math=False)
-            hide(panels[len(cells) :])
+            for panel in panels[len(cells) :]:
+                panel.set_visible(False)
             panels[0].set_yticklabels(measures)
         for column in grid.T:
             [panel for panel in column if panel.get_visible()][-1].tick_params(labelbottom=True)
         keys = [
-            _legend_marker("o", style.INK, "share of importance on the truth"),
-            _legend_marker("D", "white", "share of the truth among as many top words or pixels"),
+            mark("o", style.INK, 4, "share of importance on the truth"),
+            mark("D", style.INK, 4, "share of the truth among as many top words or pixels", markerfacecolor="white"),
             Line2D([], [], **CHANCE, label="share of words or pixels"),
         ]
         note = f"{HIGHER} Dotted line: the expectation of an uninformed measure, for both. {WHISKERS}"
@@ -193,11 +195,6 @@ def average_rows(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(means)
 
 
-def ordered_measures(rows: pd.DataFrame) -> list[str]:
-    """The measures in the order of all figures, with random last."""
-    return sorted(style.ordered(rows["measure"]), key=lambda measure: measure == RANDOM)
-
-
 def kind_styles(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
     """A colour and a marker for each kind of manipulation."""
     # Ordered so that neighbouring colours differ.
@@ -214,34 +211,17 @@ def truth_rows(truth: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**{name: rows[name].astype(str) for name in (*CELL, "measure", "manipulation", "kind", "class")})
 
 
-def _legend_marker(marker: str, face: str, label: str) -> Line2D:
-    """A full or hollow marker in a legend."""
-    key = mark(marker, style.INK, 4, label)
-    key.set_markerfacecolor(face)
-    return key
-
-
 def _measure_panels(rows: pd.DataFrame, row_height: float) -> tuple[Figure, dict[str, Axes], float]:
     """A figure, its panel for each measure of the rows, and the height of all panels in inches."""
-    measures = ordered_measures(rows)
+    measures = style.ordered(rows["measure"], last=RANDOM)
     columns = min(len(measures), COLUMNS)
     count = ceil(len(measures) / columns)
     figure = panel_figure(style.ONE_COLUMN if columns == 1 else style.TWO_COLUMNS)
-    grid = list(figure.subplots(count, columns, sharex=True, sharey=True, squeeze=False).flat)
-    hide(grid[len(measures) :])
-    # The panels above hidden ones have no tick labels otherwise.
-    for panel in grid[max(0, len(measures) - columns) : len(measures)]:
-        panel.tick_params(labelbottom=True)
-    panels = dict(zip(measures, grid, strict=False))
+    grid = figure.subplots(count, columns, sharex=True, sharey=True, squeeze=False)
+    panels = dict(zip(measures, hide_unused(grid, len(measures)), strict=True))
     for measure, panel in panels.items():
         panel.set_title(measure, loc="left", pad=4, color=style.measure_colour(measure))
     return figure, panels, count * row_height * (1.4 if columns == 1 else 1)
-
-
-def hide(panels: Iterable[Axes]) -> None:
-    """Hide the panels of a grid that are not needed."""
-    for panel in panels:
-        panel.set_visible(False)
 
 
 @figure(

@@ -15,17 +15,17 @@ from matplotlib.patches import Patch
 from plumbline.data.manipulation import shapley_bounds
 from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
+from plumbline.figures.layout import MARKERS, finish, panel_figure
 from plumbline.protocols.ground_truth.figures import (
     ATTRIBUTED,
     CHANCE,
     HIGHER,
+    RANDOM,
     REGION,
     average_rows,
-    ordered_measures,
     truth_rows,
 )
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH
-from plumbline.protocols.roar.figures import MARKERS, finish, panel_figure
 from plumbline.registry import figure
 
 BAND = "#d9e4d3"
@@ -73,7 +73,7 @@ def _curve_grid(rows: pd.DataFrame, level: str, title: str, note: str) -> Figure
     if rows["model"].nunique() > 1:
         rows = rows.assign(manipulation=rows["manipulation"] + ", " + rows["model"])
     points = average_rows(rows, ["manipulation", "draw", level, "measure"])
-    measures, names = ordered_measures(points), sorted(points["manipulation"].unique())
+    measures, names = style.ordered(points["measure"], last=RANDOM), sorted(points["manipulation"].unique())
     markers = dict(zip(sorted(points["draw"].unique()), cycle(MARKERS), strict=False))
     with style.theme():
         figure = panel_figure(max(style.TWO_COLUMNS if len(names) > 2 else style.ONE_COLUMN, 0.7 + WIDE * len(names)))

@@ -8,7 +8,7 @@ from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.findings import by_measure
 from plumbline.report.page import Page, Section, table_of
-from plumbline.report.tables import Table, TableCell, named, numeric, spread, spread_on_axis, without_categories
+from plumbline.report.tables import Table, TableCell, by_cell, numeric, spread, spread_on_axis, without_categories
 
 
 def truth_overview(ground_truth: pd.DataFrame) -> Table:
@@ -16,15 +16,12 @@ def truth_overview(ground_truth: pd.DataFrame) -> Table:
     frame = without_categories(ground_truth)
     frame = frame[frame["truth"] & (frame["class"] == "all")]
     rows = []
-    for cell, group in frame.groupby(["dataset", "manipulation", "model", "measure"]):
-        dataset, manipulation, model, measure = map(str, cell)
+    for names, group in by_cell(frame, "measure", variant="manipulation"):
         defined = group[group["status"] == "ok"]
         sure = group["chance_bound"] < ALPHA
         rows.append(
             [
-                TableCell(named(dataset, manipulation)),
-                TableCell(model),
-                TableCell(measure),
+                *names,
                 spread_on_axis(defined["attributed_fraction"], 1),
                 numeric(defined["region_fraction"].mean(), 3),
                 spread(defined["above_region"]),
@@ -51,15 +48,11 @@ def truth_overview(ground_truth: pd.DataFrame) -> Table:
 
 def rationales_overview(rationales: pd.DataFrame) -> Table:
     """A row for each rationale model, with the optimum at its selection rate."""
-    frame = without_categories(rationales)
     rows = []
-    for cell, group in frame.groupby(["dataset", "variant", "model"]):
-        dataset, variant, model = map(str, cell)
-        shares = ["selection_rate", "precision", "optimum_precision", "recall", "optimum_recall", "accuracy"]
+    shares = ["selection_rate", "precision", "optimum_precision", "recall", "optimum_recall", "accuracy"]
+    for names, group in by_cell(without_categories(rationales)):
         target = numeric(group["target_rate"].mean(), 3)
-        rows.append(
-            [TableCell(named(dataset, variant)), TableCell(model), target, *(spread(group[share]) for share in shares)]
-        )
+        rows.append([*names, target, *(spread(group[share]) for share in shares)])
     caption = (
         "The words that rationale models select, mean ± standard deviation over seeds: precision is the share of "
         "selected words that determine the label, recall the share of these that is selected, each with the best value "

@@ -12,9 +12,9 @@ from matplotlib.lines import Line2D
 from plumbline.figures import style
 from plumbline.figures.classes import mark
 from plumbline.figures.drawing import Drawing
+from plumbline.figures.layout import MARKERS, finish, panel_figure
 from plumbline.protocols.ground_truth.rationales import optimum_curve
 from plumbline.protocols.ground_truth.schemas import RATIONALE_SCORES, RATIONALES
-from plumbline.protocols.roar.figures import MARKERS, finish, panel_figure
 from plumbline.registry import figure
 from plumbline.store import read_table
 from plumbline.tables.chance import DEFINED

@@ -14,6 +14,8 @@ MANIPULATED = {
     "r": pa.float64(),
 }
 
+LABELLED = {"seed": pa.int64(), **INSTANCE_KEY, "label": pa.int32(), "predicted_class": pa.int32()}
+
 # Means over instances for models at the stored epochs; `accuracy` is on the explained instances.
 TRACE_COLUMNS = {
     "seed": pa.int64(),
@@ -36,10 +38,7 @@ GROUND_TRUTH_SCORES = declare(
     "ground_truth_scores",
     1,
     {
-        "seed": pa.int64(),
-        **INSTANCE_KEY,
-        "label": pa.int32(),
-        "predicted_class": pa.int32(),
+        **LABELLED,
         "measure": WORD,
         "group": WORD,
         "truth": pa.bool_(),
@@ -81,7 +80,7 @@ GROUND_TRUTH = declare(
         "chance_bound": pa.float64(),
         **STATUS,
     },
-    required=["dataset", "variant", "model", "seed", "measure", "group", "truth", "class", "n", "undefined", "status"],
+    required=[*CELL, "seed", "measure", "group", "truth", "class", "n", "undefined", "status"],
     latex={
         "keep": {"truth": True, "class": "all"},
         "index": ["dataset", "variant", "model"],
@@ -100,10 +99,7 @@ RATIONALE_SCORES = declare(
     "rationale_scores",
     1,
     {
-        "seed": pa.int64(),
-        **INSTANCE_KEY,
-        "label": pa.int32(),
-        "predicted_class": pa.int32(),
+        **LABELLED,
         "target_rate": pa.float64(),
         "words": pa.int32(),
         "selected": pa.int32(),
@@ -131,5 +127,5 @@ RATIONALES = declare(
         "n": pa.int32(),
         **STATUS,
     },
-    required=["dataset", "variant", "model", "seed", "selection_rate", "accuracy", "n", "status"],
+    required=[*CELL, "seed", "selection_rate", "accuracy", "n", "status"],
 )

@@ -15,9 +15,9 @@ from matplotlib.patches import Patch
 
 from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
-from plumbline.protocols.ground_truth.figures import ATTRIBUTED, CHANCE, NO_MODEL, REGION, hide, ordered_measures
+from plumbline.figures.layout import finish, hide_unused, panel_figure
+from plumbline.protocols.ground_truth.figures import ATTRIBUTED, CHANCE, NO_MODEL, RANDOM, REGION
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH
-from plumbline.protocols.roar.figures import finish, panel_figure
 from plumbline.registry import figure
 from plumbline.tables.chance import DEFINED
 
@@ -49,15 +49,14 @@ def attention_by_group(truth: pd.DataFrame, title: str) -> Figure:
     if rows.empty:
         return style.sentence_figure(f"{title}: {NO_MODEL}")
     rows = rows.assign(**{name: rows[name].astype(str) for name in ("variant", "measure", "group")})
-    variants, measures = list(dict.fromkeys(rows["variant"])), ordered_measures(rows)
+    variants, measures = list(dict.fromkeys(rows["variant"])), style.ordered(rows["measure"], last=RANDOM)
     groups_of = {variant: _ordered_groups(rows[rows["variant"] == variant]) for variant in variants}
     columns = max(map(len, groups_of.values()))
     with style.theme():
         figure = panel_figure(max(style.TWO_COLUMNS if columns > 1 else style.ONE_COLUMN, 1 + 1.6 * columns))
         grid = figure.subplots(len(variants), columns, sharey=True, squeeze=False)
         for panels, (variant, groups) in zip(grid, groups_of.items(), strict=True):
-            hide(panels[len(groups) :])
-            for panel, group in zip(panels, groups, strict=False):
+            for panel, group in zip(hide_unused(panels, len(groups)), groups, strict=True):
                 _plot_bars(panel, rows[(rows["variant"] == variant) & (rows["group"] == group)], measures)
                 panel.set_title("\n".join(wrap(group, 26)), loc="left", pad=4)
                 panel.set_xlim(left=0)
@@ -76,7 +75,7 @@ def word_attention(texts: Sequence[ShownText], names: Sequence[str], title: str)
     """Each word's share of the importance in single texts: a panel for each text and measure, with the words below,
     coloured by their group. `names` are the groups, in the order of the legend."""
     colours = {"": PLAIN, **dict(zip(names, cycle(COLOURS), strict=False))}
-    measures = [ordered_measures(pd.DataFrame({"measure": [*text.scores]})) for text in texts]
+    measures = [style.ordered(text.scores, last=RANDOM) for text in texts]
     count = sum(map(len, measures))
     if not count:
         return style.sentence_figure(f"{title}: No text is shown.")

@@ -8,7 +8,7 @@ PERFORMANCE = declare(
     "performance",
     1,
     {**CELL, "seed": pa.int64(), "split": WORD, "metric": WORD, "value": pa.float64(), "status": WORD, "reason": WORD},
-    required=["dataset", "variant", "model", "seed", "split", "metric", "status"],
+    required=[*CELL, "seed", "split", "metric", "status"],
     latex={
         "keep": {"split": "test"},
         "index": ["dataset", "variant", "model"],

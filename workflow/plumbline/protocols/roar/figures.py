@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plumbline.figures import style
-from plumbline.figures.classes import add_legend
 from plumbline.figures.drawing import Drawing
+from plumbline.figures.layout import MARKERS, finish, panel_figure
 from plumbline.protocols.bootstrap import FEWEST, mean_interval
 from plumbline.protocols.roar.schemas import ROAR, SPARSITY, SYNTHETIC_ROAR
 from plumbline.registry import figure
@@ -33,8 +33,6 @@ LEAKAGE = (
     "raise the curves above."
 )
 
-# Each measure has a marker as well as a colour, for colour-blind readers.
-MARKERS = "os^vPXd"
 FLOOR: dict[str, Any] = {"color": style.INK, "linewidth": 0.8, "linestyle": (0, (1, 2))}
 # The height of a row of panels in inches.
 TALL = 1.75
@@ -60,7 +58,7 @@ def roar_curves(roar: pd.DataFrame, metric: str, title: str, random: str = "") -
     pairs = [pair for pair in product(UNITS, STRATEGIES) if pair in drawn]
     if not pairs:
         return style.sentence_figure(f"{title}: {NOTHING}")
-    measures = _ordered_measures(rows, random)
+    measures = style.ordered(rows["measure"], last=random)
     relative = words[words["unit"] == "relative"]
     # Everything is masked at the last relative level; at level 0 the positions carry no information.
     floors = [relative[relative["level"] == relative["level"].max()], positions[positions["level"] == 0]]
@@ -98,7 +96,7 @@ def sparsity_figure(sparsity: pd.DataFrame, title: str, random: str = "") -> Fig
     units = [unit for unit in TOPS if unit in set(rows["unit"])]
     if not units:
         return style.sentence_figure(f"{title}: No text was explained here.")
-    measures = _ordered_measures(rows, random)
+    measures = style.ordered(rows["measure"], last=random)
     with style.theme():
         figure = panel_figure(style.ONE_COLUMN if len(units) == 1 else style.TWO_COLUMNS)
         panels = figure.subplots(1, len(units), sharey=True, squeeze=False)[0]
@@ -141,11 +139,6 @@ def bands(rows: pd.DataFrame, x: str, value: str) -> pd.DataFrame:
     return pd.DataFrame(ends, index=list(groups), columns=["mean", "low", "high"])
 
 
-def _ordered_measures(rows: pd.DataFrame, random: str) -> list[str]:
-    """Measures in the order of all figures, the random baseline last."""
-    return sorted(style.ordered(rows["measure"]), key=lambda measure: measure == random)
-
-
 def _plot_measures(panel: Axes, rows: pd.DataFrame, x: str, value: str, measures: Sequence[str], random: str) -> None:
     """A line with its band for each measure that has rows."""
     for measure in measures:
@@ -184,24 +177,6 @@ def _seed_note(rows: pd.DataFrame) -> str:
     if count < FEWEST:
         return "One seed." if count == 1 else f"Means of {count} seeds, too few for intervals."
     return f"Means of {count} seeds, with 95 % intervals."
-
-
-def panel_figure(width: float) -> Figure:
-    """An empty figure that measures its text at the resolution of the image; `finish` sets its height."""
-    figure = style.new_figure(width, 1)
-    figure.set_layout_engine("constrained", wspace=0.04)
-    figure.set_dpi(style.DOTS_PER_INCH)
-    return figure
-
-
-def finish(figure: Figure, title: str, keys: Sequence[Line2D], note: str, height: float) -> None:
-    """Add title and legend above and a note below the panels, which are `height` inches high."""
-    add_legend(figure, title, [], keys)
-    width = figure.get_figwidth()
-    lines = wrap(note, int(20 * width))
-    figure.supxlabel("\n".join(lines), x=0.085 / width, ha="left", fontsize=6.5, color=style.FAINT)
-    (legend,) = figure.legends
-    figure.set_figheight(height + legend.get_window_extent().height / figure.dpi + 0.35 + 0.11 * len(lines))
 
 
 @figure(

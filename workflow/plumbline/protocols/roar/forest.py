@@ -15,7 +15,8 @@ from matplotlib.lines import Line2D
 from plumbline.figures import style
 from plumbline.figures.classes import mark
 from plumbline.figures.drawing import Drawing
-from plumbline.protocols.roar.figures import NOTHING, STRATEGIES, UNITS, finish, panel_figure
+from plumbline.figures.layout import finish, panel_figure
+from plumbline.protocols.roar.figures import NOTHING, STRATEGIES, UNITS
 from plumbline.protocols.roar.schemas import FAITHFULNESS
 from plumbline.registry import figure
 

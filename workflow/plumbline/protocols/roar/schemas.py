@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from plumbline.store import WORD, declare
+from plumbline.store import STATUS, WORD, declare
 
 # Performance of models trained on masked texts. Each curve is complete: level 0 is the model of the plain texts, and
 # all measures share the last relative level, at which everything is masked.
@@ -20,8 +20,7 @@ ROAR = declare(
         "seed": pa.int64(),
         "metric": WORD,
         "value": pa.float64(),
-        "status": WORD,
-        "reason": WORD,
+        **STATUS,
     },
     required=[*CURVE, "level", "trained_on", "variant", "seed", "metric", "status"],
     latex={
@@ -51,8 +50,7 @@ FAITHFULNESS = declare(
         "floor": pa.float64(),
         "floor_ci_low": pa.float64(),
         "floor_ci_high": pa.float64(),
-        "status": WORD,
-        "reason": WORD,
+        **STATUS,
     },
     required=[*CURVE, "metric", "n_seeds", "status"],
     latex={

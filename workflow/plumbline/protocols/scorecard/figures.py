@@ -7,15 +7,14 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, Normalize
+from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 
 from plumbline.config.variants import PLAIN
 from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
+from plumbline.figures.layout import add_colour_bar, fill_cells, name_cells, title_above, write_cell
 from plumbline.protocols.agreement.figures import TICKS
-from plumbline.protocols.agreement.matrices import write_cell
 from plumbline.protocols.scorecard.schemas import META_EVALUATION, SCORECARD
 from plumbline.protocols.scorecard.table import relative_ranks
 from plumbline.registry import figure
@@ -61,18 +60,14 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
         _plot_cells(panel, ranks, shown, {} if several else intervals, colours)
         arrows = rows.drop_duplicates("criterion").set_index("criterion")["direction"].map(ARROWS)
         columns = [f"{name} {arrows[name]}" for name in criteria]
-        panel.set_xticks(np.arange(len(criteria)) + 0.5, columns, rotation=35, ha="right", rotation_mode="anchor")
-        panel.set_yticks(np.arange(len(measures)) + 0.5, measures)
-        bar = figure.colorbar(
-            ScalarMappable(Normalize(0, 1), colours), ax=panel, ticks=[0, 1], shrink=0.6, aspect=20, pad=0.02
-        )
+        name_cells(panel, measures, columns, rotation=35)
+        bar = add_colour_bar(figure, panel, colours, 0, ticks=[0, 1], shrink=0.6, aspect=20, pad=0.02)
         bar.ax.set_yticklabels(["worst", "best"])
-        bar.outline.set_visible(False)
         if several:
             note = "mean rank among three or more measures of a criterion, 1 the best; grey: the value"
         else:
             note = "value, and 95 % interval over three or more seeds (arrow: which is better); darker: better rank"
-        _add_title(figure, title, note)
+        title_above(figure, title, note)
     return figure
 
 
@@ -110,17 +105,13 @@ def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
             write_cell(panel, high, low, style.signed(row["tau"]) + star, 3.2, 7, ink)
             if np.isfinite(row["ci_low"]):
                 write_cell(panel, high, low, _interval(row["ci_low"], row["ci_high"]), -6.0, 4.6, ink)
-        _fill(panel, background)
+        fill_cells(panel, background)
         panel.set(xlim=(0, len(names) - 1), ylim=(len(names), 1))
-        panel.set_xticks(np.arange(len(names) - 1) + 0.5, names[:-1], rotation=40, ha="right", rotation_mode="anchor")
-        panel.set_yticks(np.arange(1, len(names)) + 0.5, names[1:])
-        bar = figure.colorbar(
-            ScalarMappable(Normalize(-1, 1), colours), ax=panel, label="mean Kendall τ", ticks=TICKS, shrink=0.7
-        )
-        bar.outline.set_visible(False)
+        name_cells(panel, names[1:], names[:-1], first=1)
+        add_colour_bar(figure, panel, colours, -1, label="mean Kendall τ", ticks=TICKS, shrink=0.7)
         note = "agreement of two criteria's rankings, over datasets and models; 95 % interval if it is defined"
         starred = "; * plain texts against manipulated ones" if (defined["matched"] == "dataset").any() else ""
-        _add_title(figure, title, note + starred)
+        title_above(figure, title, note + starred)
     return figure
 
 
@@ -142,25 +133,12 @@ def _plot_cells(
         write_cell(panel, row, column, style.signed(value), 3.0 if interval else 0, 7, ink)
         if interval:
             write_cell(panel, row, column, _interval(*interval), -5.8, 4.4, ink)
-    _fill(panel, background)
+    fill_cells(panel, background)
     panel.set(xlim=(0, ranks.shape[1]), ylim=(ranks.shape[0], 0))
 
 
 def _interval(low: float, high: float) -> str:
     return f"[{style.signed(low)}, {style.signed(high)}]"
-
-
-def _fill(panel: Axes, background: np.ndarray) -> None:
-    panel.pcolormesh(background, edgecolor="white", linewidth=1.5)
-    panel.grid(visible=False)
-    panel.tick_params(length=0)
-    for spine in panel.spines.values():
-        spine.set_visible(False)
-
-
-def _add_title(figure: Figure, title: str, note: str) -> None:
-    figure.suptitle(f"{title}\n", x=0.02, ha="left", fontsize=9)
-    figure.text(0.02, 0.995 - 0.24 / figure.get_figheight(), note, va="top", fontsize=7, color=style.FAINT)
 
 
 @figure(

@@ -13,7 +13,7 @@ from plumbline.protocols.scorecard.table import relative_ranks
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.page import Page, Section, table_of
-from plumbline.report.tables import DASH, Table, TableCell, named, number, numeric, without_categories
+from plumbline.report.tables import DASH, Table, TableCell, by_cell, number, numeric, without_categories
 
 ARROWS = {"higher": "↑", "lower": "↓"}
 BLOCK = ["dataset", "variant", "model"]
@@ -26,11 +26,10 @@ def scorecard_overview(scorecard: pd.DataFrame) -> Table:
     reasons = list(dict.fromkeys(frame[frame["status"] != "ok"]["reason"].dropna()))
     frame["rank"] = relative_ranks(frame)
     rows = []
-    for key, group in frame.groupby([*BLOCK, "measure"], sort=False):
-        dataset, variant, model, measure = map(str, key)
+    for names, group in by_cell(frame, "measure", sort=False):
         lines = {line["criterion"]: line for line in group.to_dict("records")}
         cells = [_cell(lines[name], reasons) if name in lines else TableCell(DASH, None, "faint") for name in criteria]
-        rows.append([TableCell(named(dataset, variant)), TableCell(model), TableCell(measure), *cells])
+        rows.append([*names, *cells])
     caption = (
         "Mean over seeds with its 95\u00a0% interval, if there are three or more seeds. ↑: higher is better, ↓: lower "
         "is better. The stronger the background, the better the rank of the measure among three or more of the same "

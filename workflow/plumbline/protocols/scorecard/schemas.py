@@ -2,7 +2,10 @@
 
 import pyarrow as pa
 
-from plumbline.store import CELL, WORD, declare
+from plumbline.store import CELL, STATUS, WORD, declare
+
+# In LaTeX, the rows with a value, and its interval.
+WITH_INTERVAL = {"keep": {"status": "ok"}, "interval": ("ci_low", "ci_high")}
 
 # One row per criterion, dataset, variant, model and measure, with or without a value. Intervals are over seeds.
 # `twin_of` is an earlier measure that ranks words in the same order.
@@ -20,17 +23,10 @@ SCORECARD = declare(
         "ci_low": pa.float64(),
         "ci_high": pa.float64(),
         "twin_of": WORD,
-        "status": WORD,
-        "reason": WORD,
+        **STATUS,
     },
     required=["criterion", "direction", "dataset", "variant", "model", "measure", "n_seeds", "status"],
-    latex={
-        "keep": {"status": "ok"},
-        "index": ["dataset", "variant", "model", "measure"],
-        "columns": ["criterion"],
-        "values": "value",
-        "interval": ("ci_low", "ci_high"),
-    },
+    latex={**WITH_INTERVAL, "index": [*CELL, "measure"], "columns": ["criterion"], "values": "value"},
 )
 
 META_EVALUATION = declare(
@@ -45,15 +41,8 @@ META_EVALUATION = declare(
         "tau": pa.float64(),
         "ci_low": pa.float64(),
         "ci_high": pa.float64(),
-        "status": WORD,
-        "reason": WORD,
+        **STATUS,
     },
     required=["criterion_a", "criterion_b", "matched", "n_cells", "n_datasets", "status"],
-    latex={
-        "keep": {"status": "ok"},
-        "index": ["criterion_a"],
-        "columns": ["criterion_b"],
-        "values": "tau",
-        "interval": ("ci_low", "ci_high"),
-    },
+    latex={**WITH_INTERVAL, "index": ["criterion_a"], "columns": ["criterion_b"], "values": "tau"},
 )

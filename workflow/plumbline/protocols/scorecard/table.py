@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from plumbline.protocols.agreement.twins import Cell, find_twins_in_files, first_twin
+from plumbline.protocols.agreement.twins import find_twins_in_files, first_twin
 from plumbline.protocols.bootstrap import FEWEST, student_interval
-from plumbline.protocols.criteria import KEYS, VALUES, Criterion, Measures, criterion_of
+from plumbline.protocols.criteria import KEYS, VALUES, Cell, Criterion, Measures, criterion_of
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.protocols.scorecard.schemas import META_EVALUATION, SCORECARD
 from plumbline.registry import table
