@@ -1,4 +1,4 @@
-"""An oracle of our own: a study's numbers computed anew, plainly and slowly, from what it has stored.
+"""An oracle of our own: a study's numbers recomputed plainly and slowly from what it has stored.
 
 Nothing here imports the library, so that a fault of it cannot hide behind itself.
 """

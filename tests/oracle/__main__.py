@@ -1,4 +1,4 @@
-"""`python -m tests.oracle RESULTS`: compute a study anew from what it has stored, and say how far off it is."""
+"""`python -m tests.oracle RESULTS`: recompute a study from its stored results and report the differences."""
 
 import argparse
 import sys

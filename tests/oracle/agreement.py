@@ -58,7 +58,7 @@ def check_agreement(results: Results, checks: Checks, at_chance: dict[tuple, str
             k = max(options["top_k_minimum"], int(options["top_k_share"] * mean(list(lengths.values()))))
             for row in of_seed:
                 if row["statistic"] not in KNOWN:
-                    checks.skip(f"the statistic {row['statistic']} of agreement is not computed anew")
+                    checks.skip(f"the statistic {row['statistic']} of agreement is not recomputed")
                     continue
                 key = seed, row["split"], row["instance"]
                 one, other = (ranked(found[row[side]][key], tokens) for side in ("measure_a", "measure_b"))

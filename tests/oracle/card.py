@@ -149,10 +149,10 @@ def per_seed(results: Results, alike_in: dict[Cell, dict[str, str]], named: dict
             continue
         first = alike_in.get((row["dataset"], row["variant"], row["model"]), {})
         for own, other in (("measure_a", "measure_b"), ("measure_b", "measure_a")):
-            group, beside = (first.get(row[side], row[side]) for side in (own, other))
-            if group != beside:
+            group, partner = (first.get(row[side], row[side]) for side in (own, other))
+            if group != partner:
                 key = row["dataset"], row["variant"], row["model"], row[own], row["seed"]
-                others.setdefault(key, {}).setdefault(beside, []).append(row["mean"])
+                others.setdefault(key, {}).setdefault(partner, []).append(row["mean"])
     for (dataset, variant, model, measure, seed), groups in others.items():
         row = {"dataset": dataset, "variant": variant, "model": model}
         tell("agreement", row, measure, seed, mean([mean(values) for values in groups.values()]))

@@ -240,7 +240,7 @@ def _check_row(
     if kind not in (
         "gradient", "attention_x_gradient", "leave_one_out", "integrated_gradient_pad", "occlusion", "deep_lift"
     ):  # fmt: skip
-        checks.skip(f"the measure {measure} is not computed anew")
+        checks.skip(f"the measure {measure} is not recomputed")
         return
     target = label if asked.get("output") == "gold" else target_of(model, text, asked, label)
     checks.same("explained class", [target], [row["target"]], 0, (*where, measure))
@@ -289,7 +289,7 @@ def _residual(
 
 
 def _parts(text: Text, asked: Row | None) -> dict[str, list[int]]:
-    """The tokens that each column of importances tells of."""
+    """The tokens that each column of importances scores."""
     found = {"scores": text.places}
     if asked is None:
         return found

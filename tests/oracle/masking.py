@@ -114,17 +114,17 @@ def faithfulness(points: Iterable[Row], row: Row, random: str, at_chance: AtChan
     for seed in sorted({p["seed"] for p in mine}):
         if (row["dataset"], "plain", row["model"], seed) in at_chance:
             continue
-        curve, beside = (
+        curve, random_curve = (
             {p["level"]: p["value"] for p in curves.get((row["strategy"], row["unit"], measure, seed), [])}
             for measure in (row["measure"], random)
         )
-        levels = sorted({*curve, *beside})
-        if set(curve) != set(beside) or seed not in floors:
+        levels = sorted({*curve, *random_curve})
+        if set(curve) != set(random_curve) or seed not in floors:
             continue
         between = whole = 0.0
         for low, high in pairwise(levels):
-            between += (high - low) / 2 * ((beside[low] - curve[low]) + (beside[high] - curve[high]))
-            whole += (high - low) / 2 * ((beside[low] - floors[seed]) + (beside[high] - floors[seed]))
+            between += (high - low) / 2 * ((random_curve[low] - curve[low]) + (random_curve[high] - curve[high]))
+            whole += (high - low) / 2 * ((random_curve[low] - floors[seed]) + (random_curve[high] - floors[seed]))
         if whole > 0 and apart(between, between) == 0:
             found[seed] = (between / whole, floors[seed])
     return found

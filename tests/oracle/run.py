@@ -14,12 +14,12 @@ from tests.oracle.masking import check_curves, check_masks
 from tests.oracle.store import Results
 from tests.oracle.truth import check_erasure, check_ground_truth
 
-# So many texts of each seed, and of each split, are computed anew by the models.
+# The number of texts of each seed and split that the models recompute.
 LIMIT = 6
 
 
 def run(folder: Path, limit: int = LIMIT, parts: Collection[str] = ()) -> Checks:
-    """Compute a study anew from what it has stored, or some parts of it, and compare."""
+    """Recompute a study, or parts of it, from its stored results, and compare."""
     torch.set_num_threads(1)
     results, checks = Results(folder), Checks()
     scored, at_chance = check_performance(results, checks)

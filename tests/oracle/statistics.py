@@ -163,10 +163,10 @@ def performance(probabilities: Sequence[Numbers], labels: Sequence[int]) -> dict
     def area(of: int) -> float:
         wins, pairs = 0.0, 0
         for row, y in zip(probabilities, labels, strict=True):
-            for beside, other in zip(probabilities, labels, strict=True):
+            for other_row, other in zip(probabilities, labels, strict=True):
                 if y == of and other != of:
                     pairs += 1
-                    wins += 1.0 if row[of] > beside[of] else 0.5 if row[of] == beside[of] else 0.0
+                    wins += 1.0 if row[of] > other_row[of] else 0.5 if row[of] == other_row[of] else 0.0
         return wins / pairs
 
     macro = mean([f1(of) for of in sorted({*predicted, *labels})])
