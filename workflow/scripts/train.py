@@ -23,7 +23,7 @@ with job(snakemake) as running:
         attention = read_table(snakemake.input.attention, ATTENTION)
         base_predictions = read_table(snakemake.input.predictions, PREDICTIONS)
         columns = base_columns(attention, base_predictions, base["base_seed"], splits)
-    masking, masks, masked = snakemake.params.masking, None, None
+    masking, masks, masked_instances = snakemake.params.masking, None, None
     if snakemake.input.masks:
         table = read_table(snakemake.input.masks, MASKS)
         masks = {seed: seed_rows(table, "masked", seed, instances) for seed in seeds}
@@ -55,7 +55,7 @@ with job(snakemake) as running:
         trainable=snakemake.params.trainable,
         objective=objective_of(base["objective"], base["strength"]) if base.get("objective") else None,
         columns=columns,
-        masked_instances=masked,
+        masked_instances=masked_instances,
         # Of retrained models only the test scores are used.
         predicted=["test"] if masking else SPLITS,
     )
