@@ -9,10 +9,14 @@ BIN    := $(abspath $(VENV))/bin
 READY  := $(VENV)/.ready
 LOCK   := envs/requirements.lock
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
-# Tests in as many processes as there are cores. Those of whole studies take a file at a time, as its tests share a study.
-WORKERS ?= auto
-PYTEST  := PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1 python -m pytest
-STUDIES := $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/pipeline
+# Tests run in as many processes as there are cores. Workers share the studies of pipeline tests and take one test at a
+# time; those of `studies` take a file at a time, as its tests share a study.
+WORKERS  ?= auto
+PYTEST   := PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1 python -m pytest
+PIPELINE := $(PYTEST) -n $(WORKERS) --dist load --maxschedchunk 1 tests/pipeline
+STUDIES  := $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/pipeline
+# Hundreds of short processes would compile the library again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint check-types check-rules check-style bench generate graph clean help
 
@@ -27,7 +31,7 @@ unit: $(READY)
 	$(PYTEST) -n $(WORKERS) -m "not pipeline and not studies and not realdata and not gpu and not slurm and not browser"
 
 pipeline: $(READY)
-	$(STUDIES) -m pipeline
+	$(PIPELINE) -m pipeline
 
 studies: $(READY)
 	$(STUDIES) -m studies

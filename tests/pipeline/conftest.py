@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -50,9 +51,20 @@ CONFIG = {
 JUDGED = {"table:scorecard", "table:meta_evaluation", "draw_scorecard"}
 
 
+def shared_study(item: Any) -> str:
+    """The study that a test shares with other tests, made by `once`; empty if there is none."""
+    if "finished" in item.fixturenames or item.path.stem == "test_oracle":
+        return "finished" if "finished" in item.fixturenames else "oracle"
+    return item.module.JOB_FAULTS[item.callspec.params["fault"]][0] if item.originalname == "test_job_fault" else ""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest test first, or one worker would run it alone at the end."""
-    items.sort(key=lambda item: item.path.stem != "test_tutorial")
+    """First the longest test, or one worker would run it alone at the end; then one test of each shared study, so that
+    workers make these studies at the same time and wait for none.
+    """
+    first = {shared_study(item): item for item in reversed(items) if item.path.parent == Path(__file__).parent}
+    makers = [item for study, item in first.items() if study]
+    items.sort(key=lambda item: (item.path.stem != "test_tutorial", item not in makers))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
