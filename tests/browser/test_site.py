@@ -114,7 +114,7 @@ def test_names_are_escaped_everywhere(site: Path, tab: Open) -> None:
     for name, text in (
         ("other", "<b>lime</b>"),
         ("masking", "no <seed> has a floor"),
-        ("scorecard", "about <attention>"),
+        ("scorecard", "applies to <attention> only"),
     ):
         assert text in tab(address(site, name)).page.inner_text("main")
 
