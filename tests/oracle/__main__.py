@@ -8,7 +8,7 @@ from tests.oracle.run import LIMIT, run
 
 parser = argparse.ArgumentParser(prog="python -m tests.oracle", description=__doc__)
 parser.add_argument("results", type=Path, help="the folder of results of a study")
-parser.add_argument("--texts", type=int, default=LIMIT, help="how many texts of each seed and split are computed anew")
+parser.add_argument("--texts", type=int, default=LIMIT, help="how many texts of each seed and split are recomputed")
 parser.add_argument(
     "--part", action="append", default=[], help="a part to check alone, such as scorecard; may be repeated"
 )
