@@ -38,7 +38,8 @@ for name, protocols in GRAPH.scoring.items():
             seeds=lambda wildcards: parse_seeds(wildcards.seeds),
             splits=STUDY.explain,
             sample=STUDY.sample,
-            code=lambda wildcards: PARAMS.code("score", ("model", wildcards.model), ("protocol", wildcards.protocol)),
+            recomputed=lambda wildcards: PARAMS.recomputed(wildcards.protocol, wildcards),
+            code=lambda wildcards: PARAMS.code_of_protocol(wildcards.protocol, wildcards),
         script:
             "../workflow/scripts/score.py"
 

@@ -1,14 +1,13 @@
 """Explain the instances of a cell with the measures that share the job."""
 
 from plumbline.attribution.files import write_importances
-from plumbline.attribution.run import MeasureCall, attribute
+from plumbline.attribution.run import attribute, load_calls
 from plumbline.config.variants import PLAIN, UNMASKED
 from plumbline.data.instances import Instances
 from plumbline.data.masking import apply_masks, seed_rows, special_ids
 from plumbline.data.schemas import INSTANCES, MASKS
 from plumbline.models.block import trained_models
 from plumbline.models.budget import Budget
-from plumbline.registry import load
 from plumbline.runtime.job import Part, job
 from plumbline.store import read_record, read_table
 
@@ -34,7 +33,7 @@ with job(snakemake) as running:
         running.budget(Budget),
         device,
     )
-    measures = {name: MeasureCall(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
+    measures = load_calls(snakemake.params.measures)
     masks = read_table(snakemake.input.masks, MASKS) if snakemake.input.get("masks") else None
     cell = {name: snakemake.wildcards[name] for name in ("dataset", "variant", "model")}
     cell["variant"] = PLAIN if cell["variant"] == UNMASKED else cell["variant"]

@@ -36,6 +36,7 @@ with job(snakemake) as running:
         sample=snakemake.params.sample,
         summary=Path(snakemake.input.summary),
         model_options=snakemake.params.model_options,
+        recomputed=snakemake.params.recomputed,
     )
     protocol = load(snakemake.params.object)(**snakemake.params.options)
     scores = protocol.score(explained)

@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from plumbline.attribution.run import MeasureCall, attribute
+from plumbline.attribution.run import attribute, load_calls
 from plumbline.data.instances import Instances
 from plumbline.data.schemas import INSTANCES
 from plumbline.models.block import checkpoint_models
 from plumbline.models.budget import Budget
 from plumbline.protocols.ground_truth.schemas import TRACE_SCORES
 from plumbline.protocols.ground_truth.score import trace_rows
-from plumbline.registry import load
 from plumbline.runtime.job import job
 from plumbline.store import read_record, read_table, write_table
 from plumbline.training.schemas import HISTORY
@@ -18,7 +17,7 @@ with job(snakemake) as running:
     instances = Instances.from_table(read_table(snakemake.input.instances, INSTANCES), snakemake.params.splits)
     summary = read_record(snakemake.input.summary)
     names = summary["manipulation"]["groups"]
-    measures = {name: MeasureCall(load(m["object"]), m["options"]) for name, m in snakemake.params.measures.items()}
+    measures = load_calls(snakemake.params.measures)
     history = read_table(snakemake.input.history, HISTORY).to_pandas()
     device = running.device()
     rows = []

@@ -11,16 +11,26 @@ from plumbline.attribution.importances import Importances
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
+from plumbline.registry import load
 from plumbline.runtime.progress import stage
 
 KEYS = ("seed", "split", "instance", "target", "scores", "pair", "specials", "residual")
 
 
 class MeasureCall(NamedTuple):
-    """A measure of the study: its registered function and its options."""
+    """A measure of the study: its registered function, its options, and the measures that it reads, by name."""
 
     function: Callable[..., Importances]
     options: Mapping[str, Any]
+    bases: Mapping[str, "MeasureCall"] = {}
+
+
+def load_calls(measures: Mapping[str, Mapping[str, Any]]) -> dict[str, MeasureCall]:
+    """The measures of a job from its params: `object`, `options` and `bases` of each."""
+    return {
+        name: MeasureCall(load(measure["object"]), measure["options"], load_calls(measure.get("bases", {})))
+        for name, measure in measures.items()
+    }
 
 
 def attribute(
@@ -43,6 +53,8 @@ def attribute(
     for evaluator in evaluators:
         evaluator.cell = cell or {}
         texts = seed_instances(evaluator.seed) if seed_instances else instances
+        computed: dict[str, Importances] = {}
+        evaluator.importances_of = _importances_of(evaluator, texts, measures, computed)
         for together, names in families.items():
             started = time.perf_counter()
             try:
@@ -59,6 +71,7 @@ def attribute(
             for name, importances in zip(names, results, strict=True):
                 seconds[name] += share
                 check_scores(importances, texts, name)
+                computed[name] = importances
                 table = columns[name]
                 table["seed"] += [evaluator.seed] * len(texts)
                 table["split"] += texts.split.tolist()
@@ -70,6 +83,21 @@ def attribute(
                     rows = getattr(importances, column)
                     table[column] += [None if rows is None else _numbers(rows[i], i, name) for i in range(len(texts))]
     return columns, seconds
+
+
+def _importances_of(
+    evaluator: Evaluator, texts: Instances, measures: Mapping[str, MeasureCall], computed: dict[str, Importances]
+) -> Callable[[str], Importances]:
+    """A function that returns the importances of a measure by name; `computed` holds those that are known."""
+    bases = {name: base for call in measures.values() for name, base in call.bases.items()}
+
+    def importances_of(name: str) -> Importances:
+        if name not in computed:
+            call = bases[name]
+            computed[name] = call.function(evaluator, texts, **call.options)
+        return computed[name]
+
+    return importances_of
 
 
 def _numbers(scores: Any, i: int, name: str) -> np.ndarray:

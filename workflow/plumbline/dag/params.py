@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from plumbline.config.external import CAPTUM, method_file
+from plumbline.config.external import CAPTUM, IMPORTED, method_file
 from plumbline.config.masking import measure_options
 from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Runs
@@ -71,14 +71,34 @@ class Params:
         """Object, options and splits of each measure of a group, or of all measures that explain a model."""
         masked = is_masked(cell.variant)
         names = self._groups.measures(cell.variant, cell.model, group) if group else self._runs.measures[cell.model]
+        return {name: self._measure(name, masked) for name in names}
+
+    def _measure(self, name: str, masked: bool) -> dict[str, Any]:
+        declaration = self._resolved.declarations["measure", name]
         return {
-            name: {
-                "object": self._resolved.declarations["measure", name].pointer,
-                "options": measure_options(self._resolved, name) if masked else self.options("measure", name),
-                "splits": self._resolved.declarations["measure", name].splits,
-            }
-            for name in names
+            "object": declaration.pointer,
+            "options": measure_options(self._resolved, name) if masked else self.options("measure", name),
+            "splits": declaration.splits,
+            "bases": {base: self._measure(base, masked) for base in self._bases(name)},
         }
+
+    def _bases(self, measure: str) -> list[str]:
+        """The measures of the study that a measure reads."""
+        base = self.options("measure", measure).get("of")
+        return [base] if base in self._resolved.study.measures else []
+
+    def recomputed(self, protocol: str, cell: CellKeys) -> dict[str, dict[str, Any]]:
+        """The measures that a protocol computes itself; imported importances cannot be."""
+        if not self.declaration("protocol", protocol).recomputes:
+            return {}
+        measures = self.measures(cell).items()
+        return {name: measure for name, measure in measures if self.declaration("measure", name).name != IMPORTED}
+
+    def code_of_protocol(self, protocol: str, cell: CellKeys) -> str:
+        """The hash of the code of a job that scores a cell."""
+        return self.code(
+            "score", ("model", cell.model), ("protocol", protocol), *self._objects(self.recomputed(protocol, cell))
+        )
 
     def explained_splits(self, cell: CellKeys) -> list[str]:
         """The splits whose instances are explained."""
@@ -113,8 +133,11 @@ class Params:
 
     def code_of_measures(self, script: str, cell: CellKeys, group: str | None = None) -> str:
         """The same for a job that computes measures."""
-        measures: list[tuple[Kind, str]] = [("measure", name) for name in self.measures(cell, group)]
-        return self.code(script, ("model", cell.model), *measures)
+        return self.code(script, ("model", cell.model), *self._objects(self.measures(cell, group)))
+
+    def _objects(self, measures: Iterable[str]) -> list[tuple[Kind, str]]:
+        """The registered objects of measures and of those that they read."""
+        return [("measure", name) for measure in measures for name in (measure, *self._bases(measure))]
 
     def _method(self, measure: str) -> Path | None:
         """The study's own file that defines the method of a `captum` measure, if any."""

@@ -37,6 +37,8 @@ class Evaluator:
         self.budget = Budget.of(budget)
         self.device = device
         self.cell: Mapping[str, str] = {}
+        # The importances of another measure for the texts being explained, by its name in the study.
+        self.importances_of: Callable[[str], Any] | None = None
 
     def token_budget(self, instances: Instances) -> int:
         """Tokens, padding included, that a pass over these instances may hold."""

@@ -47,7 +47,8 @@ class Explained:
     """A cell with its predictions and importances; `texts` and `models` are for protocols that query the models.
 
     `summary` is the record of the dataset and its manipulation, `model_options` are the model's configured options.
-    With `sample`, importances cover that many instances of each split, drawn by each seed for itself.
+    With `sample`, importances cover that many instances of each split, drawn by each seed for itself. `recomputed` are
+    the measures that the protocol may compute itself.
     """
 
     predictions: Path
@@ -59,6 +60,17 @@ class Explained:
     sample: int | None = None
     summary: Path | None = None
     model_options: Mapping[str, Any] = field(default_factory=dict)
+    recomputed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def compute(
+        self, evaluator: "Evaluator", instances: Instances, measures: Iterable[str]
+    ) -> dict[str, list[np.ndarray]]:
+        """The scores of each word of instances by some of the recomputed measures, for a model of the protocol."""
+        from plumbline.attribution.run import attribute, load_calls  # Imported late: most protocols need no torch.
+
+        calls = load_calls({measure: self.recomputed[measure] for measure in measures})
+        columns, _ = attribute([evaluator], instances, calls)
+        return {measure: table["scores"] for measure, table in columns.items()}
 
     def manipulation(self) -> dict[str, Any]:
         """The record of the dataset's manipulation; empty if there was none."""

@@ -52,6 +52,8 @@ FACTS: dict[str, dict[str, Any]] = {
         "least_measures": 1,
         "least_seeds": 1,
         "gpu": False,
+        # Whether it computes measures itself, such as those of a changed model or text.
+        "recomputes": False,
         "equation": "",
         "limits": {},
         # The function that prints its table in LaTeX, as `module:function`, if the common layout is not enough.
