@@ -18,6 +18,8 @@ def check_manipulation(declaration: Declaration) -> Iterator[str]:
     yield from check_documentation(declaration, "groups", "equation")
     if declaration.visibility and declaration.visibility not in declaration.options:
         yield f"its visibility is '{declaration.visibility}', which is not one of its options."
+    if declaration.suffices not in ("all", "any"):
+        yield f"its declaration states suffices={declaration.suffices!r}; it must be 'all' or 'any'."
     check = _check_images if declaration.reads == "pixels" else _check_texts
     # Many texts may have the same fault.
     yield from dict.fromkeys(check(declaration, load(declaration.pointer), declaration.defaults))

@@ -57,12 +57,19 @@ def reassign(labels: np.ndarray, matrix: np.ndarray, random: np.random.Generator
     return np.minimum(beyond.sum(axis=1), len(matrix) - 1)
 
 
-def p_star(matrix: np.ndarray, shares: np.ndarray) -> float:
+def p_star(matrix: np.ndarray, shares: np.ndarray, decoys: bool = False) -> float:
     """Σ_c share_c · max_j M[c, j]: the highest accuracy of a model that does not use the manipulation.
 
-    It can predict the label from the original class only, whose `shares` are [C].
+    It can predict the label from the original class only, whose `shares` are [C]. With `decoys` it is a model that does
+    not know which of two tokens is of the label and which of a random class:
+    Σ_c share_c · (1 + Σ_{i, j} max(M[c, i], M[c, j])) / 2C.
     """
-    return float(np.asarray(shares) @ np.asarray(matrix).max(axis=1))
+    matrix = np.asarray(matrix)
+    best = matrix.max(axis=1)
+    if decoys:
+        # Tokens of classes i ≠ j occur with label i with probability M[c, i] / 2C; for i = j the label is certain.
+        best = (1 + np.maximum(matrix[:, :, None], matrix[:, None, :]).sum(axis=(1, 2))) / (2 * len(matrix))
+    return float(np.asarray(shares) @ best)
 
 
 def accuracy_p_value(accuracy: float, n: int, p_star: float) -> float:
@@ -139,8 +146,9 @@ def manipulate(
     record = {
         **settings,
         "matrix": matrix.tolist(),
-        "p_star": p_star(matrix, shares),
+        "p_star": p_star(matrix, shares, facts["decoys"]),
         "groups": list(facts["groups"]),
+        "suffices": facts["suffices"],
         "classes": classes,
         "reads": facts["reads"],
         "shares": _group_shares(columns, facts["groups"]),

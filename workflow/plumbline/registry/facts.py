@@ -23,8 +23,21 @@ FACTS: dict[str, dict[str, Any]] = {
         "subword_training": {},
         "model_options": {},
         "limits": {},
+        # What its `evidence` is: "rule" where it determines the label by construction, "human" where people marked it.
+        "evidence": "",
     },
-    "manipulation": {"reads": "words", "groups": [], "words": [], "visibility": "", "equation": "", "limits": {}},
+    "manipulation": {
+        "reads": "words",
+        "groups": [],
+        "words": [],
+        "visibility": "",
+        "equation": "",
+        "limits": {},
+        # Whether importance must fall on all words of the truth, or on any of them.
+        "suffices": "all",
+        # Whether a text also holds the token of a random class, so that a part of the truth predicts the label.
+        "decoys": False,
+    },
     "model": {
         "provides": [],
         "tasks": ["classification"],
@@ -54,6 +67,8 @@ FACTS: dict[str, dict[str, Any]] = {
         "gpu": False,
         # Whether it computes measures itself, such as those of a changed model or text.
         "recomputes": False,
+        # Whether it scores only datasets with `evidence`.
+        "evidence": False,
         "equation": "",
         "limits": {},
         # The function that prints its table in LaTeX, as `module:function`, if the common layout is not enough.
@@ -77,8 +92,17 @@ FACTS: dict[str, dict[str, Any]] = {
     },
     # A study has a page if it has one of its `tables`.
     "page": {"title": "", "group": "Protocols", "tables": [], "needs": [], "order": 50},
-    # A column of the scorecard. `measure` is the kind of measure that it judges, if it judges only one.
-    "criterion": {"table": "", "direction": "", "range": None, "variants": "plain", "measure": "", "order": 50},
+    # A column of the scorecard. `measure` is the kind of measure that it judges, if it judges only one. The
+    # meta-evaluation compares criteria of `faithfulness` only.
+    "criterion": {
+        "table": "",
+        "direction": "",
+        "range": None,
+        "variants": "plain",
+        "measure": "",
+        "faithfulness": True,
+        "order": 50,
+    },
 }
 # How messages describe the type of a fact.
 FACT_TYPES = {bool: "True or False", int: "a whole number", str: "text", list: "a list", dict: "keys and values"}

@@ -25,6 +25,8 @@ NOT_FINITE = "importances are not finite"
 ALL_ZERO = "all importances are 0"
 UNDEFINED = "no instance has a share"
 EVERY = "all"
+# Whether importance must fall on all words of the truth, or on any of them.
+ALL, ANY = "all", "any"
 # Enough for two decimals; there is an interval for each seed, measure, group and class.
 RESAMPLES = 999
 
@@ -64,7 +66,8 @@ class GroundTruth:
             rows = predictions[predictions["seed"] == explanations.seed]
             accuracy = float((rows["label"] == rows["predicted_class"]).mean())
             bound = accuracy_p_value(accuracy, len(rows), manipulation["p_star"]) if manipulation else None
-            columns = _seed(explanations, regions, names, rows.set_index(["split", "instance"])["label"])
+            labels, suffices = rows.set_index(["split", "instance"])["label"], manipulation.get("suffices", ALL)
+            columns = _seed(explanations, regions, names, labels, suffices)
             constant = {**of_variant, "accuracy": accuracy, "chance_bound": bound}
             length = len(columns["seed"])
             seeds.append(columns | {name: np.full(length, value, dtype=object) for name, value in constant.items()})
@@ -82,12 +85,13 @@ class GroundTruth:
         return pd.DataFrame(summaries).sort_values(keys, ignore_index=True)
 
 
-def group_shares(scores: np.ndarray, groups: np.ndarray, count: int) -> GroupShares:
+def group_shares(scores: np.ndarray, groups: np.ndarray, count: int, suffices: str = ALL) -> GroupShares:
     """The shares of `count` groups and, last, of the words in no group. scores, groups: [n]; groups: 0 for none, else
     from 1.
 
     As many top words are taken as the truth has, so that precision and recall are equal; words tied for the last ranks
-    count with equal probability. `found` and `auc` are undefined without a word of the truth.
+    count with equal probability. If `any` word of the truth `suffices`, the best one counts. `found` and `auc` are
+    undefined without a word of the truth.
     """
     if len(scores) != len(groups):
         raise PlumblineError(f"A measure has {len(scores)} importances for {len(groups)} words or pixels.")
@@ -99,7 +103,8 @@ def group_shares(scores: np.ndarray, groups: np.ndarray, count: int) -> GroupSha
     total = weights.sum()
     if not np.isfinite(total) or total == 0:
         return GroupShares(undefined, region, np.nan, np.nan, NOT_FINITE if total else ALL_ZERO)
-    return GroupShares(_by_group(groups, weights, count) / total, region, *_found_and_auc(weights, groups == 1))
+    found_and_auc = (_best_found_and_auc if suffices == ANY else _found_and_auc)(weights, groups == 1)
+    return GroupShares(_by_group(groups, weights, count) / total, region, *found_and_auc)
 
 
 @metric(
@@ -134,6 +139,24 @@ def _found_and_auc(weights: np.ndarray, truth: np.ndarray) -> tuple[float, float
     return float(hits / k), float((ranks - k * (k + 1) / 2) / (k * (n - k)))
 
 
+def _best_found_and_auc(weights: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    """Whether the top word is of the truth, and the AUC of the best word of the truth, scaled so that chance is ½.
+
+    Another word ranks below the best of k with probability a, which is k / (k + 1) by chance: 1 - ½ (k + 1) (1 - a).
+    """
+    k = int(truth.sum())
+    if k == 0:
+        return np.nan, np.nan
+    top, best, others = weights == weights.max(), weights[truth].max(), weights[~truth]
+    found = float((top & truth).sum() / top.sum())
+    if not len(others):
+        return found, np.nan
+    tied = (weights[truth] == best).sum()
+    # Of another word and `tied` of the truth, each is first with equal probability.
+    below = (others < best).mean() + (others == best).mean() * tied / (tied + 1)
+    return found, float(1 - (k + 1) * (1 - below) / 2)
+
+
 def _scores_and_groups(
     explanations: Explanations, measure: str, regions: Mapping[Key, Region]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -150,14 +173,14 @@ def _scores_and_groups(
 
 
 def _seed(
-    explanations: Explanations, regions: Mapping[Key, Region], names: Sequence[str], labels: pd.Series
+    explanations: Explanations, regions: Mapping[Key, Region], names: Sequence[str], labels: pd.Series, suffices: str
 ) -> dict[str, np.ndarray]:
     """The columns of one seed that vary by row; `labels` by split and instance."""
     measures = sorted(explanations.scores)
     groups, instances = len(names), len(explanations.instance)
     by_measure = [_scores_and_groups(explanations, measure, regions) for measure in measures]
     maps = [of_measure[i] for i in range(instances) for of_measure in by_measure]
-    shares = [group_shares(*scores_and_groups, groups - 1) for scores_and_groups in maps]
+    shares = [group_shares(*scores_and_groups, groups - 1, suffices) for scores_and_groups in maps]
     reasons = np.array([map_.reason if regions else NOT_MANIPULATED for map_ in shares], dtype=object)
     of_truth = np.tile(np.arange(groups) == 0, len(maps)) & (groups > 1)
 
