@@ -60,6 +60,7 @@ rule prepare:
         preparation=lambda wildcards: PARAMS.preparation(wildcards.dataset),
         counts=lambda wildcards: PARAMS.declaration("dataset", wildcards.dataset).counts,
         task=lambda wildcards: PARAMS.declaration("dataset", wildcards.dataset).task,
+        evidence=lambda wildcards: PARAMS.declaration("dataset", wildcards.dataset).evidence,
         words=lambda wildcards: RESOLVED.inserted_words(wildcards.dataset),
         code=lambda wildcards: PARAMS.code("prepare", ("dataset", wildcards.dataset)),
     script:

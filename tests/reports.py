@@ -222,7 +222,7 @@ def erasure_frame() -> pd.DataFrame:
 
 def scorecard_frame() -> pd.DataFrame:
     """Three measures by one criterion for all, one where lower is better, and one for attention only."""
-    line = CELL | {"direction": "higher", "n_seeds": 3, "status": "ok"}
+    line = CELL | {"direction": "higher", "faithfulness": True, "n_seeds": 3, "status": "ok"}
     lost = {"n_seeds": 0, "status": "missing", "reason": "it applies to <attention> only"}
     rows = []
     for index, measure in enumerate((*MEASURES, "random")):

@@ -128,7 +128,7 @@ def test_attention_is_shown_with_its_adversaries_and_adversarial_models(opened: 
     assert "seed 5, JSD 0.69" in tab.page.inner_text(".stage")
     assert "question: who <is> ?" in tab.page.inner_text(".second")
     evidence = [word.text_content() for word in rows(tab)["gradient"] if "evidence" in word.get_attribute("class")]
-    assert evidence == HOSTILE[6:] and "on the answer" in tab.page.inner_text(".stage")
+    assert evidence == HOSTILE[6:] and "on the evidence" in tab.page.inner_text(".stage")
     tab.page.goto(tab.page.url.replace("/1/test/1", "/0/test/0"))
     stands_at(tab, "test 0")
     assert "base model" not in rows(tab) and "no different attention" in tab.page.inner_text(".stage")

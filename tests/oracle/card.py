@@ -23,12 +23,16 @@ CRITERIA: dict[str, tuple[str, float, float, str, str]] = {
     "ROAR": ("higher", -1, 1, "plain", ""),
     "Recursive ROAR": ("higher", -1, 1, "plain", ""),
     "ground truth": ("higher", -inf, 1, "manipulated", ""),
+    "evidence": ("higher", -inf, 1, "plain", ""),
     "rationale precision": ("higher", 0, 1, "manipulated", "selection"),
     "comprehensiveness": ("higher", -1, 1, "every", ""),
     "sufficiency": ("lower", -1, 1, "every", ""),
     "soft comprehensiveness": ("higher", 0, inf, "every", ""),
     "soft sufficiency": ("higher", -inf, 1, "every", ""),
+    "plausibility": ("higher", -inf, 1, "plain", ""),
 }
+# Criteria that are not about faithfulness.
+OTHER = ("plausibility",)
 Cell = tuple[str, str, str]
 Values = dict[tuple[str, str, str, str, str], list[float]]
 
@@ -180,6 +184,14 @@ def per_seed(results: Results, alike_in: dict[Cell, dict[str, str]], named: dict
     for row in ok("ground_truth"):
         if row["truth"] and row["class"] == "all":
             tell("ground truth", row, row["measure"], row["seed"], row["above_region"])
+    for row in ok("evidence"):
+        tell(
+            {"rule": "evidence", "human": "plausibility"}[row["source"]],
+            row,
+            row["measure"],
+            row["seed"],
+            row["above_random"],
+        )
     for row in ok("rationales"):
         for name in [n for n, kind in named.items() if kind == "selection"] or ["selection"]:
             tell("rationale precision", row, name, row["seed"], row["precision"])
@@ -203,7 +215,9 @@ def check_scorecard(results: Results, checks: Checks) -> None:
         direction, least, most, variants, _ = CRITERIA[row["criterion"]]
         judged = variants == "every" or (variants == "plain") == (row["variant"] == "plain")
         status = "ok" if seed_values else "missing"
-        checks.same("scorecard: rows", [direction, judged, status], [row["direction"], True, row["status"]], 0, key)
+        about = row["criterion"] not in OTHER
+        expected = [direction, judged, status, about]
+        checks.same("scorecard: rows", expected, [row["direction"], True, row["status"], row["faithfulness"]], 0, key)
         checks.same("scorecard: values by seed", seed_values, row["per_seed"], EXACT, key)
         low, high = (max(least, min(most, end)) if not isnan(end) else nan for end in interval(seed_values))
         expected = [len(seed_values), mean(seed_values), low, high]
@@ -227,6 +241,8 @@ def check_meta(results: Results, checks: Checks) -> None:
     random = next((name for name, kind in kinds(results).items() if kind == "random"), "")
     ranked: dict[str, dict[Cell, dict[str, Row]]] = {}
     for row in card:
+        if row["criterion"] in OTHER:
+            continue
         if row["status"] == "ok" and row["measure"] != random and row["twin_of"] is None:
             cell = row["dataset"], row["variant"], row["model"]
             ranked.setdefault(row["criterion"], {}).setdefault(cell, {})[row["measure"]] = row

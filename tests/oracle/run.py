@@ -9,6 +9,7 @@ from tests.oracle.agreement import check_agreement
 from tests.oracle.attention import check_adversaries, check_adversary_models, check_permutation, check_seed_variance
 from tests.oracle.card import check_meta, check_performance, check_scorecard
 from tests.oracle.check import Checks
+from tests.oracle.evidence import check_evidence
 from tests.oracle.importances import check_ids, check_importances, check_predictions
 from tests.oracle.masking import check_curves, check_masks
 from tests.oracle.store import Results
@@ -35,6 +36,7 @@ def run(folder: Path, limit: int = LIMIT, parts: Collection[str] = ()) -> Checks
         "masks": lambda: check_masks(results, checks),
         "curves": lambda: check_curves(results, checks, scored, at_chance),
         "ground truth": lambda: check_ground_truth(results, checks, at_chance),
+        "evidence": lambda: check_evidence(results, checks, at_chance),
         "erasure": lambda: check_erasure(results, checks, at_chance, limit),
         "scorecard": lambda: check_scorecard(results, checks),
         "meta": lambda: check_meta(results, checks),

@@ -18,8 +18,8 @@ FALL = 1e-4
 SHARES = ["attributed", "region", "found", "auc"]
 
 
-def shares(scores: list[float], groups: list[int], group: int) -> dict[str, float]:
-    """What a map of importances gives to a group; `found` and `auc` are of the first group alone."""
+def shares(scores: list[float], groups: list[int], group: int, suffices: str = "all") -> dict[str, float]:
+    """What a map of importances gives to a group; `found` and `auc` are of the first group alone, or its best word."""
     weights = [abs(score) for score in scores]
     n, total = len(weights), sum(weights)
     region = sum(g == group for g in groups) / n
@@ -39,6 +39,13 @@ def shares(scores: list[float], groups: list[int], group: int) -> dict[str, floa
     if group == 1 and inside and others:
         wins = sum(1.0 if a > b else 0.5 if a == b else 0.0 for a in inside for b in others)
         auc = wins / (len(inside) * len(others))
+    if group == 1 and inside and suffices == "any":
+        first = [g == 1 for w, g in zip(weights, groups, strict=True) if w == max(weights)]
+        found = sum(first) / len(first)
+        best = max(inside)
+        ties = inside.count(best)
+        losses = [0.0 if b < best else 1.0 / (ties + 1) if b == best else 1.0 for b in others]
+        auc = 1 - (len(inside) + 1) / 2 * mean(losses) if others else nan
     return {"attributed": attributed, "region": region, "found": found, "auc": auc}
 
 
@@ -74,7 +81,7 @@ def check_ground_truth(results: Results, checks: Checks, at_chance: AtChance) ->
                 second = source["groups_b"] or [0] * len(source["ids_b"])
                 groups += [g for g, word in zip(second, source["maskable_b"], strict=True) if word]
                 scores += scored["pair"]
-            expected = shares(scores, groups, numbers[row["group"]])
+            expected = shares(scores, groups, numbers[row["group"]], made["suffices"])
             where = (*cell, *(row[key] for key in keys))
             checks.same("ground truth: shares", [expected[s] for s in SHARES], [row[s] for s in SHARES], EXACT, where)
             same = [source["label"], numbers[row["group"]] == 1, *model[row["seed"]]]

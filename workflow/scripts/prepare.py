@@ -18,9 +18,11 @@ with job(snakemake) as running:
     if snakemake.params.words and isinstance(corpus, Corpus):
         # Words that manipulations insert need word vectors, however rare they are.
         corpus = replace(corpus, vocabulary=[*(corpus.vocabulary or ()), *snakemake.params.words])
-    prepared = (prepare_images if isinstance(corpus, ImageCorpus) else prepare)(
-        corpus, recipe, snakemake.wildcards.dataset, snakemake.params.counts, snakemake.params.task
-    )
+    facts = snakemake.wildcards.dataset, snakemake.params.counts, snakemake.params.task
+    if isinstance(corpus, ImageCorpus):
+        prepared = prepare_images(corpus, recipe, *facts)
+    else:
+        prepared = prepare(corpus, recipe, *facts, snakemake.params.evidence)
     write_table(snakemake.output.instances, INSTANCES, prepared.instances)
     write_table(snakemake.output.vocabulary, VOCABULARY, prepared.vocabulary)
     write_json(snakemake.output.summary, {"dataset": snakemake.wildcards.dataset, **prepared.summary})

@@ -153,14 +153,16 @@ def list_runs(resolved: Resolved) -> Runs:
             raise PlumblineError(f"`protocols.{protocol}` scores explained texts; add a split to `explain`.")
         unscored = {model: _unscored(resolved, protocol, model, measures[model]) for model in study.models}
         _check_tokens(resolved, protocol, cells, measures)
-        small = _small_blocks(resolved, protocol)
+        small, unmarked = _small_blocks(resolved, protocol), _unmarked(resolved, protocol)
         variants = resolved.declarations["protocol", protocol].variants
         plain = variants != "manipulated"
         datasets = study.protocols[protocol].datasets or study.datasets
         candidates = [
             cell
             for cell in sorted(cells)
-            if cell.dataset in datasets and (variants == "every" or (cell.variant == PLAIN) == plain)
+            if cell.dataset in datasets
+            and cell.dataset not in unmarked
+            and (variants == "every" or (cell.variant == PLAIN) == plain)
         ]
         scored[protocol] = [cell for cell in candidates if not unscored[cell.model] and cell.seeds not in small]
         if not scored[protocol]:
@@ -168,9 +170,11 @@ def list_runs(resolved: Resolved) -> Runs:
             if not candidates:
                 reason = f"no model is trained on a {'plain' if plain else 'manipulated'} dataset"
                 reason += f" of `datasets` ({', '.join(datasets)})" if study.protocols[protocol].datasets else ""
+                reason = "; ".join(unmarked.values()) or reason
             raise PlumblineError(f"`protocols.{protocol}` cannot score any model of this study: {reason}.")
         excluded += [Excluded("", model, "", reason) for model, reason in unscored.items() if reason]
         excluded += [Excluded("", "", "", reason) for reason in small.values()]
+        excluded += [Excluded(dataset, "", "", reason) for dataset, reason in unmarked.items()]
     return Runs(sorted(cells), sorted(adversaries), masked, curves, measures, scored, excluded)
 
 
@@ -247,6 +251,18 @@ def _small_blocks(resolved: Resolved, protocol: str) -> dict[str, str]:
         for block in resolved.study.blocks(model)
         if len(parse_seeds(block)) < least
     }
+
+
+def _unmarked(resolved: Resolved, protocol: str) -> dict[str, str]:
+    """The datasets without evidence, each with the reason why a protocol that needs it does not score them."""
+    listed = resolved.study.protocols[protocol].datasets or []
+    unmarked: dict[str, str] = {}
+    for dataset in resolved.study.datasets if resolved.declarations["protocol", protocol].evidence else ():
+        if not resolved.declarations["dataset", dataset].evidence:
+            unmarked[dataset] = f"protocol '{protocol}' needs marked evidence, which dataset '{dataset}' does not have"
+            if dataset in listed:
+                raise PlumblineError(f"`protocols.{protocol}.datasets`: {unmarked[dataset]}; remove it from the list.")
+    return unmarked
 
 
 def _check_tokens(resolved: Resolved, protocol: str, cells: list[Cell], measures: dict[str, list[str]]) -> None:

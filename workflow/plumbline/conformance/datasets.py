@@ -18,6 +18,9 @@ from plumbline.data.sources import missing_files
 from plumbline.errors import nearest
 from plumbline.registry import Declaration, holds, load
 
+# What the evidence of a dataset may be.
+EVIDENCE = ("", "rule", "human")
+
 
 def check_dataset(declaration: Declaration, raw: Path | None = None) -> Iterator[str]:
     """A dataset declares its source and licence; given the folder of its files, it is read too."""
@@ -25,6 +28,8 @@ def check_dataset(declaration: Declaration, raw: Path | None = None) -> Iterator
     if declaration.task not in TASKS:
         yield f"its task is '{declaration.task}'; {nearest(declaration.task, TASKS)}"
         return
+    if declaration.evidence not in EVIDENCE:
+        yield f"its declaration states evidence={declaration.evidence!r}; it must be 'rule', 'human' or absent."
     wrong = [*check_recipe(Preparation, declaration, "preparation"), *check_recipe(Training, declaration, "training")]
     wrong += check_recipe(Training, declaration, "subword_training")
     yield from wrong
@@ -56,7 +61,7 @@ def _check_reading(declaration: Declaration, raw: Path) -> Iterator[str]:
         prepare_images(corpus, recipe, declaration.name, declaration.counts, declaration.task)
         count, what = len(corpus.images), "images"
     else:
-        prepare(corpus, recipe, declaration.name, declaration.counts, declaration.task)
+        prepare(corpus, recipe, declaration.name, declaration.counts, declaration.task, declaration.evidence)
         count, what = len(corpus.examples), "texts"
     if not _same_corpus(corpus, read()):
         yield "it returns different data when it is read again; draw random numbers only from its `seed`."

@@ -184,8 +184,9 @@ def example_explained(folder: Path, model: str = "average-tanh") -> Explained:
 def _instances_table(instances: Instances) -> dict[str, Any]:
     columns = {name: getattr(instances, name) for name in ("split", "instance", "label", "ids", "maskable")}
     tokens = [[f"w{id_}" for id_ in ids] for ids in instances.ids]
-    optional = dict.fromkeys(("tokens_b", "ids_b", "maskable_b", "answers", "evidence"), [None] * len(instances))
-    return columns | {"tokens": tokens} | optional
+    optional = dict.fromkeys(("tokens_b", "ids_b", "maskable_b", "answers"), [None] * len(instances))
+    evidence = [free & (np.arange(len(free)) % 2 == 1) for free in instances.maskable]
+    return columns | {"tokens": tokens, "evidence": evidence} | optional
 
 
 def _example_evaluators(seeds: list[int], model: str) -> Iterator[Evaluator]:

@@ -75,7 +75,8 @@ class Facts:
                 "name": criterion.name,
                 "object": criterion.pointer,
                 "facts": {
-                    fact: criterion.facts[fact] for fact in ("table", "direction", "range", "variants", "measure")
+                    fact: criterion.facts[fact]
+                    for fact in ("table", "direction", "range", "variants", "measure", "faithfulness")
                 },
                 "options": {name: option.default for name, option in criterion.options.items()},
             }

@@ -61,6 +61,7 @@ class Instances:
     """Instances of some splits: the fields of `Texts` with split, number and label.
 
     groups, and pair_groups of second texts, number the manipulation's group of each token from 1; 0 is no group.
+    evidence flags the tokens that the dataset marks as evidence.
     """
 
     split: np.ndarray
@@ -73,6 +74,7 @@ class Instances:
     pair_maskable: list[np.ndarray] | None = None
     groups: list[np.ndarray] | None = None
     pair_groups: list[np.ndarray] | None = None
+    evidence: list[np.ndarray] | None = None
 
     @classmethod
     def from_table(cls, table: pa.Table, splits: Sequence[str]) -> "Instances":
@@ -92,6 +94,7 @@ class Instances:
             pair_maskable=optional_ragged(table["maskable_b"]),
             groups=optional_ragged(table["groups"]),
             pair_groups=optional_ragged(table["groups_b"]),
+            evidence=optional_ragged(table["evidence"]),
         )
 
     def __len__(self) -> int:
@@ -102,6 +105,11 @@ class Instances:
         columns = [getattr(self, field.name) for field in fields(self)]
         taken: list[Any] = [c[index] if isinstance(c, np.ndarray) else take_rows(c, index) for c in columns]
         return Instances(*taken)
+
+    def at(self, keys: Iterable[tuple[str, int]]) -> "Instances":
+        """The instances with these splits and numbers, in this order."""
+        index = {key: i for i, key in enumerate(zip(self.split.tolist(), self.instance.tolist(), strict=True))}
+        return self.take([index[key] for key in keys])
 
     def by_split(self) -> dict[str, "Instances"]:
         """The instances of each split."""

@@ -39,11 +39,17 @@ class Prepared:
 
 
 def prepare(
-    corpus: Corpus, recipe: Preparation, name: str, published: Mapping[str, int] | None = None, task: str | None = None
+    corpus: Corpus,
+    recipe: Preparation,
+    name: str,
+    published: Mapping[str, int] | None = None,
+    task: str | None = None,
+    evidence: str = "",
 ) -> Prepared:
     """Filter, sample and encode a corpus. `instance` numbers the texts of a split before filtering.
 
     `published` is the size of each published split; `task`, if given, decides whether texts must have a second text.
+    `evidence` is what the dataset declares about that of its texts.
     """
     _check_corpus(corpus, name)
     if task == IMAGES:
@@ -51,6 +57,8 @@ def prepare(
     if task and corpus.examples and (task in PAIRED) == (corpus.examples[0].pair is None):
         rule = "must each have a `pair`" if task in PAIRED else "must have no `pair`"
         raise PlumblineError(f"Dataset '{name}': its task is {task}, so its texts {rule}.")
+    if evidence and corpus.examples and corpus.examples[0].evidence is None:
+        raise PlumblineError(f"Dataset '{name}': it declares `evidence`, so its texts must each have `evidence`.")
     texts = {split: list(enumerate(e for e in corpus.examples if e.split == split)) for split in SPLITS}
     partial = fewer_than_published({split: len(texts[split]) for split in SPLITS}, published or {}, name)
     dropped = {reason: dict(counts) for reason, counts in corpus.dropped.items()}
@@ -69,6 +77,7 @@ def prepare(
         "dropped": dropped,
         "partial": partial,
         "paired": any(example.pair for example in corpus.examples),
+        "evidence": evidence,
         "vocabulary_size": size,
         "seed": recipe.seed,
     }

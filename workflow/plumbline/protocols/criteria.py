@@ -27,7 +27,7 @@ class Measures(NamedTuple):
 
 class Criterion(NamedTuple):
     """A scorecard column: its table and how to read it, which direction is better, its bounds, the dataset variants it
-    applies to and, if it is about a single kind of measure, which."""
+    applies to, if it is about a single kind of measure, which, and whether it is about faithfulness."""
 
     name: str
     table: str
@@ -36,6 +36,7 @@ class Criterion(NamedTuple):
     bounds: tuple[float, float] = (-np.inf, np.inf)
     variants: str = PLAIN
     measure: str = ""
+    faithfulness: bool = True
 
     def judges(self, variant: str) -> bool:
         """Whether it applies to a variant."""
@@ -54,4 +55,5 @@ def criterion_of(declared: Mapping[str, Any]) -> Criterion:
         (-np.inf if low is None else low, np.inf if high is None else high),
         facts["variants"],
         facts["measure"],
+        facts["faithfulness"],
     )

@@ -72,9 +72,13 @@ class Explained:
         columns, _ = attribute([evaluator], instances, calls)
         return {measure: table["scores"] for measure, table in columns.items()}
 
+    def record(self) -> dict[str, Any]:
+        """The record of the dataset."""
+        return read_json(self.summary) if self.summary else {}
+
     def manipulation(self) -> dict[str, Any]:
         """The record of the dataset's manipulation; empty if there was none."""
-        return read_json(self.summary).get("manipulation", {}) if self.summary else {}
+        return self.record().get("manipulation", {})
 
     def regions(self) -> dict[Key, tuple[np.ndarray, np.ndarray | None]]:
         """The group of each word in an instance's text and in its second text; empty without a manipulation."""

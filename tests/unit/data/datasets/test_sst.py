@@ -7,6 +7,7 @@ import pytest
 from plumbline.config.recipes import Preparation
 from plumbline.data.corpus import Example
 from plumbline.data.datasets.sst import parse_tree, sst
+from plumbline.data.tokenize import clean_treebank
 from plumbline.errors import PlumblineError
 from plumbline.registry import Registry
 
@@ -32,10 +33,10 @@ def test_labels_words_and_splits(tmp_path: Path) -> None:
     assert corpus.classes == ["negative", "positive"]
     assert corpus.dropped == {"neutral": {"train": 1, "dev": 1, "test": 1}}
     assert corpus.examples[:4] == [
-        Example("train", 1, ["it", "s", "good"]),
-        Example("train", 0, ["a", "bad", "film"]),
-        Example("train", 1, ["great"]),
-        Example("train", 0, ["not", "great"]),
+        Example("train", 1, ["it", "s", "good"], evidence=[False, False, True]),
+        Example("train", 0, ["a", "bad", "film"], evidence=[False, True, False]),
+        Example("train", 1, ["great"], evidence=[True]),
+        Example("train", 0, ["not", "great"], evidence=[True, False]),
     ]
     assert [example.split for example in corpus.examples] == ["train"] * 4 + ["dev"] * 4 + ["test"] * 4
 
@@ -45,7 +46,8 @@ def test_leaves_are_counted_before_anything_is_cleaned(tmp_path: Path) -> None:
     pytest.importorskip("spacy")
     raw = write(tmp_path)
     four = sst(raw, 0, leaves_over=4)
-    assert four.examples == [Example(split, 0, ["a", "bad", "film"]) for split in ("train", "dev", "test")]
+    bad = ["a", "bad", "film"], None, None, [False, True, False]
+    assert four.examples == [Example(split, 0, *bad) for split in ("train", "dev", "test")]
     each = {"train": 1, "dev": 1, "test": 1}
     # The neutral tree, which is short too, counts once, as neutral.
     assert four.dropped == {"neutral": each, "few leaves": dict.fromkeys(each, 3)}
@@ -58,10 +60,10 @@ def test_raw_leaves_keep_their_case_and_signs(tmp_path: Path) -> None:
     raw = write(tmp_path)
     corpus = sst(raw, 0, tokens="raw")
     assert corpus.examples[:4] == [
-        Example("train", 1, ["It", "'s", "good", "."]),
-        Example("train", 0, ["A", "-LRB-", "bad", "-RRB-", "film"]),
-        Example("train", 1, ["Great"]),
-        Example("train", 0, ["Not", "great"]),
+        Example("train", 1, ["It", "'s", "good", "."], evidence=[False, False, True, False]),
+        Example("train", 0, ["A", "-LRB-", "bad", "-RRB-", "film"], evidence=[False, False, True, False, False]),
+        Example("train", 1, ["Great"], evidence=[True]),
+        Example("train", 0, ["Not", "great"], evidence=[True, False]),
     ]
     assert corpus.dropped == {"neutral": {"train": 1, "dev": 1, "test": 1}}
     assert sst(raw, 0, leaves_over=4, tokens="raw").examples[0].tokens == ["A", "-LRB-", "bad", "-RRB-", "film"]
@@ -75,8 +77,25 @@ def test_no_leaves_are_asked_for_unless_set(tmp_path: Path) -> None:
 
 
 def test_tree_by_hand() -> None:
-    assert parse_tree("(3 (2 (2 The) (2 Rock)) (4 is))") == (3, ["The", "Rock", "is"])
-    assert parse_tree("(0 (2 3) (1 4))") == (0, ["3", "4"])
+    assert parse_tree("(3 (2 (2 The) (2 Rock)) (4 is))") == (3, [("The", 2), ("Rock", 2), ("is", 4)])
+    assert parse_tree("(0 (2 3) (1 4))") == (0, [("3", 2), ("4", 1)])
+    assert parse_tree("(4 Great)") == (4, [("Great", 4)])
+
+
+def test_evidence_leans_to_the_class_and_is_that_of_the_leaf_whatever_it_is_cleaned_to(tmp_path: Path) -> None:
+    """A leaf of two words, one that is no word, and words that lean to the other class."""
+    pytest.importorskip("spacy")
+    trees = ["(3 (4 well-made) (2 (2 ,) (1 sad)))", "(1 (4 well-made) (2 (0 ,) (1 sad)))"]
+    good, bad = sst(write(tmp_path, trees), 0).examples[:2]
+    assert good.tokens == bad.tokens == ["well", "made", "sad"]
+    assert good.evidence == [True, True, False] and bad.evidence == [False, False, True]
+
+
+def test_leaves_cleaned_alone_are_the_words_of_the_cleaned_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("spacy")
+    leaves = ["It", "'s", "a", "10pm", "can", "not", "cannot", "d.c.", "dont", "-LRB-", "ca", "n't", "25km", "co-star"]
+    tree = "(3 " + " ".join(f"(2 {leaf})" for leaf in leaves) + ")"
+    assert sst(write(tmp_path, [tree, TREES[1]]), 0).examples[0].tokens == clean_treebank([" ".join(leaves)])[0]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ def card(**models: float) -> pd.DataFrame:
     rows = []
     for model, factor in models.items():
         usual = {"dataset": "sst", "variant": "plain", "model": model, "status": "ok", "ci_low": None, "ci_high": None}
+        usual["faithfulness"] = True
         for measure, value in MEASURES.items():
             rows += [
                 {**usual, "criterion": "ROAR", "direction": "higher", "measure": measure, "value": factor * value},
@@ -61,6 +62,17 @@ def test_plain_and_manipulated_texts_have_columns_of_their_own():
     figure = scorecard(pd.concat([rows, judged, truth]), "sst, net")
     labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
     assert labels == ["ROAR ↑", "sufficiency ↓", "AtteFa ↑", "sufficiency, manipulated ↓", "ground truth ↓"]
+
+
+def test_what_is_not_about_faithfulness_is_last_and_marked():
+    rows = card(net=1.0)
+    rows.loc[rows["criterion"] == "ROAR", "faithfulness"] = False
+    judged = rows[rows["criterion"] == "sufficiency"].assign(variant="articles")
+    figure = scorecard(pd.concat([rows, judged]), "sst, net")
+    labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert labels == ["sufficiency ↓", "AtteFa ↑", "sufficiency, manipulated ↓", "ROAR ↑ †"]
+    assert any("† not about faithfulness" in text.get_text() for text in figure.texts)
+    assert not any("†" in text.get_text() for text in scorecard(card(net=1.0), "sst, net").texts)
 
 
 def test_intervals_stand_below_the_values_of_one_dataset_and_model():
@@ -121,6 +133,7 @@ def test_few_and_many_measures_fit(count):
                 "model": "m",
                 "criterion": "ROAR",
                 "direction": "higher",
+                "faithfulness": True,
                 "measure": f"m{i}",
                 "value": i,
                 "ci_low": i - 0.1,

@@ -95,6 +95,31 @@ def test_of_twins_one_ranks_in_the_meta_evaluation():
     assert ranked.measures == ["attention", "gradient", "lime"]
 
 
+def evidence(means: dict[str, list[float]], source: str) -> pd.DataFrame:
+    """The table `evidence` with a value for each measure and seed."""
+    rows = [
+        {**CELL, "seed": seed, "measure": measure, "source": source, "above_random": value, "status": "ok"}
+        for measure, seeds in means.items()
+        for seed, value in enumerate(seeds)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_evidence_by_rule_is_faithfulness_and_that_of_people_is_not():
+    means = {"attention": [0.1] * 3, "gradient": [0.2] * 3, "lime": [0.3] * 3}
+    for source, name, other in (("rule", "evidence", "plausibility"), ("human", "plausibility", "evidence")):
+        tables = {"erasure": erasure(means), "evidence": evidence(means, source)}
+        rows = card(tables)
+        valued = rows[rows["status"] == "ok"].set_index(["criterion", "measure"])["value"]
+        assert valued[name].to_dict() == pytest.approx({"attention": 0.1, "gradient": 0.2, "lime": 0.3})
+        assert other not in valued
+        about = rows.groupby("criterion")["faithfulness"].all()
+        assert about["evidence"] and not about["plausibility"] and about["comprehensiveness"]
+        compared = meta_rows(rows, "random", resamples=5)
+        pairs = set(zip(compared["criterion_a"], compared["criterion_b"], strict=True))
+        assert pairs == ({("evidence", "comprehensiveness")} if source == "rule" else set())
+
+
 def test_measures_that_differ_by_rounding_are_in_no_order():
     means = {"attention": [0.6857881988] * 3, "gradient": [0.6857882012] * 3, "lime": [0.3] * 3}
     other = {"attention": [0.9] * 3, "gradient": [0.5] * 3, "lime": [0.1] * 3}
@@ -186,6 +211,7 @@ METRICS = {
     "Recursive ROAR": "faithfulness", "ground truth": "above_region", "comprehensiveness": "comprehensiveness",
     "sufficiency": "sufficiency", "soft comprehensiveness": "soft_comprehensiveness",
     "soft sufficiency": "soft_sufficiency", "permutation": None, "rationale precision": None,
+    "evidence": "above_random", "plausibility": "above_random",
 }  # fmt: skip
 
 

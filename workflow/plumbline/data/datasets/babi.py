@@ -76,6 +76,7 @@ def read_questions(path: Path) -> list[StoryQuestion]:
     source="https://research.facebook.com/downloads/babi/ (tasks_1-20_v1-2.tar.gz)",
     licence="CC BY 3.0",
     task="question answering",
+    evidence="rule",
     counts={"train": 8500, "dev": 1500, "test": 1000},
     preparation={"embedding": {"kind": "random", "dimensions": 50}},
     training={"epochs": 100, "batch_size": 50},

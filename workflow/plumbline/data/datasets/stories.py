@@ -20,6 +20,7 @@ VERBS = ["went", "moved", "walked", "travelled"]
     source="plumbline itself, which generates it",
     licence="MIT",
     task="question answering",
+    evidence="rule",
     preparation={"embedding": {"kind": "random", "dimensions": 50}},
     training={"epochs": 20, "batch_size": 50},
     model_options={"encoder=bilstm:hidden": 32, "encoder=cnn:hidden": 8, "encoder=average:hidden": 32},

@@ -41,7 +41,8 @@ def _insert(
     places = random.choice(length, len(units), replace=False)
     at = dict(zip(sorted(places) if in_order else places, units, strict=True))
     changed, groups = zip(*(pair for i in range(length) for pair in at.get(i) or [(next(words), 0)]), strict=True)
-    return ChangedText(list(changed), list(groups), text.second, text.second and [0] * len(text.second))
+    second_groups = None if text.second is None else [0] * len(text.second)
+    return ChangedText(list(changed), list(groups), text.second, second_groups)
 
 
 @manipulation(

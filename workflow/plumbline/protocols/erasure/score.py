@@ -81,11 +81,9 @@ class Erasure:
     def score(self, explained: Explained) -> dict[str, Any]:
         """Columns of the table `erasure_scores`: one row per seed, measure and instance."""
         instances = explained.instances()
-        keys = zip(instances.split.tolist(), instances.instance.tolist(), strict=True)
-        index = {key: i for i, key in enumerate(keys)}
         parts: list[dict[str, np.ndarray]] = []
         for explanations, evaluator in zip(explained.by_seed(), explained.models(), strict=True):
-            parts += self._seed(evaluator, instances.take([index[key] for key in explanations.keys]), explanations)
+            parts += self._seed(evaluator, instances.at(explanations.keys), explanations)
         return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
     def _seed(

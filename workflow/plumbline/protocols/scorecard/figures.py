@@ -24,13 +24,16 @@ WIDE, HIGH = 0.78, 0.36
 NOTHING = "no protocol of this study scores a measure"
 WORDS = ("criterion", "direction", "dataset", "variant", "model", "measure")
 ARROWS = {"higher": "↑", "lower": "↓"}
+# The mark of criteria that are not about faithfulness.
+OTHER = " †"
 
 
 def scorecard(rows: pd.DataFrame, title: str) -> Figure:
     """Measures in rows, criteria in columns. A cell has its value and interval or, over several datasets and models,
     the mean relative rank of the measure; the darker, the better the rank. Where a criterion has fewer than three
     measures the background is grey and the number is the value. A criterion of plain and of manipulated texts has two
-    columns, the latter last. A criterion without a value has none.
+    columns, the latter last. A criterion without a value has none. Criteria that are not about faithfulness are last of
+    all and marked.
 
     rows: of the table `scorecard`, for one dataset and model or several.
     """
@@ -43,7 +46,8 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
     several = defined.groupby(["dataset", "model"], observed=True).ngroups > 1
     scored = rows[rows["criterion"].isin(defined["criterion"])]
     plain_first = scored.sort_values("variant", key=lambda variants: variants != PLAIN, kind="stable")
-    criteria = list(dict.fromkeys(plain_first["criterion"]))
+    faithfulness = scored.drop_duplicates("criterion").set_index("criterion")["faithfulness"]
+    criteria = sorted(dict.fromkeys(plain_first["criterion"]), key=lambda name: not faithfulness[name])
     measures = style.ordered(rows["measure"])
     cells = defined.groupby(["measure", "criterion"], observed=True)
     ranks = cells["rank"].mean().unstack().reindex(index=measures, columns=criteria)
@@ -59,7 +63,7 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
         colours = sns.light_palette("#1f6f5c", as_cmap=True)
         _plot_cells(panel, ranks, shown, {} if several else intervals, colours)
         arrows = rows.drop_duplicates("criterion").set_index("criterion")["direction"].map(ARROWS)
-        columns = [f"{name} {arrows[name]}" for name in criteria]
+        columns = [f"{name} {arrows[name]}" + ("" if faithfulness[name] else OTHER) for name in criteria]
         name_cells(panel, measures, columns, rotation=35)
         bar = add_colour_bar(figure, panel, colours, 0, ticks=[0, 1], shrink=0.6, aspect=20, pad=0.02)
         bar.ax.set_yticklabels(["worst", "best"])
@@ -67,7 +71,7 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
             note = "mean rank among three or more measures of a criterion, 1 the best; grey: the value"
         else:
             note = "value, and 95 % interval over three or more seeds (arrow: which is better); darker: better rank"
-        title_above(figure, title, note)
+        title_above(figure, title, note if faithfulness[criteria].all() else f"{note};{OTHER} not about faithfulness")
     return figure
 
 

@@ -23,6 +23,7 @@ def scorecard_overview(scorecard: pd.DataFrame) -> Table:
     """A row for each measure of a dataset and model, a column for each criterion."""
     frame = without_categories(scorecard)
     criteria = dict(zip(frame["criterion"], frame["direction"], strict=True))
+    others = set(frame["criterion"][~frame["faithfulness"].astype(bool)])
     reasons = list(dict.fromkeys(frame[frame["status"] != "ok"]["reason"].dropna()))
     frame["rank"] = relative_ranks(frame)
     rows = []
@@ -35,9 +36,12 @@ def scorecard_overview(scorecard: pd.DataFrame) -> Table:
         "is better. The stronger the background, the better the rank of the measure among three or more of the same "
         "dataset and model. Letters refer to the reasons for missing values."
     )
+    if others:
+        caption += " †: about something else than faithfulness, and not compared below."
     if twins := _twins(frame):
         caption += f" Measures that rank words in the same order count once in agreement and between criteria: {twins}."
-    columns = ["dataset", "model", "measure", *(f"{name} {ARROWS[better]}" for name, better in criteria.items())]
+    marks = {name: f"{ARROWS[better]} †" if name in others else ARROWS[better] for name, better in criteria.items()}
+    columns = ["dataset", "model", "measure", *(f"{name} {mark}" for name, mark in marks.items())]
     return Table(caption, columns, rows, frozenset(range(3, len(columns))), reasons)
 
 

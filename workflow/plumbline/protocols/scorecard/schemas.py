@@ -8,13 +8,15 @@ from plumbline.store import CELL, STATUS, WORD, declare
 WITH_INTERVAL = {"keep": {"status": "ok"}, "interval": ("ci_low", "ci_high")}
 
 # One row per criterion, dataset, variant, model and measure, with or without a value. Intervals are over seeds.
-# `twin_of` is an earlier measure that ranks words in the same order.
+# `twin_of` is an earlier measure that ranks words in the same order. The meta-evaluation compares criteria of
+# `faithfulness`.
 SCORECARD = declare(
     "scorecard",
-    2,
+    3,
     {
         "criterion": WORD,
         "direction": WORD,
+        "faithfulness": pa.bool_(),
         **CELL,
         "measure": WORD,
         "n_seeds": pa.int32(),
@@ -25,7 +27,7 @@ SCORECARD = declare(
         "twin_of": WORD,
         **STATUS,
     },
-    required=["criterion", "direction", "dataset", "variant", "model", "measure", "n_seeds", "status"],
+    required=["criterion", "direction", "faithfulness", *CELL, "measure", "n_seeds", "status"],
     latex={**WITH_INTERVAL, "index": [*CELL, "measure"], "columns": ["criterion"], "values": "value"},
 )
 

@@ -76,6 +76,7 @@ def scorecard_rows(
             row: dict[str, Any] = dict(zip(KEYS, (*cell, measure), strict=True)) | {
                 "criterion": criterion.name,
                 "direction": criterion.direction,
+                "faithfulness": criterion.faithfulness,
                 "twin_of": None if twin == measure else twin,
             }
             if seeds is None:
@@ -150,10 +151,11 @@ class Ranking(NamedTuple):
 
 
 def rankings(card: pd.DataFrame, random: str) -> dict[str, dict[RankedCell, Ranking]]:
-    """The ranking of each criterion, dataset, variant and model, without the random measure, which nearly all criteria
-    rank last; of twins the first counts."""
+    """The ranking of each criterion of faithfulness, dataset, variant and model, without the random measure, which
+    nearly all criteria rank last; of twins the first counts."""
     found: dict[str, dict[RankedCell, Ranking]] = {}
-    defined = card[(card["status"] == "ok") & (card["measure"] != random) & card["twin_of"].isna()]
+    judged = card[card["faithfulness"] & (card["status"] == "ok")]
+    defined = judged[(judged["measure"] != random) & judged["twin_of"].isna()]
     for key, rows in defined.groupby(["criterion", *RankedCell._fields], observed=True, sort=False):
         criterion, *block = map(str, key)
         sign = 1 if rows["direction"].iloc[0] == "higher" else -1

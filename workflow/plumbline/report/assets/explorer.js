@@ -445,7 +445,7 @@
     if (measures.length > 1 && measure === reference) notes.push("reference");
     if (tau?.[measure] && measure !== reference) notes.push(`τ with ${reference}: ${fixed(tau[measure][0])}`);
     if (tau?.[measure] && Object.keys(tau).length > 2) notes.push(`mean τ: ${fixed(tau[measure][1])}`);
-    if (truth && measure in truth) notes.push(`${percent(truth[measure])} on the ${text.groups ? "truth" : "answer"}`);
+    if (truth && measure in truth) notes.push(`${percent(truth[measure])} on the ${text.groups ? "truth" : "evidence"}`);
     return {
       name: measure,
       colour: index.measures[measure],
@@ -490,7 +490,7 @@
     const mark = (kind, meaning) => scale.append(make("span", { class: `word ${kind}`, text: "word" }), meaning);
     const scored = ({ scores, pair = [], specials = [] }) => [...scores, ...pair, ...specials];
     if (lines.some((line) => scored(line).some((score) => score < 0))) mark("negative", "negative score");
-    if (text.evidence) mark("evidence", "contains the answer");
+    if (text.evidence) mark("evidence", "marked as evidence");
     const groups = [text, text.second].flatMap((part) => Object.values(part?.groups ?? {}));
     if (groups.includes(1)) mark("evidence", "determines the label");
     if (groups.some((group) => group > 1)) mark("decoy", "looks like it, but does not determine the label");
