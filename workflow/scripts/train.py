@@ -24,6 +24,7 @@ with job(snakemake) as running:
         base_predictions = read_table(snakemake.input.predictions, PREDICTIONS)
         columns = base_columns(attention, base_predictions, base["base_seed"], splits)
     masking, masks, masked_instances = snakemake.params.masking, None, None
+    mask, other = special_ids(snakemake.input.subwords)
     if snakemake.input.masks:
         table = read_table(snakemake.input.masks, MASKS)
         masks = {seed: seed_rows(table, "masked", seed, instances) for seed in seeds}
@@ -39,7 +40,6 @@ with job(snakemake) as running:
         }
         write_table(snakemake.output.masks, MASKS, mask_columns(masks, instances))
     if masking:
-        mask, other = special_ids(snakemake.input.subwords)
         left = other if masking["positions"] else None
         masked_instances = {
             seed: apply_masks(instances, masks and masks[seed], mask, left).by_split() for seed in seeds
@@ -58,6 +58,7 @@ with job(snakemake) as running:
         masked_instances=masked_instances,
         # Of retrained models only the test scores are used.
         predicted=["test"] if masking else SPLITS,
+        mask_id=mask,
     )
     weights, history, predictions = train_block(spec, seeds, running.budget(Budget), device)
     write_table(snakemake.output.history, HISTORY, history)

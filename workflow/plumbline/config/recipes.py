@@ -122,6 +122,11 @@ class Training(Recipe):
         "length-noise",
         description="Batch texts sorted by length with 10% noise, or shuffle; batches are in random order.",
     )
+    masking: Literal["none", "uniform"] = Field(
+        "none",
+        description="`uniform` masks words in half of each batch, of each text a share that is uniform in 0 … 1, so "
+        "that texts with masked words are in the training distribution (Madsen et al. 2024).",
+    )
     select_on: Literal["dev", "test", "train"] = Field(
         "dev",
         description="The split on which the epoch is selected. The published tables use `test`, which is optimistic.",
@@ -165,6 +170,10 @@ class Training(Recipe):
         if self.epochs and self.first_eligible_epoch > self.epochs:
             raise ValueError(
                 f"`first_eligible_epoch` is {self.first_eligible_epoch}, but `epochs` is {self.epochs}; lower it"
+            )
+        if self.masking != "none" and not self.epochs:
+            raise ValueError(
+                f"`masking` is {self.masking}, but `epochs` is 0; a model that is not trained is not trained with masks"
             )
         if self.select_by != "loss" and "train" in (self.select_on, *self.also_select_on):
             raise ValueError(
@@ -220,6 +229,8 @@ ADVERSARY_TRAINING = {
     "first_eligible_epoch": 1,
     "stop_at": None,
     "checkpoint_gain": None,
+    # The outputs of the base model that an adversary imitates are those of unmasked texts.
+    "masking": "none",
 }
 OBJECTIVE_TRAINING: dict[str, dict[str, object]] = {
     "attefa": ADVERSARY_TRAINING,

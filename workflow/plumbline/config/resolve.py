@@ -75,6 +75,10 @@ def _add_adversary(resolved: Resolved, derived: Derived) -> None:
             raise PlumblineError(
                 f"`{where}.select_by` is '{training.select_by}'; adversaries select by loss, so omit it."
             )
+        if training.masking != "none":
+            raise PlumblineError(
+                f"`{where}.masking` is '{training.masking}'; adversaries imitate outputs of unmasked texts, so omit it."
+            )
         check_epochs(f"adversaries.{derived.adversary}", training.epochs, {})
         resolved.model_options[dataset, derived.name] = resolved.model_options[dataset, derived.base]
 
@@ -94,6 +98,11 @@ def _set_training(resolved: Resolved, dataset: str, model: str) -> None:
     if data_entry.training:
         layers.append(data_entry.training)
         resolved.trainings[dataset, model] = merge_recipe(Training, layers, f"datasets.{dataset}.training")
+    masking = resolved.trainings[dataset, model].masking
+    if masking != "none" and declared_model.reads == "pixels" and declared_data.task in declared_model.tasks:
+        raise PlumblineError(
+            f"`training.masking` is '{masking}', but model '{model}' reads images, which have no mask token; remove it."
+        )
     options = dict(resolved.options["model", model])
     for key, value in declared_data.model_options.items():
         name = key.rpartition(":")[2]

@@ -47,12 +47,19 @@ class Runs:
     excluded: list[Excluded]
 
 
+def _provided(resolved: Resolved, model: str) -> set[str]:
+    """What a model provides: what it declares, and masked training if words are masked on all datasets it learns."""
+    datasets = resolved.study.models[model].datasets or resolved.study.datasets
+    masked = all(resolved.trainings[dataset, model].masking != "none" for dataset in datasets)
+    return {*resolved.declarations["model", model].provides, *(["masked training"] if masked else [])}
+
+
 def _unsupported(resolved: Resolved, kind: Kind, name: str, model: str) -> str:
     """Why a measure or protocol does not support a model, or an empty string."""
     declaration, declared_model = resolved.declarations[kind, name], resolved.declarations["model", model]
     if declared_model.reads == "pixels" and not declaration.pixels:
         return f"{kind} '{name}' {VERBS[kind]} texts, but model '{model}' reads images"
-    lacking = sorted(needed(declaration, resolved.options[kind, name]) - set(declared_model.provides))
+    lacking = sorted(needed(declaration, resolved.options[kind, name]) - _provided(resolved, model))
     return f"{kind} '{name}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""
 
 
@@ -67,9 +74,7 @@ def _suggestions(resolved: Resolved, measure: str, models: list[str]) -> str:
     def supports(candidate: Declaration, model: str) -> bool:
         declared_model = resolved.declarations["model", model]
         reads = candidate.pixels or declared_model.reads != "pixels"
-        return (
-            reads and not candidate.required and needed(candidate, candidate.defaults) <= set(declared_model.provides)
-        )
+        return reads and not candidate.required and needed(candidate, candidate.defaults) <= _provided(resolved, model)
 
     candidates = [
         candidate

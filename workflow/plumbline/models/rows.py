@@ -1,6 +1,7 @@
 """Instances on a device, from which padded batches are gathered on the device."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +74,13 @@ class DeviceRows:
         if instances.answers is not None:
             self.answers = torch.from_numpy(padded_answers(instances.answers)).to(device)
         self.device = device
+
+    def with_own_ids(self) -> "DeviceRows":
+        """The same rows with a copy of the ids of their texts, which may be changed; the rest is shared."""
+        rows = copy(self)
+        rows.text = copy(self.text)
+        rows.text.columns = {**self.text.columns, "ids": self.text.columns["ids"].clone()}
+        return rows
 
     def __len__(self) -> int:
         return len(self.text.lengths)

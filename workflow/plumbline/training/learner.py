@@ -14,12 +14,14 @@ from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
 from plumbline.config.recipes import Training
+from plumbline.data.vocabulary import MASK
 from plumbline.models.budget import Budget
 from plumbline.models.objectives import Classification
 from plumbline.models.rows import DeviceRows, RowChunk
 from plumbline.models.widths import choose_widths
 from plumbline.runtime.devices import arithmetic, mixed_precision
 from plumbline.training.epochs import checkpoint_epochs, select_epoch
+from plumbline.training.masked_rows import MaskedRows
 from plumbline.training.optimisers import OPTIMISERS, LinearRate, PlateauRate, learning_rate_schedule, parameter_groups
 from plumbline.training.recorded import Recorded
 from plumbline.training.selection import SELECTION_METRICS, selection_metrics
@@ -80,8 +82,8 @@ class Learner:
 
     Several splits may each select an epoch; the model keeps the parameters of the epoch that `select_on` selects. The
     objective is the given one, else the model's `objective`, else classification. `record` replays the steps as CUDA
-    graphs on the learner's own stream. Learners are independent: the result does not depend on which others train
-    concurrently.
+    graphs on the learner's own stream. `mask_id` is the mask token of masked training. Learners are independent: the
+    result does not depend on which others train concurrently.
     """
 
     def __init__(
@@ -93,8 +95,10 @@ class Learner:
         budget: Budget,
         objective: Classification | None = None,
         record: bool = False,
+        mask_id: int = MASK,
     ) -> None:
-        self.train = train = rows["train"]
+        self._masked = MaskedRows(rows["train"], mask_id) if training.masking == "uniform" else None
+        self.train = train = self._masked.rows if self._masked else rows["train"]
         device = train.device
         self.seed, self.training = seed, training
         self.objective: Classification = objective or getattr(model, "objective", None) or Classification()
@@ -119,7 +123,7 @@ class Learner:
         self._run: Callable[..., None] = Recorded(self._step, self._stream, seed) if self._stream else self._step
         self._widths: list[np.ndarray] | None = None
         self._shapes: list[Shape] = []
-        self._next_epoch: tuple[list[Shape], torch.Tensor] | None = None
+        self._next_epoch: tuple[list[Shape], list[torch.Tensor]] | None = None
         self._chunks = {name: split.plan_chunks(self.model, budget) for name, split in self.held_out.items()}
         steps = -(-len(train) // training.batch_size)
         self._rate = learning_rate_schedule(training, steps, device)
@@ -129,6 +133,8 @@ class Learner:
             training.beta2,
         )
         self._order = torch.zeros(steps, training.batch_size, dtype=torch.long, device=device)
+        # What is sent to the device before each epoch.
+        self._sent = [self._order, *([self._masked.ids] if self._masked else [])]
         self._position = torch.zeros(1, dtype=torch.long, device=device)
         self._loss = torch.zeros((), device=device)
         shape = (training.epochs, len(self.metric_keys))
@@ -144,7 +150,7 @@ class Learner:
             waiting.wait_stream(awaited)
 
     def draw_order(self) -> None:
-        """Draw the batches of the next epoch; may run while the GPU computes the current one."""
+        """Draw the batches and masks of the next epoch; may run while the GPU computes the current one."""
         if self._next_epoch is not None:
             return
         batches = batch_order(self.train.lengths, self.training, self._random)
@@ -155,7 +161,8 @@ class Learner:
         order = np.zeros(self._order.shape, dtype=np.int64)
         for row, batch in zip(order, batches, strict=True):
             row[: len(batch)] = batch
-        self._next_epoch = shapes, torch.from_numpy(order)
+        masked = [self._masked.draw(batches, self._random)] if self._masked else []
+        self._next_epoch = shapes, [torch.from_numpy(order), *masked]
 
     def _rounded(self, needed: np.ndarray) -> np.ndarray:
         """Widths [batches, texts] rounded up to the recorded ones, which the first epoch determines."""
@@ -175,10 +182,11 @@ class Learner:
         """Start the next epoch. Returns the number of rows of each step."""
         self.draw_order()
         assert self._next_epoch
-        (self._shapes, order), self._next_epoch = self._next_epoch, None
+        (self._shapes, drawn), self._next_epoch = self._next_epoch, None
         with torch.cuda.stream(self._stream) if self._stream else nullcontext():
             self._wait(self._stream, self._evaluation_stream)
-            self._order.copy_(order.pin_memory() if self._stream else order, non_blocking=True)
+            for sent, values in zip(self._sent, drawn, strict=True):
+                sent.copy_(values.pin_memory() if self._stream else values, non_blocking=True)
             self._position.zero_()
             self._loss.zero_()
         self.model.train()

@@ -13,6 +13,7 @@ from torch import nn
 from plumbline.config.recipes import Training
 from plumbline.data.corpus import SPLITS
 from plumbline.data.instances import Instances
+from plumbline.data.vocabulary import MASK
 from plumbline.errors import PlumblineError
 from plumbline.models.block import build_model, checkpoint_prefix
 from plumbline.models.budget import Budget, out_of_memory
@@ -32,7 +33,8 @@ class BlockSpec:
 
     `vectors` holds the word vectors as `embedding` and, for pairs, those of second texts as `pair`; `trainable` lets
     training change them. `columns` holds, by split, the objective's further inputs. `masked_instances` holds a seed's
-    splits if seeds learn different texts. `predicted` are the splits whose predictions are returned.
+    splits if seeds learn different texts. `predicted` are the splits whose predictions are returned. `mask_id` is the
+    mask token of masked training.
     """
 
     pointer: str
@@ -46,6 +48,7 @@ class BlockSpec:
     columns: Mapping[str, Mapping[str, Column]] | None = None
     masked_instances: Mapping[int, Mapping[str, Instances]] | None = None
     predicted: Sequence[str] = SPLITS
+    mask_id: int = MASK
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class SeedSetup:
     record: bool = False
     objective: Classification | None = None
     predicted: Sequence[str] = SPLITS
+    mask_id: int = MASK
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,8 @@ def train_together(setup: SeedSetup, seeds: list[int], budget: Budget) -> list[T
     for seed in seeds:
         torch.manual_seed(seed)
         model = setup.build()
-        learners.append(Learner(model, seed, rows[seed], training, budget, setup.objective, setup.record))
+        options = setup.objective, setup.record, setup.mask_id
+        learners.append(Learner(model, seed, rows[seed], training, budget, *options))
     size = len(rows[seeds[0]]["train"])
     history: dict[int, list[dict[str, Any]]] = {seed: [] for seed in seeds}
     name = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
@@ -208,7 +213,7 @@ def train_block(
         )
 
     record = torch.device(device).type == "cuda"
-    setup = SeedSetup(build, rows, training, record, spec.objective, spec.predicted)
+    setup = SeedSetup(build, rows, training, record, spec.objective, spec.predicted, spec.mask_id)
     for seed, trained in zip(seeds, train_seeds(setup, seeds, Budget.of(budget)), strict=True):
         weights |= {f"{seed}/{name}": tensor for name, tensor in trained.state.items()}
         for epoch, state in trained.checkpoints.items():
