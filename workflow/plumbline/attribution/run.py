@@ -48,7 +48,8 @@ def attribute(
     columns: dict[str, dict[str, list[Any]]] = {name: {key: [] for key in KEYS} for name in measures}
     seconds = dict.fromkeys(measures, 0.0)
     families: dict[Any, list[str]] = {}
-    for name, call in measures.items():
+    # Measures that read others come after them, so that these are computed once.
+    for name, call in sorted(measures.items(), key=lambda measure: bool(measure[1].bases)):
         families.setdefault(getattr(call.function, "together", name), []).append(name)
     for evaluator in evaluators:
         evaluator.cell = cell or {}

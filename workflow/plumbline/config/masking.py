@@ -73,7 +73,8 @@ def check_roar(resolved: Resolved) -> None:
             if study.models[model].attention_of:
                 raise PlumblineError(f"`{where}.models`: model '{model}' has another's attention; remove it.")
         for measure in entry.measures or study.measures:
-            if "recursive" in entry.strategies and resolved.declarations["measure", measure].name == IMPORTED:
+            read = resolved.declarations["measure", resolved.base_of(measure)].name
+            if "recursive" in entry.strategies and read == IMPORTED:
                 raise PlumblineError(
                     f"`{where}` masks recursively, which needs importances of every retrained model, but '{measure}' "
                     "reads them from a file; set `strategies: [roar]` or list other `measures`."

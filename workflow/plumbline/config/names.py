@@ -7,14 +7,14 @@ from plumbline.errors import PlumblineError
 # Tables that a study may have in addition to those of its protocols.
 TABLES = (
     "performance", "adversary", "roar", "faithfulness", "sparsity", "synthetic_roar", "reproduction", "timings",
-    "quirks", "trace", "scorecard", "meta_evaluation",
+    "quirks", "trace", "scorecard", "meta_evaluation", "sensitivity",
 )  # fmt: skip
 RULES = (
     "all", "tables", "figures", "bring", "download", "fetch_vader", "mimic_vectors", "prepare", "manipulate", "embed",
     "tokenize_subwords", "train", "retrain", "extract_attention", "attribute", "attribute_masked", "cheap",
     "score", "score_models", "trace", "table", "report", "explorer",
     "draw_agreement", "draw_attention", "draw_adversary", "draw_roar", "draw_ground_truth", "draw_evidence",
-    "draw_scorecard",
+    "draw_scorecard", "draw_sensitivity",
 )  # fmt: skip
 # Folders next to those of entries, the file of cheap measures, and `none`, the wildcard pattern without names.
 WORDS = (

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from plumbline.config.degraded import expand_degraded, inherit_declarations
 from plumbline.config.derived import derive
 from plumbline.config.entries import ManipulationEntry
 from plumbline.config.external import check_epochs, check_external
@@ -28,7 +29,9 @@ def resolve(config: dict[str, Any]) -> Resolved:
         study = Study(**config)
     except ValidationError as error:
         raise PlumblineError(validation_message(error, "", Study)) from None
+    study = expand_degraded(study)
     resolved = Resolved(study)
+    inherit_declarations(resolved)
     for name, entry in study.manipulations.items():
         _add_manipulation(resolved, name, entry)
     check_variants(study)

@@ -64,6 +64,11 @@ class Resolved:
         self.manipulated: dict[str, Manipulated] = {}
         self.derived: dict[str, Derived] = {}
 
+    def base_of(self, measure: str) -> str:
+        """The measure that another one, such as a degraded one, reads; the measure itself if it reads none."""
+        base = self.options["measure", measure].get("of")
+        return base if base in self.study.measures else measure
+
     def inserted_words(self, dataset: str) -> list[str]:
         """The distinct words that manipulations may insert into the texts of a dataset; vocabularies include them."""
         variants = [variant for variant in self.manipulated.values() if dataset in variant.datasets]

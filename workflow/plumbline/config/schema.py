@@ -20,6 +20,8 @@ Split = Literal["train", "dev", "test"]
 Unit = Literal["relative", "absolute"]
 # The longest file name that file systems allow, in bytes.
 LONGEST_FILE = 255
+# The registered name of degraded measures.
+DEGRADED = "degraded"
 
 
 class Compute(Recipe):
@@ -132,6 +134,11 @@ class Study(Seeded):
     def blocks(self, model: str) -> list[str]:
         """The seed blocks of a model."""
         return self.models[model].seeds or self.seeds
+
+    @property
+    def degraded(self) -> dict[str, MeasureEntry]:
+        """The degraded measures."""
+        return {name: entry for name, entry in self.measures.items() if (entry.kind or name) == DEGRADED}
 
     @field_validator("compute", "report", mode="before")
     @classmethod

@@ -40,6 +40,10 @@ class Facts:
         """The registered measure of each name."""
         return self._kinds_of("measure")
 
+    def degraded(self) -> dict[str, dict[str, Any]]:
+        """The base measure, `of`, and the `share` of each degraded measure."""
+        return {name: self._resolved.options["measure", name] for name in self._resolved.study.degraded}
+
     def model_kinds(self) -> dict[str, str]:
         """The registered model of each name."""
         return self._kinds_of("model")

@@ -1,4 +1,5 @@
-"""Groups of measures that share a job: costly measures are alone, the cheap ones of a model together.
+"""Groups of measures that share a job: costly measures are alone, the cheap ones of a model together, and those that
+read another measure with it.
 
 A job that fails loses all its results, so measures of a plug-in do not share a job with those of the library.
 """
@@ -41,7 +42,7 @@ class MeasureGroups:
                     taken = {*self._resolved.study.measures, *plugin_groups.values()}
                     plugin_groups[declaration.path] = next(name for name in names if name not in taken)
                 groups[measure] = plugin_groups[declaration.path]
-        return groups
+        return {measure: groups[self._resolved.base_of(measure)] for measure in groups}
 
     @cached_property
     def names(self) -> list[str]:

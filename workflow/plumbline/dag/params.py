@@ -84,15 +84,15 @@ class Params:
 
     def _bases(self, measure: str) -> list[str]:
         """The measures of the study that a measure reads."""
-        base = self.options("measure", measure).get("of")
-        return [base] if base in self._resolved.study.measures else []
+        base = self._resolved.base_of(measure)
+        return [base] if base != measure else []
 
     def recomputed(self, protocol: str, cell: CellKeys) -> dict[str, dict[str, Any]]:
         """The measures that a protocol computes itself; imported importances cannot be."""
         if not self.declaration("protocol", protocol).recomputes:
             return {}
-        measures = self.measures(cell).items()
-        return {name: measure for name, measure in measures if self.declaration("measure", name).name != IMPORTED}
+        kinds = {name: self.declaration("measure", self._resolved.base_of(name)).name for name in self.measures(cell)}
+        return {name: measure for name, measure in self.measures(cell).items() if kinds[name] != IMPORTED}
 
     def code_of_protocol(self, protocol: str, cell: CellKeys) -> str:
         """The hash of the code of a job that scores a cell."""

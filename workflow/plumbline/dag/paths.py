@@ -134,9 +134,9 @@ class Paths:
 
     def imported(self, cell: CellKeys, group: str) -> list[str]:
         """The files of imported importances that a job reads."""
-        measures = self._groups.measures(cell.variant, cell.model, group)
+        measures = map(self._resolved.base_of, self._groups.measures(cell.variant, cell.model, group))
         return [
             str(self._resolved.options["measure", name]["path"])
-            for name in measures
+            for name in dict.fromkeys(measures)
             if self._resolved.declarations["measure", name].name == IMPORTED
         ]

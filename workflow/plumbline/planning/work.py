@@ -119,7 +119,9 @@ class Works:
             derived = self.resolved.derived.get(model)
             measures = [derived.objective or "given"] if derived else [""]
         elif work == "attribute":
-            measures = self._groups.measures(wildcards["variant"], model, wildcards["measures"])
+            # Permuting the scores of a measure takes no time.
+            grouped = self._groups.measures(wildcards["variant"], model, wildcards["measures"])
+            measures = list(dict.fromkeys(map(self.resolved.base_of, grouped)))
             masked = is_masked(wildcards["variant"])
             rows = size.instances(SPLITS if masked else study.explain, None if masked else study.sample) * seeds
         elif work == "score":

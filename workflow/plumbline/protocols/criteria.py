@@ -18,11 +18,12 @@ Twins = Mapping[Cell, Mapping[str, str]]
 
 class Measures(NamedTuple):
     """The study's measures: the registered measure behind each name, the name of the random one and, by cell, the twin
-    of a measure: the first one that ranks all words alike."""
+    of a measure: the first one that ranks all words alike; and the base of each degraded one."""
 
     kinds: Mapping[str, str]
     random: str
     twins: Twins
+    degraded: Mapping[str, str] = {}
 
 
 class Criterion(NamedTuple):

@@ -24,8 +24,15 @@ class Content:
     @property
     def random(self) -> str:
         """The study's name of the random measure, or an empty string."""
-        measures = self.study["measures"].items()
-        return next((name for name, entry in measures if (entry.get("kind") or name) == "random"), "")
+        return next(iter(self._of_kind("random")), "")
+
+    @property
+    def degraded(self) -> list[str]:
+        """The study's names of degraded measures."""
+        return self._of_kind("degraded")
+
+    def _of_kind(self, kind: str) -> list[str]:
+        return [name for name, entry in self.study["measures"].items() if (entry.get("kind") or name) == kind]
 
     @property
     def classes(self) -> dict[str, list[str]]:

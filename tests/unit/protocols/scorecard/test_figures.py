@@ -14,8 +14,8 @@ def card(**models: float) -> pd.DataFrame:
     """Two criteria that agree, lower being better for one of them, and one of attention only."""
     rows = []
     for model, factor in models.items():
-        usual = {"dataset": "sst", "variant": "plain", "model": model, "status": "ok", "ci_low": None, "ci_high": None}
-        usual["faithfulness"] = True
+        usual = {"dataset": "sst", "variant": "plain", "model": model, "status": "ok", "faithfulness": True}
+        usual |= {"ci_low": None, "ci_high": None, "degraded_of": None}
         for measure, value in MEASURES.items():
             rows += [
                 {**usual, "criterion": "ROAR", "direction": "higher", "measure": measure, "value": factor * value},
@@ -45,6 +45,16 @@ def test_ranks_follow_the_direction_of_the_criterion():
         assert found[criterion].to_dict() == {"attention": 0.5, "gradient": 1.0, "random": 0.0}
     # A single measure has no rank.
     assert np.isnan(found["AtteFa", "attention"])
+
+
+def test_degraded_measures_have_no_rank_and_are_not_shown():
+    rows = card(net=1.0)
+    worse = rows[rows["measure"] == "gradient"].assign(measure="gradient.degraded.1", degraded_of="gradient", value=9.0)
+    both = pd.concat([rows, worse], ignore_index=True)
+    ranks = relative_ranks(both)
+    assert ranks[both["degraded_of"].notna()].isna().all()
+    pd.testing.assert_series_equal(ranks[both["degraded_of"].isna()], relative_ranks(rows))
+    assert written(scorecard(both, "sst, net")) == written(scorecard(rows, "sst, net"))
 
 
 def test_one_dataset_and_model_shows_values_and_what_is_missing():
@@ -139,6 +149,7 @@ def test_few_and_many_measures_fit(count):
                 "ci_low": i - 0.1,
                 "ci_high": i + 0.1,
                 "status": "ok",
+                "degraded_of": None,
             }
             for i in range(count)
         ]

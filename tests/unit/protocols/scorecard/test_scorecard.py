@@ -87,6 +87,57 @@ def test_twins_count_once_in_agreement():
     assert twin_of["twin"] == "gradient" and twin_of.drop("twin").isna().all()
 
 
+def spoil(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The same tables with two degraded measures: one like gradient, one better than all others."""
+    rungs, spoiled = {"gradient.degraded.0.25": 0.0, "gradient.degraded.1": 0.5}, {}
+    for name, table in tables.items():
+        parts = [table]
+        for rung, gain in rungs.items():
+            if name == "agreement":
+                own = table[(table["measure_a"] == "gradient") | (table["measure_b"] == "gradient")]
+                parts += [own.replace("gradient", rung).assign(mean=own["mean"] + gain)]
+                parts += [own.head(1).assign(measure_a="gradient", measure_b=rung, mean=1.0)]
+            elif name == "erasure":
+                own = table[table["measure"] == "gradient"]
+                parts += [own.assign(measure=rung, mean=own["mean"] + gain)]
+            else:
+                own = table[table["measure"] == "gradient"]
+                better = [[value + gain for value in seeds] for seeds in own["per_seed"]]
+                parts += [own.assign(measure=rung, per_seed=better)]
+        spoiled[name] = pd.concat(parts, ignore_index=True)
+    return spoiled
+
+
+def test_degraded_measures_change_no_other_row():
+    means = {"attention": [0.1, 0.2, 0.4], "gradient": [0.3, 0.2, 0.2], "lime": [0.25, 0.3, 0.5], "random": [0.0] * 3}
+    other = {name: seeds[::-1] for name, seeds in means.items() if name != "random"}
+    tables = {"agreement": agreement(), "erasure": erasure(means), "faithfulness": faithfulness(other)}
+    degraded = {"gradient.degraded.0.25": "gradient", "gradient.degraded.1": "gradient"}
+    measures = MEASURES._replace(kinds={**KINDS, **dict.fromkeys(degraded, "degraded")}, degraded=degraded)
+    plain, spoiled = card(tables), card(spoil(tables), measures)
+    rungs = spoiled["measure"].isin(list(degraded))
+    assert spoiled[~rungs].astype(object).fillna("").values.tolist() == plain.astype(object).fillna("").values.tolist()
+    pd.testing.assert_frame_equal(meta_rows(spoiled, "random"), meta_rows(plain, "random"))
+    assert (
+        spoiled[rungs]["degraded_of"].tolist() == ["gradient"] * rungs.sum() and spoiled[rungs]["twin_of"].isna().all()
+    )
+    values = spoiled[rungs & (spoiled["status"] == "ok")].set_index(["criterion", "measure"])["value"]
+    assert values["comprehensiveness", "gradient.degraded.1"] == pytest.approx(0.7 / 3 + 0.5)
+    # Like its base, it is compared with attention and lime, and not with its base or other degraded ones.
+    assert values["agreement", "gradient.degraded.0.25"] == pytest.approx(0.4)
+    assert values["agreement", "gradient.degraded.1"] == pytest.approx(0.9)
+
+
+def test_a_degraded_measure_is_not_compared_with_twins_of_its_base():
+    measures = MEASURES._replace(
+        twins={("sst", "plain", "net"): {"lime": "gradient"}}, degraded={"gradient.degraded.0.25": "gradient"}
+    )
+    values = found({"agreement": spoil({"agreement": agreement()})["agreement"]}, measures).set_index("measure")[
+        "value"
+    ]
+    assert values["gradient.degraded.0.25"] == pytest.approx(0.2)
+
+
 def test_of_twins_one_ranks_in_the_meta_evaluation():
     means = {"attention": [0.1] * 3, "gradient": [0.2] * 3, "loo": [0.2] * 3, "lime": [0.3] * 3}
     tables = {"erasure": erasure(means), "faithfulness": faithfulness(means)}

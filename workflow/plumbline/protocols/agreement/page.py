@@ -1,5 +1,6 @@
 """Agreement in the report: a table of attention with every other measure, and the data of the filterable table."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -106,9 +107,9 @@ def _rounded(value: float) -> float | None:
     return round(float(value), 4) if np.isfinite(value) else None
 
 
-def _finding(agreement: pd.DataFrame, random: str) -> str:
+def _finding(agreement: pd.DataFrame, left_out: Sequence[str]) -> str:
     taus = fewest_tokens(overall_taus(without_categories(agreement)))
-    taus = drop_twins(taus[(taus["measure_a"] != random) & (taus["measure_b"] != random)])
+    taus = drop_twins(taus[~taus["measure_a"].isin(left_out) & ~taus["measure_b"].isin(left_out)])
     means = taus.groupby(["measure_a", "measure_b"])["mean"].mean().dropna()
     if means.empty:
         return ""
@@ -138,7 +139,7 @@ def disagreement_page(content: Content) -> Page:
     return Page(
         [pairs],
         Markup(lead),
-        _finding(agreement, content.random),
+        _finding(agreement, [content.random, *content.degraded]),
         {"agreement-data": filter_table_data(agreement, content.classes)},
         scripts=("assets/agreement.js",),
     )

@@ -33,12 +33,12 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
     the mean relative rank of the measure; the darker, the better the rank. Where a criterion has fewer than three
     measures the background is grey and the number is the value. A criterion of plain and of manipulated texts has two
     columns, the latter last. A criterion without a value has none. Criteria that are not about faithfulness are last of
-    all and marked.
+    all and marked. Degraded measures are not shown.
 
     rows: of the table `scorecard`, for one dataset and model or several.
     """
-    rows = rows.astype(dict.fromkeys(WORDS, str))
-    rows = rows.assign(criterion=_columns(rows))
+    rows = rows[rows["degraded_of"].isna()].astype(dict.fromkeys(WORDS, str))
+    rows = rows.assign(criterion=criterion_columns(rows))
     defined = rows[rows["status"] == "ok"]
     if defined.empty:
         return style.sentence_figure(f"{title}: {NOTHING}")
@@ -75,7 +75,7 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
     return figure
 
 
-def _columns(rows: pd.DataFrame) -> pd.Series:
+def criterion_columns(rows: pd.DataFrame) -> pd.Series:
     """The criterion of each row, marked as manipulated where plain texts have it too."""
     manipulated = rows["variant"] != PLAIN
     both = rows["criterion"].isin(rows["criterion"][~manipulated]) & manipulated

@@ -8,8 +8,8 @@ from plumbline.store import CELL, STATUS, WORD, declare
 WITH_INTERVAL = {"keep": {"status": "ok"}, "interval": ("ci_low", "ci_high")}
 
 # One row per criterion, dataset, variant, model and measure, with or without a value. Intervals are over seeds.
-# `twin_of` is an earlier measure that ranks words in the same order. The meta-evaluation compares criteria of
-# `faithfulness`.
+# `twin_of` is an earlier measure that ranks words in the same order, `degraded_of` the base of a degraded one. The
+# meta-evaluation compares criteria of `faithfulness`.
 SCORECARD = declare(
     "scorecard",
     3,
@@ -25,6 +25,7 @@ SCORECARD = declare(
         "ci_low": pa.float64(),
         "ci_high": pa.float64(),
         "twin_of": WORD,
+        "degraded_of": WORD,
         **STATUS,
     },
     required=["criterion", "direction", "faithfulness", *CELL, "measure", "n_seeds", "status"],

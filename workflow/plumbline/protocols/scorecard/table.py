@@ -78,6 +78,7 @@ def scorecard_rows(
                 "direction": criterion.direction,
                 "faithfulness": criterion.faithfulness,
                 "twin_of": None if twin == measure else twin,
+                "degraded_of": measures.degraded.get(measure),
             }
             if seeds is None:
                 reason = _missing(criterion, (*cell, measure), scored, measures.kinds, left_out.get(cell, []))
@@ -117,9 +118,10 @@ def _estimate(rows: pd.DataFrame, bounds: tuple[float, float]) -> dict[str, Any]
 
 def relative_ranks(card: pd.DataFrame) -> pd.Series:
     """The rank of each row's measure among those of its criterion, dataset, variant and model, from 0, the worst, to 1,
-    the best; NaN for fewer than three measures."""
+    the best; NaN for fewer than three measures, and for degraded ones."""
     better = card["value"].astype(float) * card["direction"].map({"higher": 1.0, "lower": -1.0}).astype(float)
-    groups = better.groupby([card[key] for key in ("criterion", *RankedCell._fields)], observed=True)
+    cells = [card[key] for key in ("criterion", *RankedCell._fields)]
+    groups = better.where(card["degraded_of"].isna()).groupby(cells, observed=True)
     count = groups.transform("count")
     return ((groups.rank() - 1) / (count - 1)).where(count >= FEWEST_RANKED)
 
@@ -151,11 +153,12 @@ class Ranking(NamedTuple):
 
 
 def rankings(card: pd.DataFrame, random: str) -> dict[str, dict[RankedCell, Ranking]]:
-    """The ranking of each criterion of faithfulness, dataset, variant and model, without the random measure, which
-    nearly all criteria rank last; of twins the first counts."""
+    """The ranking of each criterion of faithfulness, dataset, variant and model, without degraded measures and the
+    random one, which nearly all criteria rank last; of twins the first counts."""
     found: dict[str, dict[RankedCell, Ranking]] = {}
     judged = card[card["faithfulness"] & (card["status"] == "ok")]
-    defined = judged[(judged["measure"] != random) & judged["twin_of"].isna()]
+    counted = (judged["measure"] != random) & judged["twin_of"].isna() & judged["degraded_of"].isna()
+    defined = judged[counted]
     for key, rows in defined.groupby(["criterion", *RankedCell._fields], observed=True, sort=False):
         criterion, *block = map(str, key)
         sign = 1 if rows["direction"].iloc[0] == "higher" else -1
@@ -259,9 +262,14 @@ def _mean_tau(cells: Sequence[ComparedCell], generator: np.random.Generator) -> 
     }
 
 
-@table("scorecard", reads=["criteria", "performance", "importances?"], params=["criteria", "random", "measure_kinds"])
+@table(
+    "scorecard",
+    reads=["criteria", "performance", "importances?"],
+    params=["criteria", "random", "measure_kinds", "degraded"],
+)
 def scorecard_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """Every measure of the study against every protocol."""
+    degraded = {name: rung["of"] for name, rung in sources.facts["degraded"].items()}
     # The first block of seeds of a cell determines its twins.
     blocks: dict[Cell, str] = {}
     importances: dict[Cell, dict[str, str]] = {}
@@ -269,10 +277,10 @@ def scorecard_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     for keys, path in sources["importances"]:
         cell = keys["dataset"], keys["variant"], keys["model"]
         explained.append((*cell, keys["measure"]))
-        if blocks.setdefault(cell, keys["seeds"]) == keys["seeds"]:
+        if blocks.setdefault(cell, keys["seeds"]) == keys["seeds"] and keys["measure"] not in degraded:
             importances.setdefault(cell, {})[keys["measure"]] = path
     twins = {cell: find_twins_in_files(files) for cell, files in importances.items()}
-    measures = Measures(sources.facts["measure_kinds"], sources.facts["random"], twins)
+    measures = Measures(sources.facts["measure_kinds"], sources.facts["random"], twins, degraded)
     criteria = [criterion_of(declared) for declared in sources.facts["criteria"]]
     tables = {keys["kind"]: read_stamped(path)[1].to_pandas() for keys, path in sources["criteria"]}
     excluded = models_at_chance(sources.frame(PERFORMANCE))
