@@ -175,6 +175,7 @@ def seeded(generator: np.random.Generator, device: torch.device) -> Iterator[Non
         "method=Saliency:gradient",
     ],
     pixels=True,
+    stochastic=True,
     equation="|Σ_k φ_tk| of the method's attributions φ of the vectors x",
 )
 def captum_method(

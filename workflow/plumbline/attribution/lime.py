@@ -110,6 +110,7 @@ def feature_coefficients(
 @measure(
     "lime",
     limits={"samples": [1, None]},
+    stochastic=True,
     equation="|β_t|, β = argmin Σ_i exp(-(1 - cos(x, x_i))² / 2) (p_c(x_i) - β₀ - β · z_i)² + ‖β‖²",
 )
 def lime(

@@ -117,6 +117,7 @@ def integrated_gradient_pad(
     limits={"samples": [1, None]},
     needs=["gradient"],
     pixels=True,
+    stochastic=True,
     equation="|(1/k) Σ_i (x - b)_t · ∇p_c(b + a_i (x - b))|, a_i ~ U(0, 1)",
 )
 def grad_shap(

@@ -8,7 +8,15 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-@measure("random", covers=["pair", "specials"], pixels=True, cheap=True, range=[0, 1], equation="U(0, 1)")
+@measure(
+    "random",
+    covers=["pair", "specials"],
+    pixels=True,
+    cheap=True,
+    stochastic=True,
+    range=[0, 1],
+    equation="U(0, 1)",
+)
 def random(evaluator: Evaluator, instances: Instances) -> Importances:
     """A uniform random number per token, from the seed and the instance alone, so that order and batch do not matter.
 

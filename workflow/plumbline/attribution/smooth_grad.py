@@ -72,6 +72,7 @@ def _score(
     needs=["gradient", "pixels"],
     pixels=True,
     cheap=True,
+    stochastic=True,
     equation="Σ_k |(1/n) Σ_i ∂f_c/∂x_tk (x + ε_i)|, ε_i ~ N(0, (0.15 (max x - min x))²)",
 )
 @computed_by(smooth_grads)

@@ -58,6 +58,7 @@ def segment_means(vectors: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     needs=["pixels"],
     pixels=True,
     cheap=True,
+    stochastic=True,
     equation="|β_s(t)|, β = argmin Σ_i exp(-8 (1 - cos(1, z_i))²) (p_c(x_i) - β₀ - β · z_i)² + ‖β‖²",
 )
 def lime_superpixels(

@@ -14,7 +14,7 @@ RULES = (
     "tokenize_subwords", "train", "retrain", "extract_attention", "attribute", "attribute_masked", "cheap",
     "score", "score_models", "trace", "table", "report", "explorer",
     "draw_agreement", "draw_attention", "draw_adversary", "draw_roar", "draw_ground_truth", "draw_evidence",
-    "draw_scorecard", "draw_sensitivity",
+    "draw_randomised_weights", "draw_scorecard", "draw_sensitivity",
 )  # fmt: skip
 # Folders next to those of entries, the file of cheap measures, and `none`, the wildcard pattern without names.
 WORDS = (

@@ -1,6 +1,6 @@
 """Small random texts, images, models and cells, on which objects are checked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from plumbline.models.batch import Batch, collate
 from plumbline.models.block import build_model
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.explained import Explained
-from plumbline.registry import PACKAGE, Declaration, Registry
+from plumbline.registry import PACKAGE, Declaration, Registry, needed
 from plumbline.training.schemas import PREDICTIONS
 
 WORDS, DIMENSIONS, CLASSES, ANSWERS, SIDE = 40, 8, 2, 5, 16
@@ -178,7 +178,24 @@ def example_explained(folder: Path, model: str = "average-tanh") -> Explained:
     texts = folder / "instances.parquet"
     store.write_table(texts, INSTANCES, _instances_table(instances))
     models = partial(_example_evaluators, seeds, model)
-    return Explained(predictions, importances, seeds, ["test"], texts, models)
+    recomputed = _example_measures(importances, Registry().get("model", model))
+    return Explained(predictions, importances, seeds, ["test"], texts, models, recomputed=recomputed)
+
+
+def _example_measures(names: Iterable[str], model: Declaration) -> dict[str, dict[str, Any]]:
+    """The params of those measures that can explain a model."""
+    measures = [Registry().get("measure", name) for name in names]
+    return {
+        measure.name: {
+            "object": measure.pointer,
+            "options": measure.defaults,
+            "splits": measure.splits,
+            "bases": {},
+            "stochastic": measure.stochastic,
+        }
+        for measure in measures
+        if needed(measure, measure.defaults) <= set(model.provides)
+    }
 
 
 def _instances_table(instances: Instances) -> dict[str, Any]:

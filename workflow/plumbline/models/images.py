@@ -21,6 +21,8 @@ class Colours(nn.Module):
 
     # Padding is a black pixel; the attribute is that of torch.nn.Embedding.
     padding_idx = 0
+    # Its weights are constants.
+    learned = False
 
     def __init__(self) -> None:
         super().__init__()

@@ -20,12 +20,12 @@ from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.roar.figures import (
     MARKERS,
     SYNTHETIC,
-    _seed_note,
     bands,
     draw_curves,
     draw_sparsity,
     draw_synthetic,
     roar_curves,
+    seed_note,
     sparsity_figure,
     synthetic_figure,
 )
@@ -428,4 +428,4 @@ def test_declared_figures_draw_their_tables(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("seeds", "note"), [(1, "One seed."), (2, "too few for intervals"), (5, "95 % intervals")])
 def test_intervals_are_mentioned_only_where_they_are_drawn(seeds: int, note: str) -> None:
-    assert note in _seed_note(pd.DataFrame({"seed": range(seeds)}))
+    assert note in seed_note(pd.DataFrame({"seed": range(seeds)}))

@@ -69,7 +69,7 @@ def roar_curves(roar: pd.DataFrame, metric: str, title: str, random: str = "") -
         for panels, kind, floor in zip(grid, kinds, floors, strict=False):
             for panel, (unit, strategy) in zip(panels, pairs, strict=True):
                 curves = kind[(kind["unit"] == unit) & (kind["strategy"] == strategy)]
-                _plot_measures(panel, curves, "level", "value", measures, random)
+                plot_measures(panel, curves, "level", "value", measures, random)
                 if len(floor):
                     panel.axhline(floor["value"].mean(), zorder=1.5, **FLOOR)
                 panel.set_xlim(left=0)
@@ -79,11 +79,11 @@ def roar_curves(roar: pd.DataFrame, metric: str, title: str, random: str = "") -
             last.set_xlabel(UNITS[unit])
         if len(positions):
             grid[1, 0].set_title("\n".join(wrap(LEAKAGE, 52)), loc="left", pad=5, fontsize=7, color=style.FAINT)
-        keys = _measure_keys(measures, random)
+        keys = measure_keys(measures, random)
         dotted = ["everything masked"] * (len(floors[0]) > 0) + ["chance"] * (len(positions) > 0)
         if dotted:
             keys.append(Line2D([], [], **FLOOR, label=", ".join(dotted)))
-        finish(figure, title, keys, f"{LOWER} {_seed_note(words)}", TALL * len(kinds) + 0.4 * (len(kinds) - 1))
+        finish(figure, title, keys, f"{LOWER} {seed_note(words)}", TALL * len(kinds) + 0.4 * (len(kinds) - 1))
     return figure
 
 
@@ -102,11 +102,11 @@ def sparsity_figure(sparsity: pd.DataFrame, title: str, random: str = "") -> Fig
         panels = figure.subplots(1, len(units), sharey=True, squeeze=False)[0]
         for panel, unit in zip(panels, units, strict=True):
             curves = rows[rows["unit"] == unit]
-            _plot_measures(panel, curves, "top", "share", measures, random)
+            plot_measures(panel, curves, "top", "share", measures, random)
             panel.set(xlabel=TOPS[unit], xticks=sorted(curves["top"].unique()))
         panels[0].set(ylim=(0, 1.02), ylabel="share of all importance")
-        note = f"Higher: sparser, few words have most of the importance. {_seed_note(rows)}"
-        finish(figure, title, _measure_keys(measures, random), note, TALL)
+        note = f"Higher: sparser, few words have most of the importance. {seed_note(rows)}"
+        finish(figure, title, measure_keys(measures, random), note, TALL)
     return figure
 
 
@@ -139,7 +139,7 @@ def bands(rows: pd.DataFrame, x: str, value: str) -> pd.DataFrame:
     return pd.DataFrame(ends, index=list(groups), columns=["mean", "low", "high"])
 
 
-def _plot_measures(panel: Axes, rows: pd.DataFrame, x: str, value: str, measures: Sequence[str], random: str) -> None:
+def plot_measures(panel: Axes, rows: pd.DataFrame, x: str, value: str, measures: Sequence[str], random: str) -> None:
     """A line with its band for each measure that has rows."""
     for measure in measures:
         line = _measure_style(measure, measures, random)
@@ -163,7 +163,8 @@ def _measure_style(measure: str, measures: Sequence[str], random: str) -> dict[s
     return line | {"marker": MARKERS[measures.index(measure) % len(MARKERS)], "markeredgewidth": 0}
 
 
-def _measure_keys(measures: Sequence[str], random: str) -> list[Line2D]:
+def measure_keys(measures: Sequence[str], random: str) -> list[Line2D]:
+    """Legend of `plot_measures`."""
     return [_key(_measure_style(name, measures, random)) for name in measures]
 
 
@@ -172,7 +173,8 @@ def _key(line: dict[str, Any]) -> Line2D:
     return Line2D([], [], **{"linewidth": 1.1, "markersize": 4, **line})
 
 
-def _seed_note(rows: pd.DataFrame) -> str:
+def seed_note(rows: pd.DataFrame) -> str:
+    """The number of seeds, and whether there are intervals."""
     count = rows["seed"].nunique()
     if count < FEWEST:
         return "One seed." if count == 1 else f"Means of {count} seeds, too few for intervals."
