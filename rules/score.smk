@@ -12,6 +12,7 @@ for name, protocols in GRAPH.scoring.items():
             ],
             instances=PATHS.instances,
             summary=PATHS.record_of,
+            subwords=PATHS.subwords,
             predictions=f"results/models/{CELL}/predictions.parquet",
             weights=f"results/models/{CELL}/weights.safetensors",
         output:
@@ -38,6 +39,7 @@ for name, protocols in GRAPH.scoring.items():
             seeds=lambda wildcards: parse_seeds(wildcards.seeds),
             splits=STUDY.explain,
             sample=STUDY.sample,
+            masking=lambda wildcards: PARAMS.training(wildcards).get("masking", "none"),
             recomputed=lambda wildcards: PARAMS.recomputed(wildcards.protocol, wildcards),
             code=lambda wildcards: PARAMS.code_of_protocol(wildcards.protocol, wildcards),
         script:

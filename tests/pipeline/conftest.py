@@ -42,7 +42,7 @@ CONFIG = {
     "measures": ["attention", "gradient", "input-x-gradient", "leave-one-out", "position"],
     "protocols": {"agreement": {"statistics": ["kendall", "top-k-fagin"]}, "concentration": {},
         "permutation": {"permutations": 5}, "adversarial_attention": {"steps": 5}, "seed_variance": {},
-        "erasure": {"ratios": [20, 50], "draws": 1}},
+        "erasure": {"ratios": [20, 50], "draws": 1, "longest": 6}},
     "report": {"examples": 4},
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.pipeline
 COMPARED = {"table:reproduction", "table:quirks", "draw_adversary"}
 AFTER_SCORES = {"table:agreement", "draw_agreement", *COMPARED, *JUDGED, "table:timings", "report", "explorer"}
 # What reads importances; erasure asks the models too.
-AFTER_IMPORTANCES = {"score", "score_models", "table:concentration", "table:erasure", *AFTER_SCORES}
+AFTER_IMPORTANCES = {"score", "score_models", "table:concentration", "table:erasure", "draw_erasure", *AFTER_SCORES}
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -49,7 +49,8 @@ def test_edited_metric_reruns_scores_but_no_training(copy):
 def test_edited_figure_reruns_figures_and_report_only(copy):
     with (copy / "workflow/plumbline/figures/style.py").open("a") as file:
         file.write("\nANOTHER_CONSTANT = 1\n")
-    assert planned_jobs(copy) == {"draw_agreement", "draw_attention", "draw_adversary", "draw_scorecard", "report"}
+    drawn = {f"draw_{group}" for group in ("agreement", "attention", "adversary", "erasure", "scorecard")}
+    assert planned_jobs(copy) == {*drawn, "report"}
 
 
 def test_edited_published_number_reruns_its_comparison_only(copy):

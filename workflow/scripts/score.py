@@ -37,6 +37,8 @@ with job(snakemake) as running:
         summary=Path(snakemake.input.summary),
         model_options=snakemake.params.model_options,
         recomputed=snakemake.params.recomputed,
+        subwords=snakemake.input.subwords,
+        masking=snakemake.params.masking,
     )
     protocol = load(snakemake.params.object)(**snakemake.params.options)
     scores = protocol.score(explained)

@@ -155,7 +155,7 @@ def std_of_erasure(values):
     """The texts fall to nothing by 1, so that what each adds to a soft metric is its fall less the mean of falls."""
     rows = [
         {"seed": 0, "measure": "m", "fall_to_nothing": 1.0, "soft_fall_without": value, "soft_fall_alone": value}
-        | {"comprehensiveness": value, "sufficiency": value}
+        | dict.fromkeys(("comprehensiveness", "sufficiency", "normalised_aopc", "morf_lerf"), value)
         | {"comprehensiveness_at": [value], "sufficiency_at": [value]}
         for value in values
     ]

@@ -13,8 +13,8 @@ RULES = (
     "all", "tables", "figures", "bring", "download", "fetch_vader", "mimic_vectors", "prepare", "manipulate", "embed",
     "tokenize_subwords", "train", "retrain", "extract_attention", "attribute", "attribute_masked", "cheap",
     "score", "score_models", "trace", "table", "report", "explorer",
-    "draw_agreement", "draw_attention", "draw_adversary", "draw_roar", "draw_ground_truth", "draw_evidence",
-    "draw_randomised_weights", "draw_scorecard", "draw_sensitivity",
+    "draw_agreement", "draw_attention", "draw_adversary", "draw_roar", "draw_ground_truth", "draw_erasure",
+    "draw_evidence", "draw_randomised_weights", "draw_scorecard", "draw_sensitivity",
 )  # fmt: skip
 # Folders next to those of entries, the file of cheap measures, and `none`, the wildcard pattern without names.
 WORDS = (

@@ -35,7 +35,14 @@ def masks_at(
 def top_scored(
     scores: Sequence[np.ndarray], counts: np.ndarray, ties: Sequence[np.ndarray], before: Flags | None = None
 ) -> list[np.ndarray]:
-    """Flags of `counts` words of each text: those flagged before, then those with the highest scores.
+    """Flags of `counts` words of each text: those flagged before, then those with the highest scores."""
+    return [rank < count for rank, count in zip(word_ranks(scores, ties, before), counts, strict=True)]
+
+
+def word_ranks(
+    scores: Sequence[np.ndarray], ties: Sequence[np.ndarray], before: Flags | None = None
+) -> list[np.ndarray]:
+    """The place of each word in the order of its text, from 0: those flagged before, then from the highest score on.
 
     Ties are broken by the lower number in `ties`; breaking them by position would favour the beginning of texts for
     measures with many ties. NaN comes last.
@@ -50,7 +57,7 @@ def top_scored(
     flat = np.nan_to_num(flat, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
     rank = np.empty(len(flat), dtype=np.int64)
     rank[np.lexsort((np.concatenate([*ties]), -flat, ~masked, row))] = np.arange(len(flat)) - starts[row]
-    return np.split(rank < counts[row], starts[1:])
+    return np.split(rank, starts[1:])
 
 
 def apply_masks(instances: Instances, masks: Flags | None, mask: int, other: int | None = None) -> Instances:

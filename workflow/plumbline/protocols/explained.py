@@ -1,6 +1,6 @@
 """The inputs of a protocol for one cell: predictions and importances, aligned by instance."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,8 @@ class Explained:
 
     `summary` is the record of the dataset and its manipulation, `model_options` are the model's configured options.
     With `sample`, importances cover that many instances of each split, drawn by each seed for itself. `recomputed` are
-    the measures that the protocol may compute itself.
+    the measures that the protocol may compute itself. `subwords` is the record of the model's own tokenizer, if it has
+    one; `masking` tells how words were masked while the model was trained.
     """
 
     predictions: Path
@@ -61,6 +62,8 @@ class Explained:
     summary: Path | None = None
     model_options: Mapping[str, Any] = field(default_factory=dict)
     recomputed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    subwords: str | Sequence[str] = ""
+    masking: str = "none"
 
     def compute(
         self, evaluator: "Evaluator", instances: Instances, measures: Iterable[str]

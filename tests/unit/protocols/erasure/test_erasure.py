@@ -1,77 +1,28 @@
 """Erasure compared with one text at a time, with hand-computed values, and on a decisive word."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 
 from plumbline.config.resolve import resolve
 from plumbline.config.runs import list_runs
-from plumbline.conformance import example_instances, example_model, whole_batch
-from plumbline.data.instances import Instances
+from plumbline.conformance import example_instances, whole_batch
+from plumbline.data.masking import apply_masks
+from plumbline.data.vocabulary import MASK
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
-from plumbline.protocols.erasure.metrics import aopc, count_erased, rescale, soft_comprehensiveness, soft_sufficiency
-from plumbline.protocols.erasure.schemas import ERASURE, ERASURE_SCORES
-from plumbline.protocols.erasure.score import NO_FALL, ONE_WORD, SOFT, Erasure
-from plumbline.protocols.explained import Explanations
-from plumbline.registry import Registry
+from plumbline.protocols.erasure.metrics import aopc, count_erased, soft_comprehensiveness, soft_sufficiency
+from plumbline.protocols.erasure.schemas import ERASURE
+from plumbline.protocols.erasure.score import NO_FALL, ONE_WORD, SAME_ORDERS, SOFT, Erasure
+from plumbline.protocols.erasure.soft import keep_probabilities, rescaled
+from plumbline.store import write_json
 from plumbline.tables.export import latex
+from tests.unit.protocols.erasure.cells import Cell, drawn, kept, make_evaluator, probabilities, table
 
 CASES = [("bilstm-tanh", False), ("cnn-dot", False), ("bag-of-words", False), ("bilstm-tanh", True)]
 RATIOS = [10, 30, 50]
-
-
-@dataclass
-class Cell:
-    """An in-memory cell."""
-
-    texts: Instances
-    evaluators: list[Evaluator]
-    importances: dict[str, list[np.ndarray]]
-
-    def instances(self) -> Instances:
-        return self.texts
-
-    def models(self) -> list[Evaluator]:
-        return self.evaluators
-
-    def by_seed(self) -> list[Explanations]:
-        classes = np.zeros(len(self.texts), dtype=np.int32)
-        keys = self.texts.split, self.texts.instance, classes
-        return [Explanations(evaluator.seed, *keys, self.importances) for evaluator in self.evaluators]
-
-
-def make_evaluator(
-    name: str = "bilstm-tanh", paired: bool = False, budget: int = 10_000, sharp: float = 20.0
-) -> Evaluator:
-    """A random model whose output depends on its words."""
-    model = example_model(Registry().get("model", name), paired=paired)
-    with torch.no_grad():
-        for parameter in model.head.parameters() if hasattr(model, "head") else model.parameters():
-            parameter *= sharp
-    return Evaluator(model.requires_grad_(False), 3, budget)
-
-
-def drawn(instances: Instances, seed: int = 0) -> list[np.ndarray]:
-    random = np.random.default_rng(seed)
-    return [random.random(int(free.sum())).astype(np.float32) for free in instances.maskable]
-
-
-def probabilities(evaluator: Evaluator, text: Instances, vectors: torch.Tensor | None = None) -> np.ndarray:
-    """The output of one text alone."""
-    batch = whole_batch(text)
-    output = evaluator.model(batch) if vectors is None else evaluator.model(batch, vectors)
-    return output.logits.softmax(-1)[0].double().numpy()
-
-
-def kept(text: Instances, words: np.ndarray) -> Instances:
-    """One text with only some of its words."""
-    stay = ~text.maskable[0]
-    stay[np.flatnonzero(text.maskable[0])[words]] = True
-    return replace(text, ids=[text.ids[0][stay]], maskable=[text.maskable[0][stay]])
 
 
 def test_number_of_erased_words():
@@ -79,14 +30,6 @@ def test_number_of_erased_words():
     assert count_erased(np.array([2, 3, 10]), 99).tolist() == [1, 2, 9]
     # 30 % of 10 is 3, not 4 by the rounding of 0.3.
     assert count_erased(np.array([10, 100]), 30).tolist() == [3, 30]
-
-
-def test_rescaled_scores_by_hand():
-    assert rescale(np.array([2.0, 4.0, 3.0])).tolist() == [0.0, 1.0, 0.5]
-    assert rescale(np.array([-1.0, np.nan, 1.0])).tolist() == [0.0, 0.0, 1.0]
-    assert rescale(np.array([7.0, 7.0])).tolist() == [0.5, 0.5]
-    assert rescale(np.array([np.nan, np.nan])).tolist() == [0.5, 0.5]
-    assert rescale(np.array([])).tolist() == []
 
 
 def test_metrics_by_hand():
@@ -151,10 +94,34 @@ def test_embeddings_can_be_replaced_instead(removal):
         assert columns["comprehensiveness_at"][i] == pytest.approx([fall], abs=1e-5)
 
 
-def test_soft_erasure_equals_one_text_at_a_time():
+@pytest.mark.parametrize(
+    ("removal", "masking", "subwords"),
+    [("mask", "none", ""), ("auto", "uniform", ""), ("mask", "none", "own.json"), ("auto", "none", "")],
+)
+def test_masks_replace_words_of_models_that_were_trained_with_them(removal, masking, subwords, tmp_path):
     evaluator, instances = make_evaluator(), example_instances()
     scores = drawn(instances)
-    columns = Erasure(draws=3).score(Cell(instances, [evaluator], {"drawn": scores}))
+    mask = 17 if subwords else MASK
+    if subwords:
+        write_json(tmp_path / subwords, {"mask_id": mask, "unknown_id": 1})
+    cell = Cell(instances, [evaluator], {"drawn": scores}, masking, str(tmp_path / subwords) if subwords else "")
+    columns = Erasure(ratios=[50], removal=removal, draws=0).score(cell)
+    for i in range(len(instances)):
+        text = instances.take([i])
+        before = probabilities(evaluator, text)
+        top = np.argsort(-scores[i], kind="stable")[: int(count_erased(np.array([len(scores[i])]), 50)[0])]
+        flags = np.isin(np.arange(len(scores[i])), top)
+        deleted = (removal, masking) == ("auto", "none")
+        after = kept(text, np.flatnonzero(~flags)) if deleted else apply_masks(text, [flags], mask)
+        fall = before.max() - probabilities(evaluator, after)[before.argmax()]
+        assert columns["comprehensiveness_at"][i] == pytest.approx([fall], abs=1e-5)
+
+
+@pytest.mark.parametrize("soft", ["equal-retention", "min-max"])
+def test_soft_erasure_equals_one_text_at_a_time(soft):
+    evaluator, instances = make_evaluator(), example_instances()
+    scores = drawn(instances)
+    columns = Erasure(draws=3, soft=soft, retention=0.7, longest=0).score(Cell(instances, [evaluator], {"a": scores}))
     assert np.abs(columns["soft_fall_without"]).max() > 0.01
     for i in range(len(instances)):
         text = instances.take([i])
@@ -171,8 +138,9 @@ def test_soft_erasure_equals_one_text_at_a_time():
         size = len(words), vectors.shape[-1]
         falls = []
         for _ in range(3):
-            uniform, share = generator.random(size, dtype=np.float32), rescale(scores[i]).astype(np.float32)[:, None]
-            falls.append([fall(uniform < keep) for keep in (1 - share, share)])
+            uniform = generator.random(size, dtype=np.float32)
+            ways = rescaled(scores[i]) if soft == "min-max" else keep_probabilities(scores[i], 0.7)
+            falls.append([fall(uniform < keep.astype(np.float32)[:, None]) for keep in ways])
         without, alone = np.mean(falls, axis=0)
         assert columns["fall_to_nothing"][i] == pytest.approx(fall(np.zeros(size)), abs=1e-5)
         assert columns["soft_fall_without"][i] == pytest.approx(without, abs=1e-5)
@@ -184,11 +152,15 @@ def test_scores_depend_neither_on_batch_nor_on_order(paired):
     instances = example_instances(paired=paired)
     scores = drawn(instances)
     order = np.random.default_rng(0).permutation(len(instances))
-    whole = Erasure().score(Cell(instances, [make_evaluator(paired=paired)], {"a": scores, "b": drawn(instances, 1)}))
+    whole = Erasure(longest=8).score(
+        Cell(instances, [make_evaluator(paired=paired)], {"a": scores, "b": drawn(instances, 1)})
+    )
     small_batches = make_evaluator(paired=paired, budget=20)
-    parts = Erasure().score(Cell(instances.take(order), [small_batches], {"a": [scores[i] for i in order]}))
+    parts = Erasure(longest=8).score(Cell(instances.take(order), [small_batches], {"a": [scores[i] for i in order]}))
     for name in ("comprehensiveness", "sufficiency", "fall_to_nothing", "soft_fall_without", "soft_fall_alone"):
         np.testing.assert_allclose(whole[name][: len(order)][order], parts[name], rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(whole["morf_lerf"][: len(order)][order], parts["morf_lerf"], atol=1e-5)
+    np.testing.assert_allclose(whole["normalised_aopc"][: len(order)][order], parts["normalised_aopc"], atol=1e-4)
 
 
 class DecisiveWord(torch.nn.Module):
@@ -209,7 +181,7 @@ class DecisiveWord(torch.nn.Module):
         return output
 
 
-def test_all_four_metrics_detect_a_decisive_word():
+def test_all_metrics_detect_a_decisive_word():
     instances = example_instances()
     ids = [np.where(row == 9, 10, row) for row in instances.ids]
     for row in ids:
@@ -222,17 +194,20 @@ def test_all_four_metrics_detect_a_decisive_word():
     size = len(instances)
     rows = protocol.summarise(table(columns)).set_index(["metric", "measure"])["mean"]
     means = {name: (rows[name, "right"], rows[name, "wrong"]) for name in SOFT}
+    assert rows["normalised_aopc", "right"] == pytest.approx(1, abs=1e-5)
+    assert rows["morf_lerf", "right"] > 0 > rows["morf_lerf", "wrong"]
     fall = 1 / (1 + np.exp(-4)) - 1 / (1 + np.exp(4))
     np.testing.assert_allclose(columns["comprehensiveness"][:size], 3 / 4 * fall, atol=1e-6)
     np.testing.assert_allclose(columns["sufficiency"][:size], 0, atol=1e-6)
     np.testing.assert_allclose(columns["sufficiency"][size:], 3 / 4 * fall, atol=1e-6)
-    assert means["soft_comprehensiveness"] == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-6))
-    assert means["soft_sufficiency"] == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-6))
-
-
-def table(columns: dict) -> pa.Table:
-    schema = ERASURE_SCORES.schema
-    return pa.table({name: pa.array([*columns[name]], schema.field(name).type) for name in schema.names})
+    # Equal retention keeps a part of the decisive word, min-max all of it or nothing.
+    for right_value, wrong_value in means.values():
+        assert right_value > wrong_value + 0.1
+    published = Erasure(ratios=RATIOS, soft="min-max", longest=0)
+    columns = published.score(Cell(instances, [evaluator], {"right": right, "wrong": [1 - row for row in right]}))
+    rows = published.summarise(table(columns)).set_index(["metric", "measure"])["mean"]
+    assert all(rows[name, "right"] == pytest.approx(1) for name in SOFT)
+    assert all(rows[name, "wrong"] == pytest.approx(0, abs=1e-6) for name in SOFT)
 
 
 def test_the_table_has_means_ratios_and_reasons():
@@ -244,8 +219,9 @@ def test_the_table_has_means_ratios_and_reasons():
     scores = protocol.score(Cell(instances, [make_evaluator()], {"drawn": drawn(instances)}))
     rows = protocol.summarise(table(scores))
     assert set(rows["metric"]) == {
-        "comprehensiveness", "sufficiency", "soft_comprehensiveness", "soft_sufficiency",
-    }  # fmt: skip
+        *("comprehensiveness", "sufficiency", "normalised_aopc", "morf_lerf"),
+        *("soft_comprehensiveness", "soft_sufficiency"),
+    }
     soft = rows[rows["metric"] == "soft_comprehensiveness"].iloc[0]
     fall, to_nothing = scores["soft_fall_without"], scores["fall_to_nothing"]
     counted = to_nothing > 0
@@ -262,8 +238,8 @@ def test_the_table_has_means_ratios_and_reasons():
     constant = make_evaluator(sharp=0.0)
     undefined = protocol.summarise(table(protocol.score(Cell(single, [constant], {"drawn": drawn(single)}))))
     assert set(undefined["status"]) == {"undefined"} and undefined["mean"].isna().all()
-    assert set(undefined["reason"]) == {ONE_WORD, NO_FALL}
-    without_soft = Erasure(draws=0)
+    assert set(undefined["reason"]) == {ONE_WORD, NO_FALL, SAME_ORDERS.format(24)}
+    without_soft = Erasure(draws=0, longest=0)
     rows = without_soft.summarise(
         table(without_soft.score(Cell(instances, [make_evaluator()], {"drawn": drawn(instances)})))
     )

@@ -1,4 +1,5 @@
-"""Metrics of erasure: areas over the perturbation curve (DeYoung et al. 2020), soft metrics (Zhao & Aletras 2023)."""
+"""Metrics of erasure: areas over the perturbation curve (DeYoung et al. 2020), normalised by the best and worst
+order (Edin et al. 2024), areas between curves (Samek et al. 2017), and soft metrics (Zhao & Aletras 2023)."""
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ def aopc(falls: FloatArray) -> FloatArray:
     direction="higher",
     range=[0, None],
     unit="share",
-    equation="Σ_x max(0, p(x) - p(x')) / Σ_x (p(x) - p(0)), x'_i = x_i ⊙ e, e ~ Bernoulli(1 - a_i)",
+    equation="Σ_x max(0, p(x) - p(x')) / Σ_x (p(x) - p(0)), x'_i = x_i ⊙ e, e ~ Bernoulli((1 - u_i)^γ)",
 )
 def soft_comprehensiveness(fall: FloatArray, fall_to_nothing: FloatArray) -> float:
     """The fall with important words perturbed, as a share of the fall without any word; summed over all texts [N].
@@ -44,21 +45,38 @@ def soft_comprehensiveness(fall: FloatArray, fall_to_nothing: FloatArray) -> flo
     direction="higher",
     range=[None, 1],
     unit="share",
-    equation="1 - Σ_x max(0, p(x) - p(x')) / Σ_x (p(x) - p(0)), x'_i = x_i ⊙ e, e ~ Bernoulli(a_i)",
+    equation="1 - Σ_x max(0, p(x) - p(x')) / Σ_x (p(x) - p(0)), x'_i = x_i ⊙ e, e ~ Bernoulli(u_i^γ)",
 )
 def soft_sufficiency(fall: FloatArray, fall_to_nothing: FloatArray) -> float:
     """1 minus the fall with unimportant words perturbed, as a share of the fall without any word, of all texts [N]."""
     return 1 - soft_comprehensiveness(fall, fall_to_nothing)
 
 
+@metric(
+    "normalised_aopc",
+    direction="higher",
+    range=[0, 1],
+    unit="share",
+    equation="(A(π) - min_σ A(σ)) / (max_σ A(σ) - min_σ A(σ)), A(π) = Σ_{k=1}^n (p(x) - p(x without π_1 … π_k)) / n",
+)
+def normalised_aopc(total: FloatArray, lowest: float, highest: float) -> FloatArray:
+    """From the sum of outputs after each step: the lower it is, the larger is the area. All orders of a text share p(x)
+    and the last step, so these cancel."""
+    return (highest - total) / (highest - lowest)
+
+
+@metric(
+    "morf_lerf",
+    direction="higher",
+    range=[-1, 1],
+    unit="probability",
+    equation="Σ_{k=1}^n (p(x without its k least relevant words) - p(x without its k most relevant words)) / n",
+)
+def morf_lerf(most_relevant_first: FloatArray, least_relevant_first: FloatArray) -> FloatArray:
+    """The area between two curves of outputs [..., steps], without the last step, at which they meet."""
+    return (least_relevant_first - most_relevant_first).sum(-1) / (most_relevant_first.shape[-1] + 1)
+
+
 def count_erased(words: np.ndarray, ratio: float) -> np.ndarray:
     """Number of words [N] in the top `ratio` percent of each text: at least one and never all; 0 for a single word."""
     return np.minimum(np.maximum(np.ceil(words * ratio / 100 - 1e-9), 1), words - 1).astype(np.int64)
-
-
-def rescale(scores: np.ndarray) -> np.ndarray:
-    """Importances [words] of a text, min-max scaled to 0 … 1; ½ if all are equal. NaN counts as the minimum."""
-    finite = np.nan_to_num(scores.astype(np.float64), nan=-np.inf)
-    finite = np.where(np.isneginf(finite), finite[np.isfinite(finite)].min(initial=0.0), finite)
-    width = np.ptp(finite) if len(finite) else 0.0
-    return (finite - finite.min()) / width if width > 0 else np.full(len(finite), 0.5)

@@ -3,19 +3,12 @@
 import pandas as pd
 from markupsafe import Markup
 
+from plumbline.protocols.erasure.titles import METRICS
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.findings import by_measure
 from plumbline.report.page import Page, Section, table_of
 from plumbline.report.tables import Table, by_cell, numeric, spread, without_categories
-
-# The titles of the metrics, with the direction that is better.
-METRICS = {
-    "comprehensiveness": "comprehensiveness ↑",
-    "sufficiency": "sufficiency ↓",
-    "soft_comprehensiveness": "soft comprehensiveness ↑",
-    "soft_sufficiency": "soft sufficiency ↑",
-}
 
 
 def erasure_overview(erasure: pd.DataFrame) -> Table:
@@ -29,9 +22,9 @@ def erasure_overview(erasure: pd.DataFrame) -> Table:
         texts = [numeric(group[count].max(), 0) for count in ("n", "dropped")]
         rows.append([*names, *means, *texts])
     caption = (
-        "The area over the perturbation curve of the hard metrics, and the soft metrics: mean over texts, ± standard "
-        "deviation over seeds. ↑: higher is better, ↓: lower is better. Compare with random, which erases arbitrary "
-        "words. “left out” counts texts for which the soft metrics, or all metrics, are undefined."
+        "The areas over and between perturbation curves, and the soft metrics: mean over texts, ± standard deviation "
+        "over seeds. ↑: higher is better, ↓: lower is better. Compare with random, which erases arbitrary words. “left "
+        "out” counts the texts for which a metric is undefined, at most."
     )
     columns = ["dataset", "model", "measure", *(METRICS[metric] for metric in metrics), "texts", "left out"]
     return Table(caption, columns, rows, frozenset(range(3, len(columns))))
@@ -68,7 +61,9 @@ def erasure_page(content: Content) -> Page:
         Section("ratios", "By percentage of words", tables=curves),
     ]
     lead = Markup(
-        "Comprehensiveness and sufficiency (DeYoung et al. 2020), and their soft forms (Zhao &amp; Aletras 2023). "
+        "Comprehensiveness and sufficiency (DeYoung et al. 2020); word by word, the area over the curve, 0 for the "
+        "worst and 1 for the best order (Edin et al. 2024), and the area between the curves of the least and the most "
+        "relevant words first (LeRF, MoRF; Samek et al. 2017); and soft forms (Zhao &amp; Aletras 2023). "
         "The model is not retrained, so shortened texts are out of its training distribution."
     )
     return Page(sections, lead, _finding(frames["erasure"], content.random))

@@ -8,7 +8,7 @@ from plumbline.store import CELL, NUMBERS, STATUS, WORD, declare
 # One row per seed, measure and instance; lists have one entry per ratio.
 ERASURE_SCORES = declare(
     "erasure_scores",
-    2,
+    3,
     {
         **PREDICTED,
         "measure": WORD,
@@ -16,6 +16,8 @@ ERASURE_SCORES = declare(
         "sufficiency": pa.float64(),
         "comprehensiveness_at": NUMBERS,
         "sufficiency_at": NUMBERS,
+        "normalised_aopc": pa.float64(),
+        "morf_lerf": pa.float64(),
         "fall_to_nothing": pa.float64(),
         "soft_fall_without": pa.float64(),
         "soft_fall_alone": pa.float64(),
