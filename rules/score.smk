@@ -39,7 +39,7 @@ for name, protocols in GRAPH.scoring.items():
             seeds=lambda wildcards: parse_seeds(wildcards.seeds),
             splits=STUDY.explain,
             sample=STUDY.sample,
-            masking=lambda wildcards: PARAMS.training(wildcards).get("masking", "none"),
+            masking=lambda wildcards: PARAMS.training(wildcards)["masking"],
             recomputed=lambda wildcards: PARAMS.recomputed(wildcards.protocol, wildcards),
             code=lambda wildcards: PARAMS.code_of_protocol(wildcards.protocol, wildcards),
         script:

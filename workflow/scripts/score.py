@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from plumbline.data.masking import special_ids
 from plumbline.protocols.explained import Explained, scores_of
 from plumbline.registry import load
 from plumbline.runtime.job import job
@@ -37,7 +38,7 @@ with job(snakemake) as running:
         summary=Path(snakemake.input.summary),
         model_options=snakemake.params.model_options,
         recomputed=snakemake.params.recomputed,
-        subwords=snakemake.input.subwords,
+        mask_id=special_ids(snakemake.input.subwords)[0],
         masking=snakemake.params.masking,
     )
     protocol = load(snakemake.params.object)(**snakemake.params.options)

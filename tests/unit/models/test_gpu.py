@@ -133,7 +133,11 @@ def test_recorded_steps_do_what_ordinary_steps_do(model):
 @pytest.mark.filterwarnings("error:plumbline. steps cannot be recorded")
 @pytest.mark.parametrize(
     "changes",
-    [{"clip_norm": 0.05}, {"schedule": "plateau", "plateau_patience": 0, "plateau_factor": 0.2}],
+    [
+        {"clip_norm": 0.05},
+        {"schedule": "plateau", "plateau_patience": 0, "plateau_factor": 0.2},
+        {"masking": "uniform"},
+    ],
 )
 def test_recorded_steps_follow_the_recipe(changes):
     usual = {"epochs": 5, "learning_rate": 0.005, "precision": "float32", "select_by": "loss", "reduction": "mean"}

@@ -208,6 +208,20 @@ def test_the_work_of_jobs(tmp_path):
     assert works.of_job(job("report", ["index.html"], inputs=5)) == [Work("report")]
 
 
+def test_a_protocol_that_computes_measures_costs_as_much_as_these_at_each_level(tmp_path):
+    write_summary(tmp_path, "sst", 50, 10, 7.0)
+    model = {"kind": "bilstm-tanh", "training": {"masking": "uniform"}}
+    for recompute, expected in [
+        (True, [("attribute", name, 10 * 2 * 3) for name in STUDY["measures"]]),
+        (False, [("score", "masked_erasure", 10 * 2)]),
+    ]:
+        protocols = {"masked_erasure": {"levels": [20, 40, 60], "recompute": recompute}}
+        works = Works(resolve(STUDY | {"models": {"masked": model}, "protocols": protocols}), tmp_path)
+        wildcards = CELL | {"model": "masked", "protocol": "masked_erasure"}
+        found = works.of_job(job("score_models", ["s.parquet"], **wildcards))
+        assert [(unit.work, unit.kinds[2], unit.rows) for unit in found] == expected
+
+
 def manifest(path: Path, rule: str, keys: dict, config: dict, each: Sequence[dict] = ({},), **costs: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     parts = [{"keys": keys | own, "startup_seconds": 1.5} | costs for own in each]

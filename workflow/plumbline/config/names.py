@@ -7,7 +7,7 @@ from plumbline.errors import PlumblineError
 # Tables that a study may have in addition to those of its protocols.
 TABLES = (
     "performance", "adversary", "roar", "faithfulness", "sparsity", "synthetic_roar", "reproduction", "timings",
-    "quirks", "trace", "scorecard", "meta_evaluation", "sensitivity",
+    "quirks", "trace", "scorecard", "meta_evaluation", "sensitivity", "masked_faithfulness",
 )  # fmt: skip
 RULES = (
     "all", "tables", "figures", "bring", "download", "fetch_vader", "mimic_vectors", "prepare", "manipulate", "embed",
@@ -15,6 +15,7 @@ RULES = (
     "score", "score_models", "trace", "table", "report", "explorer",
     "draw_agreement", "draw_attention", "draw_adversary", "draw_roar", "draw_ground_truth", "draw_erasure",
     "draw_evidence", "draw_randomised_weights", "draw_scorecard", "draw_sensitivity",
+    "draw_masked_erasure",
 )  # fmt: skip
 # Folders next to those of entries, the file of cheap measures, and `none`, the wildcard pattern without names.
 WORDS = (

@@ -156,6 +156,7 @@ def whole_batch(instances: Instances) -> Batch:
 def example_explained(folder: Path, model: str = "average-tanh") -> Explained:
     """A small cell with three measures, two seeds and random importances."""
     instances = example_instances(24)
+    dev = example_instances(48, seed=1, splits=["dev"])
     random = np.random.default_rng(2)
     seeds = [0, 1]
     keys = {
@@ -176,7 +177,8 @@ def example_explained(folder: Path, model: str = "average-tanh") -> Explained:
         target = pa.nulls(rows, pa.int32())
         write_importances(importances[measure], {measure: {**keys, "target": target, "scores": scores}})
     texts = folder / "instances.parquet"
-    store.write_table(texts, INSTANCES, _instances_table(instances))
+    columns, others = _instances_table(instances), _instances_table(dev)
+    store.write_table(texts, INSTANCES, {name: [*columns[name], *others[name]] for name in columns})
     models = partial(_example_evaluators, seeds, model)
     recomputed = _example_measures(importances, Registry().get("model", model))
     return Explained(predictions, importances, seeds, ["test"], texts, models, recomputed=recomputed)

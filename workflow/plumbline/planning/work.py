@@ -128,8 +128,13 @@ class Works:
             measures = [wildcards["protocol"]]
             protocol = self.resolved.declarations["protocol", wildcards["protocol"]]
             rows = size.instances(study.explain, None if protocol.gpu else study.sample) * seeds
+            options = self.resolved.options["protocol", wildcards["protocol"]]
             if protocol.name == "agreement":
                 rows *= count_pairs(len(self._runs.measures[model]))
+            elif protocol.recomputes and options.get("recompute", True):
+                # Most of its time is that of the measures, which it computes once, or once for each level.
+                work, measures = "attribute", self._runs.measures[model]
+                rows = size.instances(study.explain, study.sample) * seeds * len(options.get("levels", [0]))
         elif work == "trace":
             rows = size.instances(study.explain, study.sample) * seeds
         model_family = self.family(dataset, model)

@@ -1,6 +1,6 @@
 """The inputs of a protocol for one cell: predictions and importances, aligned by instance."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from plumbline.attribution.files import read_importances
 from plumbline.data.instances import Instances, draw_sample, optional_ragged, ragged, take_rows
 from plumbline.data.schemas import INSTANCES
+from plumbline.data.vocabulary import MASK
 from plumbline.errors import PlumblineError
 from plumbline.protocols.schemas import SCORES
 from plumbline.store import TableSchema, read_json, read_table
@@ -48,8 +49,8 @@ class Explained:
 
     `summary` is the record of the dataset and its manipulation, `model_options` are the model's configured options.
     With `sample`, importances cover that many instances of each split, drawn by each seed for itself. `recomputed` are
-    the measures that the protocol may compute itself. `subwords` is the record of the model's own tokenizer, if it has
-    one; `masking` tells how words were masked while the model was trained.
+    the measures that the protocol may compute itself, `mask_id` is the id of the mask token and `masking` how words
+    were masked while the model was trained.
     """
 
     predictions: Path
@@ -62,7 +63,7 @@ class Explained:
     summary: Path | None = None
     model_options: Mapping[str, Any] = field(default_factory=dict)
     recomputed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    subwords: str | Sequence[str] = ""
+    mask_id: int = MASK
     masking: str = "none"
 
     def compute(
@@ -98,10 +99,10 @@ class Explained:
             pair = [own[mask] for own, mask in zip(groups_b, maskable_b, strict=True)]
         return dict(zip(_keys(table), zip(words, pair, strict=True), strict=True))
 
-    def instances(self) -> Instances:
-        """The explained instances, for protocols that query the models."""
+    def instances(self, splits: list[str] | None = None) -> Instances:
+        """The explained instances, or those of other splits, for protocols that query the models."""
         assert self.texts
-        return Instances.from_table(read_table(self.texts, INSTANCES), self.splits)
+        return Instances.from_table(read_table(self.texts, INSTANCES), splits or self.splits)
 
     def words(self) -> dict[Key, list[np.ndarray | None]]:
         """The word index of each subword of a text, and of its second text; None where tokens are words."""
@@ -142,6 +143,13 @@ class Explained:
 def scores_of(protocol: Any) -> TableSchema:
     """The schema of a protocol's score table."""
     return getattr(protocol, "scores", SCORES)
+
+
+def list_column(values: np.ndarray) -> np.ndarray:
+    """The rows of a matrix as a column of lists."""
+    column = np.empty(len(values), dtype=object)
+    column[:] = [*values]
+    return column
 
 
 def instance_columns(seed: int, instances: Instances, predicted_class: np.ndarray) -> dict[str, np.ndarray]:

@@ -31,7 +31,7 @@ def correlate_texts(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -
         if length < 2:
             reason[index] = "fewer than two words"
             continue
-        scores = np.array([[first[i], second[i]] for i in index], dtype=np.float64)
+        scores = np.array([[first[i], second[i]] for i in index.tolist()], dtype=np.float64)
         finite = np.isfinite(scores).all((1, 2))
         scores[~finite] = 0.0
         kendall[index], rho[index] = (correlate(scores)[0][:, 0, 1] for correlate in (kendall_tau, spearman))

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from plumbline.data.masking import special_ids, top_scored
+from plumbline.data.masking import top_scored
 from plumbline.errors import PlumblineError
 from plumbline.protocols.erasure import metrics
 from plumbline.protocols.erasure.erased import Removal, WholeTexts, whole_texts
@@ -21,7 +21,7 @@ from plumbline.protocols.erasure.metrics import FloatArray
 from plumbline.protocols.erasure.orders import order_metrics
 from plumbline.protocols.erasure.schemas import ERASURE, ERASURE_SCORES
 from plumbline.protocols.erasure.soft import keep_probabilities, rescaled, soft_falls
-from plumbline.protocols.explained import Explained, instance_columns
+from plumbline.protocols.explained import Explained, instance_columns, list_column
 from plumbline.registry import protocol
 from plumbline.runtime.progress import shown
 from plumbline.store import TableSchema
@@ -88,7 +88,7 @@ class Erasure:
         removal = trained if self.removal == "auto" else self.removal
         for explanations, evaluator in zip(explained.by_seed(), explained.models(), strict=True):
             texts = instances.at(explanations.keys)
-            whole = whole_texts(evaluator, texts, removal, special_ids(explained.subwords)[0])
+            whole = whole_texts(evaluator, texts, removal, explained.mask_id)
             parts += self._seed(whole, explanations.scores)
         return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
@@ -102,7 +102,7 @@ class Erasure:
                 **instance_columns(seed, instances, whole.predicted),
                 "measure": np.full(len(instances), measure, dtype=object),
                 **{name: metrics.aopc(falls) for name, falls in hard_falls.items()},
-                **{f"{name}_at": _list_column(falls) for name, falls in hard_falls.items()},
+                **{f"{name}_at": list_column(falls) for name, falls in hard_falls.items()},
                 **dict(zip(ORDERS, orders[measure], strict=True)),
                 "fall_to_nothing": fall_to_nothing,
                 **{column: falls for (_, column), falls in zip(SOFT.values(), falls_of_soft[measure], strict=True)},
@@ -154,13 +154,6 @@ class Erasure:
                 for name, ratio, summary in summaries
             ]
         return pd.DataFrame(rows)
-
-
-def _list_column(values: FloatArray) -> np.ndarray:
-    """The rows of a matrix as a column of lists."""
-    column = np.empty(len(values), dtype=object)
-    column[:] = [*values]
-    return column
 
 
 def _hard_summary(values: np.ndarray, reason: str = ONE_WORD) -> dict[str, Any]:

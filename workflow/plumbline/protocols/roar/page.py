@@ -112,7 +112,8 @@ def cost_overview(timings: pd.DataFrame) -> Table:
     return Table(caption, columns, rows, frozenset(range(3, 6)))
 
 
-def _finding(faithfulness: pd.DataFrame) -> str:
+def faithfulness_finding(faithfulness: pd.DataFrame) -> str:
+    """The mean faithfulness of each measure, in a sentence."""
     rows = without_categories(faithfulness)
     means = by_measure(rows["faithfulness"], rows["measure"])
     return f"Mean faithfulness: {means}." if means else ""
@@ -143,5 +144,5 @@ def masking_page(content: Content) -> Page:
         ),
         Section("cost", "Cost", tables={"costs": table_of(frames, "timings", cost_overview)}),
     ]
-    finding = _finding(frames["faithfulness"]) if "faithfulness" in frames else ""
+    finding = faithfulness_finding(frames["faithfulness"]) if "faithfulness" in frames else ""
     return Page(sections, "ROAR and Recursive ROAR, as in Madsen et al. (2022).", finding)
