@@ -8,6 +8,7 @@ import torch
 
 from plumbline.conformance import example_model, whole_batch
 from plumbline.data.instances import Instances
+from plumbline.data.vocabulary import MASK
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.erasure.schemas import ERASURE_SCORES
 from plumbline.protocols.explained import Explanations
@@ -22,7 +23,7 @@ class Cell:
     evaluators: list[Evaluator]
     importances: dict[str, list[np.ndarray]]
     masking: str = "none"
-    subwords: str = ""
+    mask_id: int = MASK
 
     def instances(self) -> Instances:
         return self.texts

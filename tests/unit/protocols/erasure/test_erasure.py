@@ -17,7 +17,6 @@ from plumbline.protocols.erasure.metrics import aopc, count_erased, soft_compreh
 from plumbline.protocols.erasure.schemas import ERASURE
 from plumbline.protocols.erasure.score import NO_FALL, ONE_WORD, SAME_ORDERS, SOFT, Erasure
 from plumbline.protocols.erasure.soft import keep_probabilities, rescaled
-from plumbline.store import write_json
 from plumbline.tables.export import latex
 from tests.unit.protocols.erasure.cells import Cell, drawn, kept, make_evaluator, probabilities, table
 
@@ -95,16 +94,13 @@ def test_embeddings_can_be_replaced_instead(removal):
 
 
 @pytest.mark.parametrize(
-    ("removal", "masking", "subwords"),
-    [("mask", "none", ""), ("auto", "uniform", ""), ("mask", "none", "own.json"), ("auto", "none", "")],
+    ("removal", "masking", "mask"),
+    [("mask", "none", MASK), ("auto", "uniform", MASK), ("mask", "none", 17), ("auto", "none", MASK)],
 )
-def test_masks_replace_words_of_models_that_were_trained_with_them(removal, masking, subwords, tmp_path):
+def test_masks_replace_words_of_models_that_were_trained_with_them(removal, masking, mask):
     evaluator, instances = make_evaluator(), example_instances()
     scores = drawn(instances)
-    mask = 17 if subwords else MASK
-    if subwords:
-        write_json(tmp_path / subwords, {"mask_id": mask, "unknown_id": 1})
-    cell = Cell(instances, [evaluator], {"drawn": scores}, masking, str(tmp_path / subwords) if subwords else "")
+    cell = Cell(instances, [evaluator], {"drawn": scores}, masking, mask)
     columns = Erasure(ratios=[50], removal=removal, draws=0).score(cell)
     for i in range(len(instances)):
         text = instances.take([i])
