@@ -48,6 +48,10 @@ class Facts:
         """The registered model of each name."""
         return self._kinds_of("model")
 
+    def manipulation_kinds(self) -> dict[str, str]:
+        """The registered manipulation of each manipulated variant."""
+        return {name: variant.kind for name, variant in self._resolved.manipulated.items()}
+
     def kinds(self) -> dict[str, str]:
         """The registered measure or model of each name."""
         return {**self._kinds_of("measure"), **self._kinds_of("model")}

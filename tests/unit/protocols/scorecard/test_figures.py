@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from plumbline.protocols.scorecard.figures import NOTHING, meta_evaluation, scorecard
-from plumbline.protocols.scorecard.table import relative_ranks
+from plumbline.protocols.scorecard.meta import relative_ranks
 
 MEASURES = {"attention": 0.1, "gradient": 0.3, "random": 0.0}
 

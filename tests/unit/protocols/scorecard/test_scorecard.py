@@ -6,8 +6,9 @@ import pytest
 from scipy.stats import kendalltau
 
 from plumbline.protocols.criteria import Criterion, Measures, criterion_of
+from plumbline.protocols.scorecard.meta import meta_rows, rankings, tau_of_signs
 from plumbline.protocols.scorecard.schemas import META_EVALUATION, SCORECARD
-from plumbline.protocols.scorecard.table import meta_rows, rankings, scorecard_rows, tau_of_signs, values_of
+from plumbline.protocols.scorecard.table import scorecard_rows, values_of
 from plumbline.registry import Registry
 from plumbline.store import read_table, write_table
 
@@ -262,7 +263,8 @@ METRICS = {
     "Recursive ROAR": "faithfulness", "ground truth": "above_region", "comprehensiveness": "comprehensiveness",
     "sufficiency": "sufficiency", "soft comprehensiveness": "soft_comprehensiveness",
     "soft sufficiency": "soft_sufficiency", "permutation": None, "rationale precision": None,
-    "evidence": "above_random", "plausibility": "above_random",
+    "evidence": "above_random", "plausibility": "above_random", "normalised AOPC": "normalised_aopc",
+    "LeRF minus MoRF": "morf_lerf", "masked erasure": "faithfulness", "randomised weights": "weight_dependence",
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,8 @@ from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
 from plumbline.figures.layout import add_colour_bar, fill_cells, name_cells, title_above, write_cell
 from plumbline.protocols.agreement.figures import TICKS
-from plumbline.protocols.scorecard.schemas import META_EVALUATION, SCORECARD
-from plumbline.protocols.scorecard.table import relative_ranks
+from plumbline.protocols.scorecard.meta import relative_ranks
+from plumbline.protocols.scorecard.schemas import META_EVALUATION, SCORECARD, TRUST
 from plumbline.registry import figure
 
 # The sides of a cell in inches.
@@ -100,23 +101,57 @@ def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
         background = np.full((len(names), len(names), 4), 1.0)
         for row in rows[rows["criterion_a"].isin(names) & rows["criterion_b"].isin(names)].to_dict("records"):
             low, high = sorted((names.index(row["criterion_a"]), names.index(row["criterion_b"])))
-            if row["status"] != "ok":
-                write_cell(panel, high, low, "–", 0, 7, style.FAINT)
-                continue
-            background[high, low] = colours((row["tau"] + 1) / 2)
-            ink = style.ink_on(background[high, low])
-            star = "*" if row["matched"] == "dataset" else ""
-            write_cell(panel, high, low, style.signed(row["tau"]) + star, 3.2, 7, ink)
-            if np.isfinite(row["ci_low"]):
-                write_cell(panel, high, low, _interval(row["ci_low"], row["ci_high"]), -6.0, 4.6, ink)
+            _write_tau(panel, background, high, low, row, colours)
         fill_cells(panel, background)
         panel.set(xlim=(0, len(names) - 1), ylim=(len(names), 1))
         name_cells(panel, names[1:], names[:-1], first=1)
         add_colour_bar(figure, panel, colours, -1, label="mean Kendall τ", ticks=TICKS, shrink=0.7)
-        note = "agreement of two criteria's rankings, over datasets and models; 95 % interval if it is defined"
-        starred = "; * plain texts against manipulated ones" if (defined["matched"] == "dataset").any() else ""
-        title_above(figure, title, note + starred)
+        title_above(figure, title, _note("agreement of two criteria's rankings", defined))
     return figure
+
+
+def trust(rows: pd.DataFrame, title: str) -> Figure:
+    """Mean τ between the rankings of each criterion, in rows, and of each kind of known truth, in columns.
+
+    rows: of the table `trust`.
+    """
+    defined = rows[rows["status"] == "ok"]
+    if defined.empty:
+        return style.sentence_figure(f"{title}: no criterion ranks measures of which a truth is known")
+    criteria, truths = (list(dict.fromkeys(defined[key].astype(str))) for key in ("criterion", "truth"))
+    colours = sns.color_palette("vlag", as_cmap=True)
+    with style.theme():
+        figure = style.new_figure(WIDE * len(truths) + 3.4, 1.25 * HIGH * len(criteria) + 1.9)
+        panel = figure.subplots()
+        background = np.full((len(criteria), len(truths), 4), 1.0)
+        for row in rows[rows["criterion"].isin(criteria) & rows["truth"].isin(truths)].to_dict("records"):
+            _write_tau(panel, background, criteria.index(row["criterion"]), truths.index(row["truth"]), row, colours)
+        fill_cells(panel, background)
+        panel.set(xlim=(0, len(truths)), ylim=(len(criteria), 0))
+        name_cells(panel, criteria, truths, rotation=35)
+        add_colour_bar(figure, panel, colours, -1, label="mean Kendall τ", ticks=TICKS, shrink=0.7)
+        title_above(figure, title, _note("agreement with the ranking by a known truth", defined))
+    return figure
+
+
+def _note(subject: str, defined: pd.DataFrame) -> str:
+    starred = "; * plain texts against manipulated ones" if (defined["matched"] == "dataset").any() else ""
+    return f"{subject}, over datasets and models; 95 % interval if it is defined{starred}"
+
+
+def _write_tau(
+    panel: Axes, background: np.ndarray, row: int, column: int, line: dict[Any, Any], colours: Colormap
+) -> None:
+    """Write a line's τ and interval into a cell and colour it; a dash if it has none."""
+    if line["status"] != "ok":
+        write_cell(panel, row, column, "–", 0, 7, style.FAINT)
+        return
+    background[row, column] = colours((line["tau"] + 1) / 2)
+    ink = style.ink_on(background[row, column])
+    star = "*" if line["matched"] == "dataset" else ""
+    write_cell(panel, row, column, style.signed(line["tau"]) + star, 3.2, 7, ink)
+    if np.isfinite(line["ci_low"]):
+        write_cell(panel, row, column, _interval(line["ci_low"], line["ci_high"]), -6.0, 4.6, ink)
 
 
 def _plot_cells(
@@ -169,3 +204,11 @@ def draw_meta_evaluation(drawing: Drawing) -> Figure:
     interval. Near 1 two protocols would choose the same measures, near 0 their rankings are unrelated.
     """
     return meta_evaluation(drawing.frame(META_EVALUATION), "Do protocols agree about measures?")
+
+
+@figure("trust", reads=["trust"], page="trust", experiment="scorecard", order=20)
+def draw_trust(drawing: Drawing) -> Figure:
+    """How far each criterion (rows) ranks measures as a known truth does (columns): Kendall τ, the mean over datasets
+    and models, with its 95 % interval. Near 1 the criterion would choose the measures that find this kind of truth.
+    """
+    return trust(drawing.frame(TRUST), "Which criterion to trust for what?")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from plumbline.protocols.roar.page import interval_on_axis, with_interval
-from plumbline.protocols.scorecard.table import relative_ranks
+from plumbline.protocols.scorecard.meta import relative_ranks
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.page import Page, Section, table_of

@@ -32,20 +32,33 @@ SCORECARD = declare(
     latex={**WITH_INTERVAL, "index": [*CELL, "measure"], "columns": ["criterion"], "values": "value"},
 )
 
+# The mean τ of two rankings. `resampled` names what the interval resamples: datasets or models, and seeds.
+TAU = {
+    "matched": WORD,
+    "n_cells": pa.int32(),
+    "n_datasets": pa.int32(),
+    "n_models": pa.int32(),
+    "tau": pa.float64(),
+    "ci_low": pa.float64(),
+    "ci_high": pa.float64(),
+    "resampled": WORD,
+    **STATUS,
+}
+COUNTS = ["matched", "n_cells", "n_datasets", "n_models", "status"]
+
 META_EVALUATION = declare(
     "meta_evaluation",
-    2,
-    {
-        "criterion_a": WORD,
-        "criterion_b": WORD,
-        "matched": WORD,
-        "n_cells": pa.int32(),
-        "n_datasets": pa.int32(),
-        "tau": pa.float64(),
-        "ci_low": pa.float64(),
-        "ci_high": pa.float64(),
-        **STATUS,
-    },
-    required=["criterion_a", "criterion_b", "matched", "n_cells", "n_datasets", "status"],
+    3,
+    {"criterion_a": WORD, "criterion_b": WORD, **TAU},
+    required=["criterion_a", "criterion_b", *COUNTS],
     latex={**WITH_INTERVAL, "index": ["criterion_a"], "columns": ["criterion_b"], "values": "tau"},
+)
+
+# The agreement of each criterion with each kind of known truth.
+TRUST = declare(
+    "trust",
+    1,
+    {"criterion": WORD, "truth": WORD, **TAU},
+    required=["criterion", "truth", *COUNTS],
+    latex={**WITH_INTERVAL, "index": ["criterion"], "columns": ["truth"], "values": "tau"},
 )

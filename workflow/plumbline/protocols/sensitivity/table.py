@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from plumbline.protocols.bootstrap import FEWEST
+from plumbline.protocols.scorecard.meta import RESOLUTION, tau_of_signs
 from plumbline.protocols.scorecard.schemas import SCORECARD
-from plumbline.protocols.scorecard.table import RESOLUTION, tau_of_signs
 from plumbline.protocols.sensitivity.schemas import LADDER, SENSITIVITY
 from plumbline.registry import metric, table
 from plumbline.store import TableSchema

@@ -1,0 +1,109 @@
+"""The report's page of trust: which criterion agrees with which kind of known truth, in sentences and in a table."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup, escape
+
+from plumbline.protocols.roar.page import interval_on_axis
+from plumbline.protocols.scorecard.trust import EVERY
+from plumbline.protocols.sensitivity.table import smallest_seen
+from plumbline.registry import page
+from plumbline.report.content import Content
+from plumbline.report.page import Page, Section, table_of
+from plumbline.report.tables import Table, TableCell, number, numeric, without_categories
+
+# What an interval of τ shows, in the order in which the sentences state it.
+VERDICTS = ("agrees with", "contradicts", "is unrelated, as far as is known, to")
+
+
+def verdict(line: dict[Any, Any]) -> str:
+    """What the agreement of a criterion with a truth shows."""
+    if line["ci_low"] > 0:
+        return VERDICTS[0]
+    return VERDICTS[1] if line["ci_high"] < 0 else VERDICTS[2]
+
+
+def _taus(lines: Sequence[dict[Any, Any]]) -> str:
+    return ", ".join(
+        f"{line['truth']} (τ {number(line['tau'])} [{number(line['ci_low'])}, {number(line['ci_high'])}])"
+        for line in lines
+    )
+
+
+def trust_sentences(trust: pd.DataFrame, sensitivity: pd.DataFrame | None) -> list[str]:
+    """A sentence about each criterion: the kinds of truth that it agrees with, and the permuted share that it sees."""
+    rows = without_categories(trust)
+    rows = rows[(rows["status"] == "ok") & (rows["truth"] != EVERY)].dropna(subset=["ci_low", "ci_high"])
+    ladders = {} if sensitivity is None else _ladders(without_categories(sensitivity))
+    sentences = []
+    for criterion, own in rows.groupby("criterion", sort=False):
+        judged = [(verdict(line), line) for line in own.to_dict("records")]
+        parts = [
+            f"{name} {_taus(lines)}" for name in VERDICTS if (lines := [line for said, line in judged if said == name])
+        ]
+        ladder = f"; {ladders[str(criterion)]}" if str(criterion) in ladders else ""
+        sentences.append(f"{criterion} {'; it '.join(parts)}{ladder}.")
+    return sentences
+
+
+def _ladders(sensitivity: pd.DataFrame) -> dict[str, str]:
+    """What each criterion sees of degraded measures, with the most seeds."""
+    tested = sensitivity[(sensitivity["status"] == "ok") & (sensitivity["share"] > 0)].dropna(subset="power")
+    tested = tested[tested["n_seeds"] == tested["n_seeds"].max()]
+    smallest = smallest_seen(tested, ["criterion"]).droplevel("n_seeds")
+    ordered = tested.groupby("criterion")["in_order"].all()
+    sentences = {}
+    for criterion, share in smallest.items():
+        order = "ranks every ladder in order" if ordered[criterion] else "does not rank every ladder in order"
+        seen = "no permuted share" if pd.isna(share) else f"a permuted share of {share:g}"
+        sentences[str(criterion)] = f"it {order} and sees {seen}"
+    return sentences
+
+
+def trust_overview(trust: pd.DataFrame) -> Table:
+    """A row for each criterion and kind of truth."""
+    frame = without_categories(trust)
+    frame = frame[frame["status"] == "ok"]
+    rows = [
+        [
+            TableCell(line["criterion"]),
+            TableCell(line["truth"]),
+            interval_on_axis(line["tau"], line["ci_low"], line["ci_high"]),
+            *(numeric(line[count], 0) for count in ("n_datasets", "n_models", "n_cells")),
+            TableCell(line["resampled"].replace(", ", " and ") or "nothing"),
+        ]
+        for line in frame.to_dict("records")
+    ]
+    caption = (
+        "Kendall τ between the ranking of measures by a criterion and by a known truth, on an axis from −1 to 1, with "
+        "its 95\u00a0% interval. “resampled” names what the interval covers: other datasets, models or seeds."
+    )
+    columns = ["criterion", "truth", "τ", "datasets", "models", "cells", "resampled"]
+    return Table(caption, columns, rows, frozenset((2, 3, 4, 5)))
+
+
+@page("trust", title="Trust", group="", tables=["trust"], order=12)
+def trust_page(content: Content) -> Page:
+    """Which protocol can be trusted for what?"""
+    frames = content.tables
+    sentences = trust_sentences(frames["trust"], frames.get("sensitivity"))
+    listed = Markup("<ul>{}</ul>").format(Markup("").join(Markup("<li>{}</li>").format(escape(s)) for s in sentences))
+    sections = [
+        Section(
+            "verdicts",
+            "In sentences",
+            "A criterion agrees with a truth if the whole interval of τ is above 0, and contradicts it if it is below. "
+            "A truth is known only for texts that were made for it: agreement there is no proof for other texts.",
+            html=listed if sentences else "",
+        ),
+        Section(
+            "truths",
+            "Criteria by kinds of truth",
+            tables={"trust": table_of(frames, "trust", trust_overview)},
+        ),
+    ]
+    agreeing = sum(VERDICTS[0] in sentence and VERDICTS[1] not in sentence for sentence in sentences)
+    finding = f"{agreeing} of {len(sentences)} criteria agree with a known truth and contradict none."
+    return Page(sections, finding=finding if sentences else "")
