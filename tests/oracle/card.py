@@ -30,6 +30,8 @@ CRITERIA: dict[str, tuple[str, float, float, str, str]] = {
     "soft comprehensiveness": ("higher", 0, inf, "every", ""),
     "soft sufficiency": ("higher", -inf, 1, "every", ""),
     "plausibility": ("higher", -inf, 1, "plain", ""),
+    "normalised AOPC": ("higher", 0, 1, "every", ""),
+    "LeRF minus MoRF": ("higher", -1, 1, "every", ""),
 }
 # Criteria that are not about faithfulness.
 OTHER = ("plausibility",)
@@ -197,7 +199,8 @@ def per_seed(results: Results, alike_in: dict[Cell, dict[str, str]], named: dict
             tell("rationale precision", row, name, row["seed"], row["precision"])
     for row in ok("erasure"):
         if row["ratio"] is None or isnan(row["ratio"]):
-            tell(row["metric"].replace("_", " "), row, row["measure"], row["seed"], row["mean"])
+            name = {"normalised_aopc": "normalised AOPC", "morf_lerf": "LeRF minus MoRF"}.get(row["metric"])
+            tell(name or row["metric"].replace("_", " "), row, row["measure"], row["seed"], row["mean"])
     return {key: [values[seed] for seed in sorted(values)] for key, values in found.items()}
 
 

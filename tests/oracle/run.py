@@ -10,10 +10,11 @@ from tests.oracle.attention import check_adversaries, check_adversary_models, ch
 from tests.oracle.card import check_meta, check_performance, check_scorecard
 from tests.oracle.check import Checks
 from tests.oracle.evidence import check_evidence
+from tests.oracle.erasure import check_erasure
 from tests.oracle.importances import check_ids, check_importances, check_predictions
 from tests.oracle.masking import check_curves, check_masks
 from tests.oracle.store import Results
-from tests.oracle.truth import check_erasure, check_ground_truth
+from tests.oracle.truth import check_ground_truth
 
 # The number of texts of each seed and split that the models recompute.
 LIMIT = 6

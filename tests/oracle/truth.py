@@ -1,20 +1,14 @@
-"""Ground truth and erasure: scores of each text, and their tables."""
+"""Ground truth: scores of each text, and their table."""
 
-from math import ceil, floor, isfinite, isnan, nan
-
-import torch
+from math import floor, isfinite, isnan, nan
 
 from tests.oracle.agreement import importances
 from tests.oracle.attention import EXACT, AtChance, of_cell, status_of
 from tests.oracle.check import Checks, grouped, indexed
-from tests.oracle.importances import models, spread
 from tests.oracle.masking import outside
-from tests.oracle.models import Model
-from tests.oracle.statistics import binomial_tail, deviation, mean
-from tests.oracle.store import Cell, Results, Row, Text, read
+from tests.oracle.statistics import binomial_tail, mean
+from tests.oracle.store import Cell, Results, Row, read
 
-# Falls of probabilities in single precision, some of which are stored so.
-FALL = 1e-4
 SHARES = ["attributed", "region", "found", "auc"]
 
 
@@ -116,93 +110,4 @@ def _truth_table(rows: list[Row], cell: Cell, at_chance: AtChance) -> list[Row]:
                 "status": status_of(cell, key[0], at_chance) if known["attributed"] else "undefined",
             }
         )
-    return found
-
-
-def output_without(model: Model, text: Text, gone: set[int], removal: str) -> torch.Tensor:
-    """Class probabilities of a text without the words at these places."""
-    if removal == "delete":
-        return model.probabilities(text.without(gone))[0]
-    vectors = model.vectors(text).clone()
-    for place in gone:
-        vectors[0, place] = model.vectors(text, padding=True)[0, place] if removal == "pad" else 0.0
-    return model.probabilities(text, vectors=vectors)[0]
-
-
-def check_erasure(results: Results, checks: Checks, at_chance: AtChance, limit: int) -> None:
-    """The falls of the output without the highest words and with them alone, the fall to nothing, and the table."""
-    for protocol, cell, asked, rows in results.scores("Erasure"):
-        options = asked["options"]
-        importances_of = {measure: importances(results, cell, measure) for measure in asked["measures"]}
-        found = models(results, cell, checks)
-        for (seed, measure), own in grouped(rows, lambda row: (row["seed"], row["measure"])).items():
-            for row in spread(own, limit) if found else []:
-                text = results.text(cell, seed, row["split"], row["instance"])
-                scores = importances_of[measure][seed, row["split"], row["instance"]]["scores"]
-                _check_falls(checks, found[seed], text, scores, row, options, (*cell, seed, measure, row["instance"]))
-        for row in rows:
-            for metric in ("comprehensiveness", "sufficiency"):
-                falls = row[f"{metric}_at"]
-                area = sum(falls) / (len(falls) + 1)
-                checks.same("erasure: areas", [area], [row[metric]], 1e-6, (*cell, row["seed"], row["instance"]))
-        table = of_cell(results, protocol, cell, asked["seeds"])
-        expected = _erasure_table(rows, cell, options, at_chance)
-        keys = ["seed", "measure", "metric", "ratio"]
-        checks.tables("table erasure", expected, table, keys, 1e-6, ["n", "dropped", "mean", "std", "status"])
-
-
-def _check_falls(
-    checks: Checks, model: Model, text: Text, scores: list[float], row: Row, options: Row, where: tuple
-) -> None:
-    before = model.probabilities(text)[0]
-    predicted = int(before.argmax())
-    checks.same("erasure: predicted class", [predicted], [row["predicted_class"]], 0, where)
-    if options["draws"]:
-        vectors = model.vectors(text).clone()
-        vectors[0, text.places] = 0.0
-        fall = float(before[predicted] - model.probabilities(text, vectors=vectors)[0, predicted])
-        checks.same("erasure: fall to nothing", [fall], [row["fall_to_nothing"]], FALL, where)
-    known = [-float("inf") if isnan(score) else score for score in scores]
-    order = sorted(range(len(known)), key=lambda i: -known[i])
-    for column, ratio in enumerate(options["ratios"]):
-        n = len(known)
-        count = min(max(ceil(n * ratio / 100 - 1e-9), 1), n - 1)
-        if n < 2 or known[order[count - 1]] == known[order[count]]:
-            continue
-        top = {text.places[i] for i in order[:count]}
-        rest = set(text.places) - top
-        for metric, gone in (("comprehensiveness", top), ("sufficiency", rest)):
-            after = output_without(model, text, gone, options["removal"])
-            fall = float(before[predicted] - after[predicted])
-            checks.same(f"erasure: {metric}", [fall], [row[f"{metric}_at"][column]], FALL, (*where, ratio))
-
-
-def _erasure_table(rows: list[Row], cell: Cell, options: Row, at_chance: AtChance) -> list[Row]:
-    found = []
-    for (seed, measure), group in grouped(rows, lambda row: (row["seed"], row["measure"])).items():
-        status = status_of(cell, seed, at_chance)
-        for metric in ("comprehensiveness", "sufficiency"):
-            columns = [(None, [row[metric] for row in group])]
-            columns += [(ratio, [row[f"{metric}_at"][i] for row in group]) for i, ratio in enumerate(options["ratios"])]
-            for ratio, values in columns:
-                known = [value for value in values if value is not None and not isnan(value)]
-                row = {"seed": seed, "measure": measure, "metric": metric, "ratio": ratio, "n": len(known)}
-                row |= {"dropped": len(values) - len(known), "mean": mean(known), "std": deviation(known)}
-                found.append(row | {"status": status if known else "undefined"})
-        for metric, column in (
-            ("soft_comprehensiveness", "soft_fall_without"),
-            ("soft_sufficiency", "soft_fall_alone"),
-        ):
-            if not options["draws"]:
-                continue
-            counted = [row for row in group if row["fall_to_nothing"] > 0]
-            row = {"seed": seed, "measure": measure, "metric": metric, "ratio": None, "n": len(counted)}
-            row |= {"dropped": len(group) - len(counted), "mean": nan, "std": nan, "status": "undefined"}
-            if counted:
-                whole = sum(one["fall_to_nothing"] for one in counted)
-                share = sum(max(0.0, one[column]) for one in counted) / whole
-                parts = [max(0.0, one[column]) - share * one["fall_to_nothing"] for one in counted]
-                row |= {"mean": share if metric == "soft_comprehensiveness" else 1 - share, "status": status}
-                row |= {"std": deviation(parts) / (whole / len(counted))}
-            found.append(row)
     return found

@@ -56,7 +56,11 @@ STUDY = {
         "adversarial_attention": {"steps": 20, "datasets": ["mock-2"]},
         "seed_variance": {"datasets": ["mock-2"], "base_seed": 2},
         "ground_truth": {},
-        "erasure": {"ratios": [20, 50], "draws": 1, "datasets": ["mock-2", "reviews"]},
+        "erasure": {"ratios": [20, 50], "draws": 1, "longest": 9, "datasets": ["mock-2", "reviews"]},
+        "erasure-published": {
+            "kind": "erasure", "ratios": [50], "draws": 1, "soft": "min-max", "removal": "mask", "longest": 0,
+            "datasets": ["mock-2"],
+        },
     },
 }  # fmt: skip
 # With what these rest on, all that the oracle computes.
@@ -67,6 +71,7 @@ CHECKED = {
     *("integrated-gradient-pad", "deep-lift: linear model", "agreement: kendall", "masks: words that should not be"),
     *(f"table {name}" for name in ("performance", "agreement", "permutation", "adversarial_attention", "adversary")),
     *(f"table {name}" for name in ("seed_variance", "roar", "faithfulness", "ground_truth", "erasure")),
+    *("erasure: soft falls", "erasure: area between curves", "erasure: normalised AOPC"),
     *("scorecard: values by seed", "scorecard: twins", "table meta_evaluation"),
 }
 
@@ -128,6 +133,13 @@ ADVERSARIES = "scores/adversarial_attention/mock-2/plain/average-tanh/0-2.parque
         ("tables/faithfulness.parquet", "faithfulness", "curves", "table faithfulness"),
         ("tables/ground_truth.parquet", "above_region", "ground truth", "table ground_truth"),
         ("tables/erasure.parquet", "mean", "erasure", "table erasure"),
+        ("scores/erasure/mock-2/plain/average-tanh/0-2.parquet", "soft_fall_alone", "erasure", "erasure: soft falls"),
+        (
+            "scores/erasure/mock-2/plain/average-tanh/0-2.parquet",
+            "morf_lerf",
+            "erasure",
+            "erasure: area between curves",
+        ),
         ("tables/performance.parquet", "value", "ids", "table performance"),
         ("tables/scorecard.parquet", "per_seed", "scorecard", "scorecard: values by seed"),
         ("tables/scorecard.parquet", "value", "scorecard", "scorecard: mean and interval"),

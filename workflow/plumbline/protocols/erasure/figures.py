@@ -25,7 +25,7 @@ from plumbline.tables.chance import DEFINED
 
 RANDOM_LINE: dict[str, Any] = {"color": style.FAINT, "linewidth": 0.9, "linestyle": (0, (1, 1.5)), "zorder": 1}
 # The width of a panel's title in characters, and the height of a measure in inches.
-WIDE, HIGH = 18, 0.17
+WIDE, HIGH = 20, 0.17
 NOTE = (
     "Further right is better in every panel (↓: the axis is reversed). Dotted line: random importances. "
     f"Whiskers: 95 % intervals, over seeds from {FEWEST} on, else over texts."
@@ -61,7 +61,7 @@ def erasure_figure(erasure: pd.DataFrame, random: str, title: str) -> Figure:
             if len(variants) > 1:
                 panels[0].set_ylabel(variant, fontsize=7)
         for metric, panel in zip(metrics, grid[0], strict=True):
-            panel.set_title(fill(METRICS[metric], WIDE), loc="left", pad=4, fontsize=6.5)
+            panel.set_title(fill(METRICS[metric], WIDE), loc="left", pad=4, fontsize=6)
             if METRICS[metric].endswith("↓"):
                 panel.invert_xaxis()
         keys = [Line2D([], [], label=random, **RANDOM_LINE)] if random in measures else []
