@@ -262,7 +262,8 @@ METRICS = {
     "agreement": "kendall", "adversarial attention": "jsd", "AtteFa": "attefa", "ROAR": "faithfulness",
     "Recursive ROAR": "faithfulness", "ground truth": "above_region", "comprehensiveness": "comprehensiveness",
     "sufficiency": "sufficiency", "soft comprehensiveness": "soft_comprehensiveness",
-    "soft sufficiency": "soft_sufficiency", "permutation": None, "rationale precision": None,
+    "soft sufficiency": "soft_sufficiency", "normalised AOPC": "normalised_aopc", "LeRF minus MoRF": "morf_lerf",
+    "permutation": None, "rationale precision": None,
     "evidence": "above_random", "plausibility": "above_random", "normalised AOPC": "normalised_aopc",
     "LeRF minus MoRF": "morf_lerf", "masked erasure": "faithfulness", "randomised weights": "weight_dependence",
 }  # fmt: skip
