@@ -25,7 +25,7 @@ HOSTILE = [
 ]
 CLASSES = ["negative", "<b>positive</b>"]
 MEASURES = ["attention", "gradient"]
-WHOLE = ["attefa-violins", "mean-differences", "scorecard", "meta-evaluation", "faithfulness"]
+WHOLE = ["attefa-violins", "mean-differences", "scorecard", "meta-evaluation", "detection", "faithfulness"]
 OF_MODELS = ["correlation-matrices"]
 OF_DATASETS = ["attribution-by-region", "rationale-curves"]
 BY_CELL = [kind for kind in Registry().names("figure") if kind not in {*WHOLE, *OF_MODELS, *OF_DATASETS}]
@@ -240,6 +240,19 @@ def meta_frame() -> pd.DataFrame:
     return table("meta_evaluation", [known, pairs | lost]).to_pandas()
 
 
+def sensitivity_frame() -> pd.DataFrame:
+    """A criterion that sees all of a ladder and one that sees none of it."""
+    line = CELL | {"measure": "gradient", "direction": "higher", "n_seeds": 3, "status": "ok"}
+    rows = [
+        line
+        | {"criterion": criterion, "share": share, "value": 0.5 - slope * share, "difference": slope * share}
+        | {"power": float(slope > 0 and share > 0), "tau": float(slope > 0), "in_order": slope > 0}
+        for criterion, slope in (("agreement", 0.2), ("<sufficiency>", 0.0))
+        for share in (0.0, 0.5, 1.0)
+    ]
+    return table("sensitivity", rows).to_pandas()
+
+
 def reproduction_frame() -> pd.DataFrame:
     line = {"study": "J&W", "table": "T2", "dataset": "sst", "model": "bilstm-tanh", "measure_a": "attention"}
     line |= {"measure_b": "gradient", "predicted_class": "1", "metric": "kendall_tau", "published": 0.40, "n_seeds": 2}
@@ -303,6 +316,7 @@ def tables() -> dict[str, pd.DataFrame]:
         "erasure": erasure_frame(),
         "scorecard": scorecard_frame(),
         "meta_evaluation": meta_frame(),
+        "sensitivity": sensitivity_frame(),
         "my_own": own,
     }
 

@@ -177,6 +177,7 @@ def test_pages_show_only_tables_of_the_study(content: Content) -> None:
 def test_findings_are_sentences_of_the_tables(content: Content) -> None:
     assert findings(content) == {
         "scorecard": "Mean τ between the rankings of one pair of criteria: −0.50.",
+        "sensitivity": "1 of 2 criteria rank every ladder in order; with 3 seeds 1 of 2 see a share of 0.5 permuted.",
         "attention": "Mean τ with attention: gradient 0.30.",
         "disagreement": "Mean τ over the one pair of measures: 0.30.",
         "adversaries": "AtteFa 0.40, 1 being the most faithful.",
@@ -189,9 +190,10 @@ def test_findings_are_sentences_of_the_tables(content: Content) -> None:
     agreement = content.tables["agreement"]
     for nothing in (agreement.assign(n=0, status="undefined"), agreement.assign(status="at chance")):
         assert list(findings(with_tables(content, agreement=nothing))) == ["reproduction"]
-    # What is random has no part in it.
-    study = content.study | {"measures": {"attention": {}, "gradient": {"kind": "random"}}}
-    assert "disagreement" not in findings(replace(with_tables(content, agreement=agreement), study=study))
+    # What is random or degraded has no part in it.
+    for kind in ("random", "degraded"):
+        study = content.study | {"measures": {"attention": {}, "gradient": {"kind": kind}}}
+        assert "disagreement" not in findings(replace(with_tables(content, agreement=agreement), study=study))
 
 
 def test_figures_are_on_the_page_of_their_kind(content: Content, pages: dict[str, str]) -> None:

@@ -22,6 +22,7 @@ def degraded(evaluator: Evaluator, instances: Instances, *, of: str = "", share:
     all scores of a text. The words of a smaller share are among those of a larger one.
 
     Words, those of second texts and special tokens are permuted among themselves, by the seed and the instance alone.
+    In a config both options may be lists.
     """
     assert evaluator.importances_of
     base = evaluator.importances_of(of)

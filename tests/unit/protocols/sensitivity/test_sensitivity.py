@@ -148,6 +148,11 @@ def test_the_smallest_share_is_by_the_mean_power():
     assert smallest_seen(rows, ["dataset"])["imdb", 3] == 0.25
 
 
+def test_a_share_counts_as_seen_if_all_larger_ones_are():
+    assert smallest_seen(seen_at(0, 1, 0.5, 1), ["criterion"])["ROAR", 3] == 1
+    assert np.isnan(smallest_seen(seen_at(0, 1, 1, 0.5), ["criterion"])["ROAR", 3])
+
+
 def test_the_page_says_how_many_criteria_see_the_smallest_share():
     rows = pd.concat(
         [

@@ -2,6 +2,7 @@
 
 from itertools import cycle, product
 from math import ceil
+from textwrap import wrap
 
 import numpy as np
 import pandas as pd
@@ -54,18 +55,18 @@ def ladders(rows: pd.DataFrame, title: str) -> Figure:
                 reach = [line["value"] - line["ci_low"], line["ci_high"] - line["value"]]
                 look = {"color": style.measure_colour(str(measure)), "marker": markers[variant]}
                 panel.errorbar(line["share"], line["value"], yerr=reach, markersize=3, linewidth=1, capsize=1.5, **look)
-            arrow = ARROWS[own["direction"].iloc[0]]
-            panel.set_title(f"{criterion} {arrow}", loc="left", pad=4, fontsize=7.5, parse_math=False)
+            name = wrap(f"{criterion}\u00a0{ARROWS[own['direction'].iloc[0]]}", 22)
+            panel.set_title("\n".join(name), loc="left", pad=4, fontsize=7.5, parse_math=False)
             panel.set_xticks(sorted(own["share"].unique()))
             panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}".removeprefix("0") or "0")
         keys = [Line2D([], [], color=style.measure_colour(measure), label=measure) for measure in measures]
         keys += [
-            Line2D([], [], color=style.INK, linestyle="", markersize=4, marker=marker, label=f"{variant} texts")
+            Line2D([], [], color=style.INK, linestyle="", markersize=4, marker=marker, label=variant)
             for variant, marker in markers.items()
         ]
         note = (
             "Horizontally the share of a text's scores that are permuted. Means over seeds with Student's 95 % "
-            "interval; the arrow is the better direction, from which a sensitive criterion falls with every step."
+            "interval; the arrow points to better values, and a sensitive criterion moves against it with every step."
         )
         finish(figure, title, keys, note, TALL * len(grid))
     return figure

@@ -32,9 +32,9 @@ def sensitivity_overview(sensitivity: pd.DataFrame) -> Table:
         )
     caption = (
         "τ between the permuted share and how much worse the value is, 1 if every step is worse; how much worse it is "
-        "with the largest share; and, by the number of seeds, the smallest share that is seen: a one-sided paired "
-        f"Student test at 5\u00a0% finds it worse in {100 * ENOUGH:g}\u00a0% of the sets of so many seeds. With all "
-        "seeds there is one set."
+        "with the largest share; and, by the number of seeds, the smallest share that is seen, as are all larger ones: "
+        f"a one-sided paired Student test at 5\u00a0% finds it worse in {100 * ENOUGH:g}\u00a0% of the sets of so many "
+        "seeds. With all seeds there is one set."
     )
     columns = ["dataset", "model", "measure", "criterion", "τ", "worse by", *(f"{count} seeds" for count in counts)]
     return Table(caption, columns, rows, frozenset(range(4, len(columns))))

@@ -28,7 +28,7 @@ SENSITIVITY = declare(
     required=[*LADDER, "share", "n_seeds", "status"],
     latex={
         "keep": {"status": "ok"},
-        "index": [*LADDER, "n_seeds"],
+        "index": ["criterion", *CELL, "measure", "n_seeds"],
         "columns": ["share"],
         "values": "power",
     },

@@ -108,11 +108,12 @@ def _ladder(steps: Sequence[Mapping[Any, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def smallest_seen(rows: pd.DataFrame, keys: Sequence[str]) -> pd.Series:
-    """The smallest share that is seen, by `keys` and the number of seeds; NaN if none is. If several rows have the same
-    keys, their mean power decides."""
-    tested = rows[rows["share"] > 0].dropna(subset="power")
+    """The smallest share that is seen, as are all larger ones, by `keys` and the number of seeds; NaN if none is. If
+    several rows have the same keys, their mean power decides."""
+    tested = rows[rows["share"] > 0].dropna(subset="power").sort_values("share", ascending=False, kind="stable")
     means = tested.groupby([*keys, "n_seeds", "share"], observed=True, sort=False)["power"].mean().reset_index()
-    seen = means.assign(smallest=means["share"].where(means["power"] >= ENOUGH))
+    least = means.groupby([*keys, "n_seeds"], observed=True)["power"].cummin()
+    seen = means.assign(smallest=means["share"].where(least >= ENOUGH))
     return seen.groupby([*keys, "n_seeds"], observed=True, sort=False)["smallest"].min()
 
 
