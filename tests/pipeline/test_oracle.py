@@ -56,6 +56,7 @@ STUDY = {
         "adversarial_attention": {"steps": 20, "datasets": ["mock-2"]},
         "seed_variance": {"datasets": ["mock-2"], "base_seed": 2},
         "ground_truth": {},
+        "evidence": {},
         "erasure": {"ratios": [20, 50], "draws": 1, "longest": 9, "datasets": ["mock-2", "reviews"]},
         "erasure-published": {
             "kind": "erasure", "ratios": [50], "draws": 1, "soft": "min-max", "removal": "mask", "longest": 0,
@@ -70,7 +71,7 @@ CHECKED = {
     *("predictions", "attention", "gradient", "gradient-attached", "input-x-gradient", "leave-one-out", "occlusion"),
     *("integrated-gradient-pad", "deep-lift: linear model", "agreement: kendall", "masks: words that should not be"),
     *(f"table {name}" for name in ("performance", "agreement", "permutation", "adversarial_attention", "adversary")),
-    *(f"table {name}" for name in ("seed_variance", "roar", "faithfulness", "ground_truth", "erasure")),
+    *(f"table {name}" for name in ("seed_variance", "roar", "faithfulness", "ground_truth", "evidence", "erasure")),
     *("erasure: soft falls", "erasure: area between curves", "erasure: normalised AOPC"),
     *("scorecard: values by seed", "scorecard: twins", "table meta_evaluation"),
 }
@@ -132,6 +133,7 @@ ADVERSARIES = "scores/adversarial_attention/mock-2/plain/average-tanh/0-2.parque
         (MASKS, "masked", "masks", "masks: words that should not be"),
         ("tables/faithfulness.parquet", "faithfulness", "curves", "table faithfulness"),
         ("tables/ground_truth.parquet", "above_region", "ground truth", "table ground_truth"),
+        ("tables/evidence.parquet", "auprc", "evidence", "table evidence"),
         ("tables/erasure.parquet", "mean", "erasure", "table erasure"),
         ("scores/erasure/mock-2/plain/average-tanh/0-2.parquet", "soft_fall_alone", "erasure", "erasure: soft falls"),
         (

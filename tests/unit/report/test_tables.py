@@ -330,6 +330,13 @@ def test_the_scorecard_shows_directions_and_reasons() -> None:
     assert [scorecard.letter(i) for i in (0, 25, 26, 27, 52)] == ["a", "z", "aa", "ab", "ba"]
 
 
+def test_what_is_not_about_faithfulness_is_marked() -> None:
+    frame = scorecard_frame()
+    assert "†" not in scorecard.scorecard_overview(frame).caption
+    shown = scorecard.scorecard_overview(frame.assign(faithfulness=frame["criterion"] != "agreement"))
+    assert shown.columns[3:] == ["agreement ↑ †", "sufficiency ↓", "permutation ↑"] and "†:" in shown.caption
+
+
 def test_the_meta_evaluation_is_on_an_axis_from_minus_one_to_one() -> None:
     known, lost = scorecard.meta_evaluation_overview(meta_frame()[::-1]).rows
     assert texts(known) == ["agreement", "sufficiency", "−0.500 [−0.800, 0.100]", "4", "the same texts"]

@@ -262,6 +262,6 @@ def draw_by_accuracy(drawing: Drawing) -> Figure:
 @figure("truth-found", reads=["ground_truth"], page="truth", experiment="ground truth", order=250)
 def draw_found(drawing: Drawing) -> Figure:
     """How much of the truth each measure finds: the share of importance on it, with its share of words or pixels, and
-    the share of the truth among as many top words or pixels.
+    the share of the truth among as many top words or pixels or, where any word suffices, whether the top word is of it.
     """
     return truth_found(drawing.frame(GROUND_TRUTH))

@@ -37,7 +37,8 @@ def truth_overview(ground_truth: pd.DataFrame) -> Table:
         "deviation over models (seeds, variants), on an axis from 0 to 1; the truth's share of all words or pixels, "
         "which is the expectation of an uninformed measure; the share of importance relative to it, where 0 is that "
         "expectation and 1 all importance, whatever the size of the truth; the share of the truth among as many top "
-        "words or pixels; and the AUC, the probability that one of the truth ranks above another. Higher is better for "
+        "words or pixels; and the AUC, the probability that one of the truth ranks above another. Where any word of "
+        "the truth suffices, the best one counts. Higher is better for "
         "models that use the truth: a model that ignores it reaches such an accuracy with a probability below 0.001. "
         "Undefined are maps without any importance."
     )
