@@ -66,13 +66,15 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
         arrows = rows.drop_duplicates("criterion").set_index("criterion")["direction"].map(ARROWS)
         columns = [f"{name} {arrows[name]}" + ("" if faithfulness[name] else OTHER) for name in criteria]
         name_cells(panel, measures, columns, rotation=35)
+        if not faithfulness[criteria].all():
+            panel.set_xlabel(f"{OTHER} not about faithfulness", loc="right", fontsize=7, color=style.FAINT)
         bar = add_colour_bar(figure, panel, colours, 0, ticks=[0, 1], shrink=0.6, aspect=20, pad=0.02)
         bar.ax.set_yticklabels(["worst", "best"])
         if several:
             note = "mean rank among three or more measures of a criterion, 1 the best; grey: the value"
         else:
             note = "value, and 95 % interval over three or more seeds (arrow: which is better); darker: better rank"
-        title_above(figure, title, note if faithfulness[criteria].all() else f"{note};{OTHER} not about faithfulness")
+        title_above(figure, title, note)
     return figure
 
 
