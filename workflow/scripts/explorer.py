@@ -2,6 +2,7 @@
 
 from plumbline.explorer.blocks import ExplorerOptions, ShownVariant, find_blocks
 from plumbline.explorer.build import build_explorer
+from plumbline.explorer.retest import read_reliability
 from plumbline.figures.conventions import SECOND_TEXTS
 from plumbline.registry import IMAGES
 from plumbline.runtime.job import job
@@ -40,5 +41,6 @@ with job(snakemake):
             params.sets, paths.instances, paths.summaries, strict=True
         )
     ]
-    options = ExplorerOptions(params.examples, params.splits, params.sample, params.specials, params.random)
+    settings = params.examples, params.splits, params.sample, params.specials, params.random
+    options = ExplorerOptions(*settings, read_reliability(paths.reliability))
     build_explorer(snakemake.output[0], params.name, shown, options)

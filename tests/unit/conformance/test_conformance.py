@@ -47,18 +47,24 @@ BROKEN = {
         "return Importances([np.arange(m.sum(), dtype=float) for m in instances.maskable])",
         "its scores range from 0 to 12, outside its declared range [0, 1].",
     ),
+    "drawing": (
+        "draws = [instances.generator(i, evaluator.seed) for i in range(len(instances))]\n"
+        "    return Importances([draw.random(m.sum()) for draw, m in zip(draws, instances.maskable)])",
+        "state stochastic=True in its declaration.",
+    ),
+    "constant": ("return Importances([np.ones(m.sum()) for m in instances.maskable])", "but its scores do not depend"),
 }
+FACTS = {"boundless": ", range=[0, 1]", "constant": ", stochastic=True"}
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_measure_is_noticed(name, tmp_path: Path):
     body, complaint = BROKEN[name]
-    limits = ", range=[0, 1]" if name == "boundless" else ""
     plugin = tmp_path / "plugin.py"
     plugin.write_text(
         "import numpy as np\nfrom plumbline.attribution.importances import Importances\n"
         "from plumbline.registry import measure\n\n"
-        f'@measure("{name}", equation="?"{limits})\ndef broken(evaluator, instances):\n'
+        f'@measure("{name}", equation="?"{FACTS.get(name, "")})\ndef broken(evaluator, instances):\n'
         f'    """Broken on purpose."""\n    {body}\n'
     )
     faults = check("measure", name, Registry([plugin]))

@@ -28,6 +28,7 @@ from plumbline.explorer.examples import (
     saliency_map,
 )
 from plumbline.explorer.masked import masking_curves
+from plumbline.explorer.retest import read_reliability
 from plumbline.explorer.rows import ChosenInstances, InstanceRows
 from plumbline.models.schemas import ATTENTION
 from plumbline.report.embed import data_script, embedded
@@ -86,6 +87,21 @@ def test_every_file_has_the_name_of_its_path(tmp_path: Path) -> None:
     assert found["0/list/0"]["number"] == list(range(6)) and found["0/list/0"]["length"] == [8] * 6
     assert found["0/0/0/list/0"]["predicted"] == [0, 1, 0, 1, 1, 0]
     assert found["0/0/0/list/0"]["probability"] == [0.9, 0.8, 0.9, 0.8, 0.8, 0.9]
+
+
+def test_measures_with_draws_have_their_reliability(tmp_path: Path, tables: Tables) -> None:
+    cell = {"dataset": "sst", "variant": "plain", "model": "bilstm"}
+    rows = [
+        cell | {"seed": seed, "measure": measure, "stochastic": measure != "gradient", "n": 4, "kendall": tau}
+        for measure, taus in {"gradient": [1.0, 1.0], "random": [0.1, -0.3], "lime": [None, None]}.items()
+        for seed, tau in enumerate(taus)
+    ]
+    rows = [row | {"status": "undefined" if row["kendall"] is None else "ok"} for row in rows]
+    reliability = read_reliability([tables.write("reliability", rows)])
+    assert reliability == {("sst", "plain", "bilstm"): {"random": -0.1}} and read_reliability([]) == {}
+    found = built(tmp_path, *everything(tmp_path / "tables"), options=replace(ALL, reliability=reliability))
+    shown = [model["reliability"] for model in found["index"]["sets"][0]["models"]]
+    assert shown == [{"random": -0.1}, {}, {}]
 
 
 def test_the_same_tables_give_the_same_files(tmp_path: Path) -> None:

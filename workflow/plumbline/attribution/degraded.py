@@ -15,6 +15,7 @@ from plumbline.registry import measure
     "degraded",
     limits={"share": [0, 1]},
     required=["of", "share"],
+    stochastic=True,
     equation="s_π(t) for a random share of the words, with π a random permutation of these; s_t for all others",
 )
 def degraded(evaluator: Evaluator, instances: Instances, *, of: str = "", share: float = 1.0) -> Importances:

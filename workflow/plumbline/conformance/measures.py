@@ -1,6 +1,6 @@
 """Checks of measures on every model that they support."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import fields
 from typing import Any
@@ -33,6 +33,8 @@ BATCH = (
     "its scores depend on the batch: the token budget, the padding or the other texts; ignore tokens that are not "
     "`batch.present`, and explain each text independently."
 )
+STOCHASTIC = "its scores depend on `evaluator.seed`; state stochastic=True in its declaration."
+DETERMINISTIC = "its declaration states stochastic=True, but its scores do not depend on `evaluator.seed`."
 ORDER = "its scores depend on the order of the texts; put those of text i at index i, and explain each independently."
 
 
@@ -64,6 +66,7 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
             faults = list(_check_measure_on(declaration, options, group[0]))
         for fault in faults:
             results.setdefault(fault, []).extend(f"'{model.name}'" for model in group)
+    yield from _check_draws(declaration, few, [group[0] for group in equivalent.values()])
     for fault, names in results.items():
         where = "every model" if len(names) == len(models) > 1 else f"model {', '.join(names)}"
         yield type(fault)(f"on {where} {fault}")
@@ -129,6 +132,28 @@ def _check_explaining(
     if not reproduces(shuffled, small_budget):
         causes = {RANDOM: (ordered, LARGE_BUDGET), ORDER: (shuffled, LARGE_BUDGET), BATCH: (ordered, small_budget)}
         yield next((fault for fault, run in causes.items() if not reproduces(*run)), BATCH)
+
+
+def _check_draws(declaration: Declaration, options: dict[str, Any], models: Sequence[Declaration]) -> Iterator[str]:
+    """A measure is `stochastic` if and only if its scores depend on the evaluator's seed: on some model, or on none of
+    the first models of each kind of input. A measure that fails is reported elsewhere."""
+    first = {model.reads: model for model in reversed(models)}.values()
+    examined = models if declaration.stochastic else first
+    try:
+        depends = any(_depends_on_seed(load(declaration.pointer), options, model) for model in examined)
+    except Exception:
+        return
+    if depends != declaration.stochastic:
+        yield STOCHASTIC if depends else DETERMINISTIC
+
+
+def _depends_on_seed(measure: Callable[..., Importances], options: dict[str, Any], model: Declaration) -> bool:
+    instances = examples_for(model, IMAGE_COUNT, ["train", "test"])
+    network = example_model(model, paired=needs_pairs(model)).requires_grad_(False)
+    evaluators = (Evaluator(network, seed, LARGE_BUDGET) for seed in (0, 1))
+    with torch.enable_grad():
+        first, second = (measure(evaluator, instances, **options).scores for evaluator in evaluators)
+    return not _all_close(first, second)
 
 
 def _check_inputs(

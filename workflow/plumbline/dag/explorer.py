@@ -60,7 +60,7 @@ class ExplorerInputs:
             Cell(**{key: point[key] for key in ("dataset", "variant", "model", "seeds")}) for point in self.masked
         ]
         adversaries = {cell: self._sources.shown_adversaries(cell) for cell in self.cells}
-        attacks = self._sources.protocols.get("adversarial_attention")
+        attacks, retests = map(self._sources.protocols.get, ("adversarial_attention", "reliability"))
         return {
             "instances": [f"results/data/{dataset}/{variant}/instances.parquet" for dataset, variant in self.variants],
             "summaries": [self._paths.record(*pair) for pair in self.variants],
@@ -85,6 +85,7 @@ class ExplorerInputs:
                 for shown in adversaries.values()
                 for path in cell_paths("results/models/{cell}/predictions.parquet", shown)
             ],
+            "reliability": [f"results/tables/{retests}.parquet"] if retests else [],
         }
 
     def params(self) -> dict[str, Any]:

@@ -75,11 +75,12 @@ class Params:
 
     def _measure(self, name: str, masked: bool) -> dict[str, Any]:
         declaration = self._resolved.declarations["measure", name]
+        bases = {base: self._measure(base, masked) for base in self._bases(name)}
         return {
             "object": declaration.pointer,
             "options": measure_options(self._resolved, name) if masked else self.options("measure", name),
-            "splits": declaration.splits,
-            "bases": {base: self._measure(base, masked) for base in self._bases(name)},
+            "splits": [*declaration.splits, *(split for base in bases.values() for split in base["splits"])],
+            "bases": bases,
         }
 
     def _bases(self, measure: str) -> list[str]:
@@ -92,7 +93,15 @@ class Params:
         if not self.declaration("protocol", protocol).recomputes:
             return {}
         kinds = {name: self.declaration("measure", self._resolved.base_of(name)).name for name in self.measures(cell)}
-        return {name: measure for name, measure in self.measures(cell).items() if kinds[name] != IMPORTED}
+        return {
+            name: {**measure, "stochastic": self._is_stochastic(name)}
+            for name, measure in self.measures(cell).items()
+            if kinds[name] != IMPORTED
+        }
+
+    def _is_stochastic(self, measure: str) -> bool:
+        """Whether the scores of a measure, or of one that it reads, depend on random draws."""
+        return any(self.declaration("measure", name).stochastic for name in (measure, *self._bases(measure)))
 
     def code_of_protocol(self, protocol: str, cell: CellKeys) -> str:
         """The hash of the code of a job that scores a cell."""

@@ -1,6 +1,6 @@
 """The input tables of the explorer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -53,13 +53,15 @@ class ShownVariant:
 @dataclass(frozen=True)
 class ExplorerOptions:
     """The number of instances to show, or all; the splits they are from; the number that each seed explained, None for
-    all; whether special tokens are ranked too; and the name of the random measure."""
+    all; whether special tokens are ranked too; the name of the random measure; and by dataset, variant and model the
+    reliability of measures with draws."""
 
     count: int | Literal["all"]
     splits: Sequence[str]
     sampled: int | None = None
     specials: bool = False
     random: str = ""
+    reliability: Mapping[tuple[str, ...], Mapping[str, float]] = field(default_factory=dict)
 
 
 def find_blocks(

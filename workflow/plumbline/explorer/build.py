@@ -144,6 +144,7 @@ class _Writer:
         measures = ordered({measure for block in blocks for measure in block.importances})
         entry: Row = {"model": model, "measures": measures, "subwords": model in self._shown.subwords, "seeds": []}
         entry["reference"] = reference_measure(measures) if measures else None
+        entry["reliability"] = self._options.reliability.get((self._shown.dataset, self._shown.variant, model), {})
         with tempfile.TemporaryDirectory() as spool:
             if entry["subwords"]:
                 texts = self._instances(self._shown.subwords[model], Path(spool))

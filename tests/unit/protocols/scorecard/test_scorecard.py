@@ -263,9 +263,8 @@ METRICS = {
     "Recursive ROAR": "faithfulness", "ground truth": "above_region", "comprehensiveness": "comprehensiveness",
     "sufficiency": "sufficiency", "soft comprehensiveness": "soft_comprehensiveness",
     "soft sufficiency": "soft_sufficiency", "normalised AOPC": "normalised_aopc", "LeRF minus MoRF": "morf_lerf",
-    "permutation": None, "rationale precision": None,
-    "evidence": "above_random", "plausibility": "above_random", "normalised AOPC": "normalised_aopc",
-    "LeRF minus MoRF": "morf_lerf", "masked erasure": "faithfulness", "randomised weights": "weight_dependence",
+    "permutation": None, "rationale precision": None, "evidence": "above_random", "plausibility": "above_random",
+    "masked erasure": "faithfulness", "randomised weights": "weight_dependence", "reliability": "kendall",
 }  # fmt: skip
 
 

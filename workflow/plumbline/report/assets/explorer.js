@@ -439,13 +439,17 @@
     return [...before, ...rows, ...(filled.length ? [values(filled, text)] : [])];
   }
 
+  // The τ of a measure with itself when it draws again, if it draws.
+  const retest = (measure, reliability) => (measure in reliability ? [`test-retest τ: ${fixed(reliability[measure])}`] : []);
+
   // The row of a measure: its scores, if it has explained the text, and its agreement with others.
-  function measured(measure, { measures, reference }, { scores, pair, specials, tau, truth }, text) {
+  function measured(measure, { measures, reference, reliability }, { scores, pair, specials, tau, truth }, text) {
     const notes = [];
     if (measures.length > 1 && measure === reference) notes.push("reference");
     if (tau?.[measure] && measure !== reference) notes.push(`τ with ${reference}: ${fixed(tau[measure][0])}`);
     if (tau?.[measure] && Object.keys(tau).length > 2) notes.push(`mean τ: ${fixed(tau[measure][1])}`);
     if (truth && measure in truth) notes.push(`${percent(truth[measure])} on the ${text.groups ? "truth" : "evidence"}`);
+    notes.push(...retest(measure, reliability));
     return {
       name: measure,
       colour: index.measures[measure],
@@ -616,7 +620,7 @@
   function image(own, { maps, truth }, text) {
     const explained = own.measures.filter((measure) => measure in maps);
     const share = text.region ? bits(text.region, text.side ** 2).reduce((a, b) => a + b, 0) / text.side ** 2 : null;
-    const notes = (measure) => (truth && measure in truth ? [`${percent(truth[measure])} inside the outline`] : []);
+    const notes = (measure) => [...(truth && measure in truth ? [`${percent(truth[measure])} inside the outline`] : []), ...retest(measure, own.reliability)];
     const plates = explained.map((measure) => plate(text, measure, notes(measure), maps[measure][1], index.measures[measure]));
     const negative = explained.some((measure) => new Int8Array(bytes(maps[measure][1]).buffer).some((value) => value < 0));
     const scale = make("p", { class: "scale" }, "0", make("i", { class: "positive", "aria-hidden": "true" }), `strongest${negative ? " positive" : ""} of the measure`);
