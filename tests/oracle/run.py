@@ -9,8 +9,8 @@ from tests.oracle.agreement import check_agreement
 from tests.oracle.attention import check_adversaries, check_adversary_models, check_permutation, check_seed_variance
 from tests.oracle.card import check_meta, check_performance, check_scorecard
 from tests.oracle.check import Checks
-from tests.oracle.evidence import check_evidence
 from tests.oracle.erasure import check_erasure
+from tests.oracle.evidence import check_evidence
 from tests.oracle.importances import check_ids, check_importances, check_predictions
 from tests.oracle.masking import check_curves, check_masks
 from tests.oracle.store import Results
