@@ -77,10 +77,11 @@ def apply_masks(instances: Instances, masks: Flags | None, mask: int, other: int
     return replace(instances, ids=ids, pair=pair)
 
 
-def uniform_masks(words: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Random flags of the words of texts with `words` [N] words each, concatenated: of each text a share that is
-    uniform in 0 … 1, so that every number of masked words is as probable."""
-    return random.random(int(words.sum())) < np.repeat(random.random(len(words)), words)
+def uniform_masks(words: np.ndarray, chosen: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Random flags of the words of texts with `words` [N] words each, concatenated: of each `chosen` text [N] a share
+    that is uniform in 0 … 1, so that every number of masked words is as probable; of others none."""
+    shares = np.where(chosen, random.random(len(words)), 0)
+    return random.random(int(words.sum())) < np.repeat(shares, words)
 
 
 def special_ids(subwords: str | Sequence[str]) -> tuple[int, int]:

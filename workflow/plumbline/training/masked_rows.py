@@ -14,8 +14,10 @@ class MaskedRows:
 
     def __init__(self, rows: DeviceRows, mask_id: int) -> None:
         self.rows, self._mask_id = rows.with_own_ids(), mask_id
-        self._ids, self._words = (rows.text.columns[name].cpu().numpy() for name in ("ids", "attendable"))
-        self._row = np.repeat(np.arange(len(rows)), rows.lengths)
+        self._ids, attendable = (rows.text.columns[name].cpu().numpy() for name in ("ids", "attendable"))
+        self._positions = np.flatnonzero(attendable)
+        row = np.repeat(np.arange(len(rows)), rows.lengths)
+        self._words = np.bincount(row[self._positions], minlength=len(rows))
 
     @property
     def ids(self) -> torch.Tensor:
@@ -27,7 +29,6 @@ class MaskedRows:
         chosen = np.zeros(len(self.rows), dtype=bool)
         for batch in batches:
             chosen[random.permutation(batch)[: len(batch) // 2]] = True
-        words = np.flatnonzero(self._words & chosen[self._row])
         ids = self._ids.copy()
-        ids[words[uniform_masks(np.bincount(self._row[words], minlength=len(chosen)), random)]] = self._mask_id
+        ids[self._positions[uniform_masks(self._words, chosen, random)]] = self._mask_id
         return torch.from_numpy(ids)

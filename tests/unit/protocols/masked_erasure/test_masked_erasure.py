@@ -14,7 +14,6 @@ from plumbline.config.resolve import resolve
 from plumbline.config.runs import list_runs
 from plumbline.conformance import example_instances, example_model, whole_batch
 from plumbline.data.instances import Instances
-from plumbline.data.masking import apply_masks, masks_at
 from plumbline.data.vocabulary import MASK
 from plumbline.errors import PlumblineError
 from plumbline.models.block import build_model
@@ -26,7 +25,13 @@ from plumbline.protocols.masked_erasure.criteria import masked_erasure_faithfuln
 from plumbline.protocols.masked_erasure.figures import masked_curves
 from plumbline.protocols.masked_erasure.page import outlying_overview
 from plumbline.protocols.masked_erasure.schemas import MASKED_ERASURE, MASKED_ERASURE_SCORES, MASKED_FAITHFULNESS
-from plumbline.protocols.masked_erasure.score import FEW_TEXTS, MaskedErasure, random_reference, read_texts
+from plumbline.protocols.masked_erasure.score import (
+    FEW_TEXTS,
+    MaskedErasure,
+    masked_as_in_training,
+    read_texts,
+    training_reference,
+)
 from plumbline.protocols.masked_erasure.table import masked_faithfulness_table
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.registry import Registry
@@ -103,7 +108,7 @@ def test_predictions_are_those_of_texts_masked_by_hand():
             mask_by_hand(ids, row, level) for ids, row in zip(here.texts.ids, here.importances["drawn"], strict=True)
         ]
         _, features = represent(model, whole_batch(replace(here.texts, ids=ids)))
-        expected = random_reference(here.evaluators[0], here.dev, level, MASK).p_values(features.double().numpy())
+        expected = training_reference(here.evaluators[0], here.dev, MASK).p_values(features.double().numpy())
         np.testing.assert_allclose(np.stack(columns["p_value_at"])[:, column], expected, atol=0.04)
         assert len(set(expected)) > 3, "or the test would be void"
 
@@ -258,17 +263,16 @@ def evaluators() -> dict[str, Evaluator]:
 DEV, TEST = planted("dev", 600, 5), planted("test", 300, 6)
 
 
-def outlying(evaluator: Evaluator, texts: Instances, level: int = 0) -> float:
-    reference = random_reference(evaluator, DEV, level, MASK)
+def outlying(evaluator: Evaluator, texts: Instances) -> float:
+    reference = training_reference(evaluator, DEV, MASK)
     return out_of_distribution(reference.p_values(read_texts(evaluator, texts)[1]))
 
 
 @pytest.mark.parametrize("masking", ["none", "uniform"])
 def test_texts_masked_like_the_reference_are_in_distribution_and_word_salad_is_not(evaluators, masking):
     evaluator, random = evaluators[masking], np.random.default_rng(0)
-    for level in (0, 40, 80):
-        masks = masks_at(level, "relative", drawn(TEST), TEST.ties(0))
-        assert outlying(evaluator, apply_masks(TEST, masks, MASK), level) == pytest.approx(0.05, abs=0.045)
+    assert outlying(evaluator, masked_as_in_training(TEST, MASK, random)) == pytest.approx(0.05, abs=0.045)
+    assert outlying(evaluator, TEST) < 0.12
     # Only decisive words, of which texts of the reference have one.
     texts = list(zip(TEST.ids, TEST.maskable, strict=True))
     salad = [np.where(free, random.choice([*GOOD], len(ids)), ids) for ids, free in texts]

@@ -56,8 +56,8 @@ def draw_masked_curves(drawing: Drawing) -> Figure:
     """Left: scores of models trained with masked words, by the share of masked words: a line for each measure that
     ranks the words, a dashed one for masking at random, and a dotted one where everything is masked; bands are 95 %
     intervals over seeds. The further a line is below random, the more faithful the measure. Right: the share of masked
-    texts whose representation is unusual (p < 0.05) among dev texts with as many words masked at random, as in
-    training; 0.05 is expected of texts like these.
+    texts whose representation is unusual (p < 0.05) among dev texts that are masked at random as in training; 0.05 is
+    expected of texts like these.
     """
     headline, random = drawing.facts["headlines"][drawing.dataset], drawing.facts["random"]
     return masked_curves(drawing.rows(MASKED_ERASURE), headline, drawing.title, random)

@@ -20,9 +20,10 @@ def outlying_overview(masked_erasure: pd.DataFrame) -> Table:
         rows.append([*names, *(spread(group[group["level"] == level]["value"]) for level in levels)])
     caption = (
         "The share of texts with p < 0.05 at each percentage of masked words, mean ± standard deviation over seeds. A "
-        "p-value ranks how typical a text's representation is among dev texts with as many words masked at random, as "
-        "in training. Of texts like these, 0.05 have a p-value below 0.05. A larger share means that the masks of a "
-        "measure make texts unlike those that the model was trained on."
+        "p-value ranks how typical a text's representation is among dev texts masked at random as in training: half of "
+        "them, a uniform share of the words. Of texts like these, 0.05 have a p-value below 0.05. A larger share, also "
+        "than that of random at the same level, means that the masks of a measure make texts unlike those that the "
+        "model was trained on."
     )
     columns = ["dataset", "model", "measure", *(f"{level} %" for level in levels)]
     return Table(caption, columns, rows, frozenset(range(3, len(columns))))

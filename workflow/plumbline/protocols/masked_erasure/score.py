@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from plumbline.data.instances import Instances
-from plumbline.data.masking import apply_masks, masks_at
+from plumbline.data.masking import apply_masks, masks_at, uniform_masks
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
@@ -64,9 +64,9 @@ class MaskedErasure:
         parts: list[dict[str, np.ndarray]] = []
         for explanations, evaluator in zip(explained.by_seed(), explained.models(), strict=True):
             texts = instances.at(explanations.keys)
-            references = [random_reference(evaluator, dev, level, explained.mask_id) for level in self._curve_levels]
+            reference = training_reference(evaluator, dev, explained.mask_id)
             for measure, scores in shown(explanations.scores.items(), f"seed {evaluator.seed}", "measure"):
-                parts.append(self._curve(explained, evaluator, texts, measure, scores, references))
+                parts.append(self._curve(explained, evaluator, texts, measure, scores, reference))
         return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
     def _curve(
@@ -76,13 +76,13 @@ class MaskedErasure:
         texts: Instances,
         measure: str,
         scores: list[np.ndarray],
-        references: list[Reference],
+        reference: Reference,
     ) -> dict[str, np.ndarray]:
         """The rows of a measure for one seed."""
         scored = np.flatnonzero((texts.split == "test") | ("test" not in explained.splits))
         ties, masks = texts.ties(evaluator.seed), None
         predicted, p_values = [], []
-        for level, reference in zip(self._curve_levels, references, strict=True):
+        for level in self._curve_levels:
             masks = masks_at(level, "relative", scores, ties, masks)
             masked = apply_masks(texts, masks, explained.mask_id)
             classes, features = read_texts(evaluator, masked.take(scored))
@@ -117,12 +117,18 @@ class MaskedErasure:
         return pd.DataFrame(rows)
 
 
-def random_reference(evaluator: Evaluator, texts: Instances, level: int, mask_id: int) -> Reference:
-    """The reference of texts that are masked as in training, at random, with as many masks as a level has."""
-    equal = [np.zeros(int(free.sum())) for free in texts.maskable]
-    masks = masks_at(level, "relative", equal, texts.ties(evaluator.seed))
-    features = read_texts(evaluator, apply_masks(texts, masks, mask_id))[1]
-    return Reference(features, np.random.default_rng(evaluator.seed))
+def training_reference(evaluator: Evaluator, texts: Instances, mask_id: int) -> Reference:
+    """The reference of texts that are masked as in training: half of them, a uniform share of the words."""
+    random = np.random.default_rng(evaluator.seed)
+    features = read_texts(evaluator, masked_as_in_training(texts, mask_id, random))[1]
+    return Reference(features, random)
+
+
+def masked_as_in_training(texts: Instances, mask_id: int, random: np.random.Generator) -> Instances:
+    """A random half of the texts with a uniform share of their words masked, and the others."""
+    words = np.array([int(free.sum()) for free in texts.maskable])
+    masks = uniform_masks(words, random.permutation(len(texts)) < len(texts) // 2, random)
+    return apply_masks(texts, np.split(masks, np.cumsum(words)[:-1]), mask_id)
 
 
 def read_texts(evaluator: Evaluator, texts: Instances) -> tuple[np.ndarray, FloatArray]:
