@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import floor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,11 +10,13 @@ import pytest
 from plumbline.attribution.degraded import degrade, degraded
 from plumbline.attribution.importances import Importances
 from plumbline.attribution.random import random
-from plumbline.attribution.run import MeasureCall, attribute
+from plumbline.attribution.run import MeasureCall, attribute, load_calls
+from plumbline.config.resolve import resolve
 from plumbline.conformance import example_instances, example_model
+from plumbline.dag.study import StudyDag
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.ground_truth.score import group_shares
-from plumbline.registry import Registry
+from plumbline.registry import PACKAGE, Registry
 
 INSTANCES, PAIRS = example_instances(14), example_instances(paired=True)
 SHARES = (0.25, 0.5, 0.75, 1.0)
@@ -147,3 +150,19 @@ def test_a_measure_without_scores_of_pairs_has_none():
     known.importances_of = lambda name: Importances(random(known, INSTANCES).scores)
     found = degraded(known, INSTANCES, of="base", share=1.0)
     assert found.pair is None and found.specials is None and found.target is None
+
+
+def test_a_rung_is_the_same_in_the_job_of_its_base_and_alone():
+    """From the config to the scores: the job of plain texts computes base and rung, that of masking the rung alone."""
+    ladder = {"of": "leave-one-out", "share": 0.5}
+    measures = {"leave-one-out": {}, "random": {}, "degraded": ladder}
+    study = {"datasets": ["mock-2"], "models": ["average-tanh"], "measures": measures}
+    study["roar"] = {"relative": {"levels": [50]}}
+    graph = StudyDag(resolve(study), [Path()], PACKAGE.parent / "scripts")
+    cell, rung = graph.runs.cells[0], "leave-one-out.degraded.0.5"
+    jobs = {"plain": "leave-one-out", "unmasked": rung}
+    calls = {name: load_calls(graph.params.measures(replace(cell, variant=name), job)) for name, job in jobs.items()}
+    assert list(calls["plain"]) == ["leave-one-out", rung] and list(calls["unmasked"]) == [rung]
+    together, alone = (attribute([evaluator()], INSTANCES, measures)[0] for measures in calls.values())
+    assert all(map(np.array_equal, together[rung]["scores"], alone[rung]["scores"]))
+    assert not all(map(np.array_equal, together[rung]["scores"], together["leave-one-out"]["scores"]))

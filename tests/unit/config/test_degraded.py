@@ -10,7 +10,7 @@ from plumbline.config.resolved import Resolved
 from plumbline.config.runs import list_runs
 from plumbline.dag.study import StudyDag
 from plumbline.errors import PlumblineError
-from plumbline.runtime.provenance import PACKAGE
+from plumbline.registry import PACKAGE
 
 LADDER = {"of": "gradient", "share": [0.25, 1]}
 RUNGS = ["gradient.degraded.0.25", "gradient.degraded.1"]
