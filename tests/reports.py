@@ -27,7 +27,7 @@ CLASSES = ["negative", "<b>positive</b>"]
 MEASURES = ["attention", "gradient"]
 WHOLE = ["attefa-violins", "mean-differences", "scorecard", "meta-evaluation", "detection", "faithfulness"]
 OF_MODELS = ["correlation-matrices"]
-OF_DATASETS = ["attribution-by-region", "rationale-curves"]
+OF_DATASETS = ["attribution-by-region", "rationale-curves", "evidence"]
 BY_CELL = [kind for kind in Registry().names("figure") if kind not in {*WHOLE, *OF_MODELS, *OF_DATASETS}]
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="300pt" height="200pt"><circle id="a" r="4"/></svg>'
 CELL = {"dataset": "sst", "variant": "plain", "model": "bilstm-tanh"}
@@ -205,6 +205,24 @@ def rationales_frame() -> pd.DataFrame:
     return pd.DataFrame([{"dataset": "beer", "variant": "articles", "model": "rl", **rates, **found}])
 
 
+def evidence_frame() -> pd.DataFrame:
+    """Two seeds of two measures, and a text that has no evidence."""
+    means = {
+        "auprc": 0.6,
+        "auprc_chance": 0.4,
+        "token_f1": 0.5,
+        "iou": 0.4,
+        "evidence_share": 0.3,
+        "above_random": 1 / 3,
+    }
+    rows = [
+        CELL | means | {"seed": seed, "measure": measure, "source": "human", "n": 5, "undefined": 1, "status": "ok"}
+        for seed in range(2)
+        for measure in MEASURES
+    ]
+    return table("evidence", rows).to_pandas()
+
+
 def erasure_frame() -> pd.DataFrame:
     """Two seeds of two measures; comprehensiveness at two ratios and as a whole."""
     values = [("comprehensiveness", 10.0, 0.1), ("comprehensiveness", 50.0, 0.3), ("comprehensiveness", None, 0.2)]
@@ -313,6 +331,7 @@ def tables() -> dict[str, pd.DataFrame]:
         "faithfulness": faithfulness_frame(),
         "ground_truth": truth_frame(),
         "rationales": rationales_frame(),
+        "evidence": evidence_frame(),
         "erasure": erasure_frame(),
         "scorecard": scorecard_frame(),
         "meta_evaluation": meta_frame(),

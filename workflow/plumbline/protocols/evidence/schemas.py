@@ -34,5 +34,10 @@ EVIDENCE = declare(
         **STATUS,
     },
     required=[*CELL, "seed", "measure", "n", "undefined", "status"],
-    latex={"index": ["dataset", "source", "model"], "columns": ["measure"], "values": "auprc"},
+    latex={
+        "keep": {"variant": "plain"},
+        "index": ["dataset", "source", "model"],
+        "columns": ["measure"],
+        "values": "auprc",
+    },
 )
