@@ -133,7 +133,7 @@ ADVERSARIES = "scores/adversarial_attention/mock-2/plain/average-tanh/0-2.parque
         (MASKS, "masked", "masks", "masks: words that should not be"),
         ("tables/faithfulness.parquet", "faithfulness", "curves", "table faithfulness"),
         ("tables/ground_truth.parquet", "above_region", "ground truth", "table ground_truth"),
-        ("tables/evidence.parquet", "auprc", "evidence", "table evidence"),
+        ("scores/evidence/stories/plain/transformer-tanh/0-2.parquet", "auprc", "evidence", "evidence: scores"),
         ("tables/erasure.parquet", "mean", "erasure", "table erasure"),
         ("scores/erasure/mock-2/plain/average-tanh/0-2.parquet", "soft_fall_alone", "erasure", "erasure: soft falls"),
         (

@@ -161,13 +161,11 @@ def list_runs(resolved: Resolved) -> Runs:
         small, unmarked = _small_blocks(resolved, protocol), _unmarked(resolved, protocol)
         variants = resolved.declarations["protocol", protocol].variants
         plain = variants != "manipulated"
-        datasets = study.protocols[protocol].datasets or study.datasets
+        datasets = study.protocols[protocol].datasets or [name for name in study.datasets if name not in unmarked]
         candidates = [
             cell
             for cell in sorted(cells)
-            if cell.dataset in datasets
-            and cell.dataset not in unmarked
-            and (variants == "every" or (cell.variant == PLAIN) == plain)
+            if cell.dataset in datasets and (variants == "every" or (cell.variant == PLAIN) == plain)
         ]
         scored[protocol] = [cell for cell in candidates if not unscored[cell.model] and cell.seeds not in small]
         if not scored[protocol]:
@@ -260,13 +258,16 @@ def _small_blocks(resolved: Resolved, protocol: str) -> dict[str, str]:
 
 def _unmarked(resolved: Resolved, protocol: str) -> dict[str, str]:
     """The datasets without evidence, each with the reason why a protocol that needs it does not score them."""
-    listed = resolved.study.protocols[protocol].datasets or []
-    unmarked: dict[str, str] = {}
-    for dataset in resolved.study.datasets if resolved.declarations["protocol", protocol].evidence else ():
-        if not resolved.declarations["dataset", dataset].evidence:
-            unmarked[dataset] = f"protocol '{protocol}' needs marked evidence, which dataset '{dataset}' does not have"
-            if dataset in listed:
-                raise PlumblineError(f"`protocols.{protocol}.datasets`: {unmarked[dataset]}; remove it from the list.")
+    if not resolved.declarations["protocol", protocol].evidence:
+        return {}
+    listed = resolved.study.protocols[protocol].datasets
+    unmarked = {
+        dataset: f"protocol '{protocol}' needs marked evidence, which dataset '{dataset}' does not have"
+        for dataset in listed or resolved.study.datasets
+        if not resolved.declarations["dataset", dataset].evidence
+    }
+    if listed and unmarked:
+        raise PlumblineError(f"`protocols.{protocol}.datasets`: {min(unmarked.values())}; remove it from the list.")
     return unmarked
 
 
