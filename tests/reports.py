@@ -223,6 +223,18 @@ def evidence_frame() -> pd.DataFrame:
     return table("evidence", rows).to_pandas()
 
 
+def masked_erasure_frame() -> pd.DataFrame:
+    rows = [
+        CELL
+        | {"measure": measure, "seed": seed, "level": level, "metric": metric, "value": 0.5, "n": 9, "status": "ok"}
+        for measure in MEASURES
+        for seed in range(2)
+        for level in (0, *LEVELS)
+        for metric in ("macro_f1", "out_of_distribution")
+    ]
+    return table("masked_erasure", rows).to_pandas()
+
+
 def erasure_frame() -> pd.DataFrame:
     """Two seeds of two measures; comprehensiveness at two ratios and as a whole."""
     values = [("comprehensiveness", 10.0, 0.1), ("comprehensiveness", 50.0, 0.3), ("comprehensiveness", None, 0.2)]
@@ -333,6 +345,8 @@ def tables() -> dict[str, pd.DataFrame]:
         "rationales": rationales_frame(),
         "evidence": evidence_frame(),
         "erasure": erasure_frame(),
+        "masked_erasure": masked_erasure_frame(),
+        "masked_faithfulness": faithfulness_frame(),
         "scorecard": scorecard_frame(),
         "meta_evaluation": meta_frame(),
         "sensitivity": sensitivity_frame(),

@@ -182,6 +182,7 @@ def test_findings_are_sentences_of_the_tables(content: Content) -> None:
         "disagreement": "Mean τ over the one pair of measures: 0.30.",
         "adversaries": "AtteFa 0.40, 1 being the most faithful.",
         "masking": "Mean faithfulness: attention 0.30, gradient −1.00.",
+        "masked_erasure": "Mean faithfulness: attention 0.30, gradient −1.00.",
         "truth": "Importance on the truth, 0 as by chance, 1 all: gradient 0.33.",
         "evidence": "AUPRC beyond chance, plausibility, not faithfulness: attention 0.33, gradient 0.33.",
         "erasure": "Mean comprehensiveness: attention 0.21, gradient 0.21.",

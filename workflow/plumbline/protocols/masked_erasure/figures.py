@@ -37,7 +37,7 @@ def masked_curves(rows: pd.DataFrame, metric: str, title: str, random: str = "")
         # A narrow axis would exaggerate small differences.
         panels[1].set_ylim(0, max(4 * LEVEL, panels[1].get_ylim()[1]))
         dotted = Line2D([], [], **FLOOR, label=f"everything masked (left), {LEVEL} (right)")
-        note = f"{LOWER} Right: above {LEVEL}, masked texts are unlike those that the model was trained on. "
+        note = f"{LOWER} Right: far above random, masked texts are unlike those that the model was trained on. "
         finish(figure, title, [*measure_keys(measures, random), dotted], note + seed_note(rows), TALL)
     return figure
 

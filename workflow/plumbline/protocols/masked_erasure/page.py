@@ -44,8 +44,9 @@ def masked_erasure_page(content: Content) -> Page:
         Section(
             "outlying",
             "Are masked texts in the training distribution?",
-            tables={"outlying": table_of(frames, "masked_erasure", outlying_overview)},
+            tables={"out-of-distribution": table_of(frames, "masked_erasure", outlying_overview)},
         ),
     ]
     lead = Markup("Faithfulness measurable models, as in Madsen et al. (2024).")
-    return Page(sections, lead, faithfulness_finding(frames["masked_faithfulness"]))
+    finding = faithfulness_finding(frames["masked_faithfulness"]) if "masked_faithfulness" in frames else ""
+    return Page(sections, lead, finding)
