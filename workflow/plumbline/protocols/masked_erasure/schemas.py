@@ -30,7 +30,7 @@ MASKED_ERASURE = declare(
     },
     required=[*CELL, "seed", "measure", "level", "metric", "n", "status"],
     latex={
-        "keep": {},
+        "keep": {"variant": "plain"},
         "index": ["dataset", "model", "metric", "measure"],
         "columns": ["level"],
         "values": "value",
@@ -44,5 +44,5 @@ MASKED_FAITHFULNESS = declare(
     1,
     {field.name: field.type for field in FAITHFULNESS.schema},
     required=[field.name for field in FAITHFULNESS.schema if not field.nullable],
-    latex={**FAITHFULNESS.latex, "index": ["dataset", "model", "metric"]},
+    latex=FAITHFULNESS.latex,
 )
