@@ -250,6 +250,30 @@ def erasure_frame() -> pd.DataFrame:
     return table("erasure", rows).to_pandas()
 
 
+def randomised_weights_frame() -> pd.DataFrame:
+    """The second layer matters more than the first, for every measure but the last."""
+    rows = [
+        CELL
+        | {"seed": seed, "measure": measure, "mode": "cascading", "stage": stage, "depth": depth, "n": 20, "dropped": 1}
+        | {"kendall": tau, "kendall_std": 0.1, "spearman": tau, "status": "ok"}
+        for seed in range(2)
+        for measure, taus in {**dict.fromkeys(MEASURES, (0.5, -0.1)), "random": (1.0, 1.0)}.items()
+        for depth, (stage, tau) in enumerate(zip(("head", "<embedding>"), taus, strict=True), start=1)
+    ]
+    return table("randomised_weights", rows).to_pandas()
+
+
+def reliability_frame() -> pd.DataFrame:
+    rows = [
+        CELL
+        | {"seed": seed, "measure": measure, "stochastic": tau < 1, "n": 20, "dropped": 0, "kendall": tau}
+        | {"kendall_std": 0.1, "spearman": tau, "status": "ok"}
+        for seed in range(2)
+        for measure, tau in {MEASURES[0]: 1.0, "lime": 0.6 + 0.1 * seed, "random": 0.0}.items()
+    ]
+    return table("reliability", rows).to_pandas()
+
+
 def scorecard_frame() -> pd.DataFrame:
     """Three measures by one criterion for all, one where lower is better, and one for attention only."""
     line = CELL | {"direction": "higher", "faithfulness": True, "n_seeds": 3, "status": "ok"}
@@ -347,6 +371,8 @@ def tables() -> dict[str, pd.DataFrame]:
         "erasure": erasure_frame(),
         "masked_erasure": masked_erasure_frame(),
         "masked_faithfulness": faithfulness_frame(),
+        "randomised_weights": randomised_weights_frame(),
+        "reliability": reliability_frame(),
         "scorecard": scorecard_frame(),
         "meta_evaluation": meta_frame(),
         "sensitivity": sensitivity_frame(),

@@ -186,6 +186,8 @@ def test_findings_are_sentences_of_the_tables(content: Content) -> None:
         "truth": "Importance on the truth, 0 as by chance, 1 all: gradient 0.33.",
         "evidence": "AUPRC beyond chance, plausibility, not faithfulness: attention 0.33, gradient 0.33.",
         "erasure": "Mean comprehensiveness: attention 0.21, gradient 0.21.",
+        "randomised-weights": "Dependence on the weights, 0 none: attention 0.70, gradient 0.70, random 0.00.",
+        "reliability": "τ between two runs with other draws: lime 0.65, random 0.00.",
         "reproduction": "Published results: 1 of 2 within tolerance. Published sizes of datasets: 1 not judged.",
     }
     assert list(findings(bare(content))) == ["reproduction"]

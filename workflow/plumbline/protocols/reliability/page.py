@@ -28,9 +28,9 @@ def reliability_overview(reliability: pd.DataFrame) -> Table:
     return Table(caption, columns, rows, frozenset(range(3, len(columns))))
 
 
-def _finding(reliability: pd.DataFrame, random: str) -> str:
+def _finding(reliability: pd.DataFrame, left_out: list[str]) -> str:
     rows = without_categories(reliability)
-    rows = rows[rows["stochastic"] & (rows["status"] == "ok") & (rows["measure"] != random)]
+    rows = rows[rows["stochastic"] & (rows["status"] == "ok") & ~rows["measure"].isin(left_out)]
     values = by_measure(rows["kendall"], rows["measure"])
     return f"τ between two runs with other draws: {values}." if values else ""
 
@@ -47,4 +47,4 @@ def reliability_page(content: Content) -> Page:
         {"reliability": table_of(frames, "reliability", reliability_overview)},
         axis="from-zero",
     )
-    return Page([section], finding=_finding(frames["reliability"], content.random))
+    return Page([section], finding=_finding(frames["reliability"], [content.random, *content.degraded]))
