@@ -12,6 +12,7 @@ from plumbline.papers.jain_wallace import published_rows
 from plumbline.papers.paper import Names, StudyResults
 from plumbline.papers.quirks import TOPS, sparsity_rows
 from plumbline.papers.reproduction import reproduction
+from plumbline.protocols.agreement.by_text import summarise_texts
 from plumbline.protocols.agreement.score import Agreement
 from plumbline.protocols.attention.adversarial import AdversarialAttention
 from plumbline.protocols.erasure.score import Erasure
@@ -177,6 +178,12 @@ def std_of_quirks(values):
     return sparsity_rows(pd.DataFrame(rows))[["as_published_spread", "corrected_spread"]].stack()
 
 
+def std_of_texts(values):
+    """That of randomised weights and of reliability."""
+    rows = pd.DataFrame({"seed": 0, "kendall": values, "spearman": values, "status": "ok"})
+    return summarise_texts(rows, ["seed"])["kendall_std"]
+
+
 def std_of_latex(values):
     row = {"dataset": "d", "variant": "plain", "model": "m", "split": "test", "metric": "f1", "status": "ok"}
     rows = [row | {"reason": None, "seed": seed, "value": value} for seed, value in enumerate(values)]
@@ -185,7 +192,8 @@ def std_of_latex(values):
 
 
 @pytest.mark.parametrize(
-    "spread_in", [std_of_agreement, std_of_erasure, std_of_adversarial_attention, std_of_quirks, std_of_latex]
+    "spread_in",
+    [std_of_agreement, std_of_erasure, std_of_adversarial_attention, std_of_quirks, std_of_texts, std_of_latex],
 )
 def test_standard_deviations_of_all_tables_are_those_of_the_population(spread_in):
     """Of two values that is half their difference; an estimate with ddof 1 would be √2 times as much."""
@@ -196,7 +204,8 @@ def test_standard_deviations_of_all_tables_are_those_of_the_population(spread_in
 def test_every_table_with_a_deviation_is_among_them():
     """The spread of `reproduction` is tested where it is; a new table with one belongs into the test above."""
     named = {name for name, kind in OWN_TABLES.items() for column in kind.columns if _is_spread(column)}
-    assert named == {"agreement", "erasure", "adversarial_attention", "quirks", "reproduction"}
+    by_text = {"randomised_weights", "reliability"}
+    assert named == {"agreement", "erasure", "adversarial_attention", "quirks", "reproduction"} | by_text
 
 
 def _is_spread(column):
