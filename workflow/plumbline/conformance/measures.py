@@ -66,7 +66,8 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
             faults = list(_check_measure_on(declaration, options, group[0]))
         for fault in faults:
             results.setdefault(fault, []).extend(f"'{model.name}'" for model in group)
-    yield from _check_draws(declaration, few, [group[0] for group in equivalent.values()])
+    if all(isinstance(fault, Unchecked) for fault in results):
+        yield from _check_draws(declaration, few, [group[0] for group in equivalent.values()])
     for fault, names in results.items():
         where = "every model" if len(names) == len(models) > 1 else f"model {', '.join(names)}"
         yield type(fault)(f"on {where} {fault}")
@@ -136,7 +137,7 @@ def _check_explaining(
 
 def _check_draws(declaration: Declaration, options: dict[str, Any], models: Sequence[Declaration]) -> Iterator[str]:
     """A measure is `stochastic` if and only if its scores depend on the evaluator's seed: on some model, or on none of
-    the first models of each kind of input. A measure that fails is reported elsewhere."""
+    the first models of each kind of input. One that fails here, such as by refusing second texts, is not checked."""
     first = {model.reads: model for model in reversed(models)}.values()
     examined = models if declaration.stochastic else first
     try:
