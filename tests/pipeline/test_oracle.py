@@ -115,6 +115,7 @@ def change_number(source: Path, target: Path, column: str, measure: str) -> None
 
 
 MASKS = "models/mock-2/recursive/relative/attention/80/average-tanh/0-2/masks.parquet"
+ERASED = "scores/erasure/mock-2/plain/bilstm-tanh/0-2.parquet"
 ADVERSARIES = "scores/adversarial_attention/mock-2/plain/average-tanh/0-2.parquet"
 
 
@@ -135,13 +136,8 @@ ADVERSARIES = "scores/adversarial_attention/mock-2/plain/average-tanh/0-2.parque
         ("tables/ground_truth.parquet", "above_region", "ground truth", "table ground_truth"),
         ("scores/evidence/stories/plain/transformer-tanh/0-2.parquet", "auprc", "evidence", "evidence: scores"),
         ("tables/erasure.parquet", "mean", "erasure", "table erasure"),
-        ("scores/erasure/mock-2/plain/average-tanh/0-2.parquet", "soft_fall_alone", "erasure", "erasure: soft falls"),
-        (
-            "scores/erasure/mock-2/plain/average-tanh/0-2.parquet",
-            "morf_lerf",
-            "erasure",
-            "erasure: area between curves",
-        ),
+        (ERASED, "soft_fall_alone", "erasure", "erasure: soft falls"),
+        (ERASED, "morf_lerf", "erasure", "erasure: area between curves"),
         ("tables/performance.parquet", "value", "ids", "table performance"),
         ("tables/scorecard.parquet", "per_seed", "scorecard", "scorecard: values by seed"),
         ("tables/scorecard.parquet", "value", "scorecard", "scorecard: mean and interval"),
