@@ -50,6 +50,14 @@ def test_right_is_better_in_every_panel_and_the_best_measure_is_on_top():
     assert {panel.get_ylabel() for panel in panels} == {"articles", "plain", ""}
 
 
+def test_a_study_may_have_no_random_measure():
+    frame = pd.DataFrame(rows())
+    for random, labels in (("random", ["a measure", "random importances"]), ("", ["a measure"])):
+        shown = frame[(frame["measure"] != "random") | (random != "")]
+        (legend,) = erasure_figure(shown, random, "sst").legends
+        assert [text.get_text() for text in legend.get_texts()] == labels
+
+
 def test_nothing_to_draw_is_a_sentence():
     figure = erasure_figure(pd.DataFrame(rows(status="undefined")), "random", "sst")
     assert "no text could be erased" in figure.texts[0].get_text()

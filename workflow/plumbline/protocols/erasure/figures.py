@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plumbline.figures import style
+from plumbline.figures.classes import mark
 from plumbline.figures.drawing import Drawing
 from plumbline.figures.intervals import NINETY_FIVE
 from plumbline.figures.layout import finish, panel_figure
@@ -27,7 +28,7 @@ RANDOM_LINE: dict[str, Any] = {"color": style.FAINT, "linewidth": 0.9, "linestyl
 # The width of a panel's title in characters, and the height of a measure in inches.
 WIDE, HIGH = 20, 0.17
 NOTE = (
-    "Further right is better in every panel (↓: the axis is reversed). Dotted line: random importances. "
+    "Further right is better in every panel (↓: the axis is reversed). "
     f"Whiskers: 95 % intervals, over seeds from {FEWEST} on, else over texts."
 )
 
@@ -64,7 +65,8 @@ def erasure_figure(erasure: pd.DataFrame, random: str, title: str) -> Figure:
             panel.set_title(fill(METRICS[metric], WIDE), loc="left", pad=4, fontsize=6)
             if METRICS[metric].endswith("↓"):
                 panel.invert_xaxis()
-        keys = [Line2D([], [], label=random, **RANDOM_LINE)] if random in measures else []
+        keys = [mark("o", style.INK, 4, "a measure")]
+        keys += [Line2D([], [], label="random importances", **RANDOM_LINE)] if random in measures else []
         finish(figure, title, keys, NOTE, len(variants) * (0.3 + HIGH * len(measures)) + 0.35)
     return figure
 
