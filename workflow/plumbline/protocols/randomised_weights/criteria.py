@@ -18,7 +18,14 @@ def weight_dependence(kendall: pd.Series) -> float:
     return float(1 - kendall.abs().mean())
 
 
-@criterion("randomised weights", table="randomised_weights", direction="higher", range=[0, 1], order=90)
+@criterion(
+    "randomised weights",
+    table="randomised_weights",
+    direction="higher",
+    range=[0, 1],
+    faithfulness=False,
+    order=90,
+)
 def randomised_weights(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
     """The dependence on the weights of all layers."""
     rows = table[(table["mode"] == "cascading") & (table["status"] == "ok")]
