@@ -294,6 +294,18 @@ def meta_frame() -> pd.DataFrame:
     return table("meta_evaluation", [known, pairs | lost]).to_pandas()
 
 
+def trust_frame() -> pd.DataFrame:
+    """A criterion that agrees with one kind of truth and contradicts another."""
+    line = {"criterion": "agreement", "matched": "variant", "n_cells": 3, "n_datasets": 1, "n_models": 3}
+    line |= {"resampled": "model, seed", "status": "ok"}
+    rows = [
+        line | {"truth": truth, "tau": tau, "ci_low": tau - 0.2, "ci_high": tau + 0.2}
+        for truth, tau in {"every manipulation": 0.0, "planted": 0.5, "<ordered>": -0.5, "unless": 0.1}.items()
+    ]
+    lost = {"criterion": "permutation", "truth": "planted", "n_cells": 0, "status": "missing", "reason": "no <cell>"}
+    return table("trust", [*rows, line | lost]).to_pandas()
+
+
 def sensitivity_frame() -> pd.DataFrame:
     """A criterion that sees all of a ladder and one that sees none of it."""
     line = CELL | {"measure": "gradient", "direction": "higher", "n_seeds": 3, "status": "ok"}
@@ -375,6 +387,7 @@ def tables() -> dict[str, pd.DataFrame]:
         "reliability": reliability_frame(),
         "scorecard": scorecard_frame(),
         "meta_evaluation": meta_frame(),
+        "trust": trust_frame(),
         "sensitivity": sensitivity_frame(),
         "my_own": own,
     }

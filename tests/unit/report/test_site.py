@@ -177,6 +177,7 @@ def test_pages_show_only_tables_of_the_study(content: Content) -> None:
 def test_findings_are_sentences_of_the_tables(content: Content) -> None:
     assert findings(content) == {
         "scorecard": "Mean τ between the rankings of one pair of criteria: −0.50.",
+        "trust": "0 of 1 criteria agree with a known truth and contradict none.",
         "sensitivity": "1 of 2 criteria rank every ladder in order; with 3 seeds 1 of 2 see a share of 0.5 permuted.",
         "attention": "Mean τ with attention: gradient 0.30.",
         "disagreement": "Mean τ over the one pair of measures: 0.30.",

@@ -15,7 +15,17 @@ DECIDED = {
     # The mean and spread over jobs.
     "timings": {"dataset", "variant", "model", "seeds", "measure", "event"},
 }
-NO_KEYS = {"seed", "status", "reason", "direction", "twin_of", "degraded_of", "matched", "selected_on_test"}
+NO_KEYS = {
+    "seed",
+    "status",
+    "reason",
+    "direction",
+    "twin_of",
+    "degraded_of",
+    "matched",
+    "resampled",
+    "selected_on_test",
+}
 
 
 def keys(name: str) -> set[str]:

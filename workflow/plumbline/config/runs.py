@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from plumbline.config.masking import Masked, Point, baseline, masked_variants, points
 from plumbline.config.resolved import Resolved
 from plumbline.config.seeds import parse_seeds
+from plumbline.config.support import suggestions, unsupported, untrainable
 from plumbline.config.variants import PLAIN
 from plumbline.errors import PlumblineError
-from plumbline.registry import PAIRED, Declaration, Kind, covered, needed
+from plumbline.registry import PAIRED, covered
 
 
 @dataclass(frozen=True, order=True)
@@ -30,9 +31,6 @@ class Excluded:
     reason: str
 
 
-VERBS = {"measure": "explains", "protocol": "scores"}
-
-
 @dataclass(frozen=True)
 class Runs:
     """What a study runs: cells of plain and manipulated datasets, of adversaries and of masked texts; the points of the
@@ -47,56 +45,6 @@ class Runs:
     excluded: list[Excluded]
 
 
-def _provided(resolved: Resolved, model: str) -> set[str]:
-    """What a model provides: what it declares, and masked training if words are masked on all datasets it learns."""
-    datasets = resolved.study.models[model].datasets or resolved.study.datasets
-    masked = all(resolved.trainings[dataset, model].masking != "none" for dataset in datasets)
-    return {*resolved.declarations["model", model].provides, *(["masked training"] if masked else [])}
-
-
-def _unsupported(resolved: Resolved, kind: Kind, name: str, model: str) -> str:
-    """Why a measure or protocol does not support a model, or an empty string."""
-    declaration, declared_model = resolved.declarations[kind, name], resolved.declarations["model", model]
-    if declared_model.reads == "pixels" and not declaration.pixels:
-        return f"{kind} '{name}' {VERBS[kind]} texts, but model '{model}' reads images"
-    lacking = sorted(needed(declaration, resolved.options[kind, name]) - _provided(resolved, model))
-    return f"{kind} '{name}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""
-
-
-# The most measures that an error message suggests.
-MOST_SUGGESTED = 6
-
-
-def _suggestions(resolved: Resolved, measure: str, models: list[str]) -> str:
-    """Other measures that support the models, those with similar needs first."""
-    needs = set(needed(resolved.declarations["measure", measure], resolved.options["measure", measure]))
-
-    def supports(candidate: Declaration, model: str) -> bool:
-        declared_model = resolved.declarations["model", model]
-        reads = candidate.pixels or declared_model.reads != "pixels"
-        return reads and not candidate.required and needed(candidate, candidate.defaults) <= _provided(resolved, model)
-
-    candidates = [
-        candidate
-        for candidate in resolved.registry.all("measure")
-        if all(supports(candidate, model) for model in models)
-        and candidate.name not in resolved.study.measures
-        and not candidate.name.endswith("-published")
-    ]
-    similar = sorted(candidates, key=lambda candidate: -len(needs & set(candidate.needs)))[:MOST_SUGGESTED]
-    names = ", ".join(sorted(candidate.name for candidate in similar))
-    return f" (supported measures: {names})" if names else ""
-
-
-def _untrainable(resolved: Resolved, dataset: str, model: str) -> str:
-    """Why a model cannot be trained on a dataset, or an empty string."""
-    task, tasks = resolved.declarations["dataset", dataset].task, resolved.declarations["model", model].tasks
-    derived = resolved.derived.get(model)
-    if task in tasks and derived and dataset not in derived.datasets:
-        return f"model '{model}' has the attention of '{derived.base}', which is not trained on dataset '{dataset}'"
-    return "" if task in tasks else f"model '{model}' does {' and '.join(tasks)}, but dataset '{dataset}' is {task}"
-
-
 def list_runs(resolved: Resolved) -> Runs:
     """Every valid run; an impossible combination that the config names explicitly is refused."""
     study = resolved.study
@@ -106,16 +54,16 @@ def list_runs(resolved: Resolved) -> Runs:
     for model, entry in study.models.items():
         supported[model] = []
         for measure in entry.measures if entry.measures is not None else study.measures:
-            reason = _guided(resolved, model) or _unsupported(resolved, "measure", measure, model)
+            reason = _guided(resolved, model) or unsupported(resolved, "measure", measure, model)
             if reason and entry.measures is not None:
-                others = "" if _guided(resolved, model) else _suggestions(resolved, measure, [model])
+                others = "" if _guided(resolved, model) else suggestions(resolved, measure, [model])
                 raise PlumblineError(f"`models.{model}.measures`: {reason}; remove it from the list{others}.")
             if reason:
                 excluded.append(Excluded("", model, measure, reason))
             else:
                 supported[model].append(measure)
         for dataset in entry.datasets if entry.datasets is not None else study.datasets:
-            reason = _untrainable(resolved, dataset, model)
+            reason = untrainable(resolved, dataset, model)
             if reason and entry.datasets is not None:
                 raise PlumblineError(f"`models.{model}.datasets`: {reason}; remove it from the list.")
             if reason:
@@ -126,7 +74,7 @@ def list_runs(resolved: Resolved) -> Runs:
     for measure in study.measures:
         if not any(measure in measures for measures in supported.values()):
             reasons = [e.reason for e in excluded if e.measure == measure] or ["no model lists it in `measures`"]
-            others = _suggestions(resolved, measure, list(study.models))
+            others = suggestions(resolved, measure, list(study.models))
             raise PlumblineError(
                 f"`measures.{measure}` cannot explain any model of this study: {'; '.join(reasons)}{others}."
             )
@@ -300,4 +248,4 @@ def _unscored(resolved: Resolved, protocol: str, model: str, measures: list[str]
     least = resolved.declarations["protocol", protocol].least_measures
     if len(measures) < least:
         return f"protocol '{protocol}' compares at least {least} measures, but model '{model}' has {len(measures)}"
-    return _unsupported(resolved, "protocol", protocol, model)
+    return unsupported(resolved, "protocol", protocol, model)

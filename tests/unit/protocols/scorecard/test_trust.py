@@ -1,0 +1,91 @@
+"""The agreement of criteria with known truths, on scorecards made by hand."""
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy.stats import kendalltau
+
+from plumbline.protocols.scorecard.figures import trust
+from plumbline.protocols.scorecard.schemas import TRUST
+from plumbline.protocols.scorecard.trust import EVERY, trust_rows
+from plumbline.protocols.scorecard.trust_page import trust_page, trust_sentences
+from plumbline.store import read_table, write_table
+from tests.reports import content, sensitivity_frame, trust_frame
+
+MEASURES = ("attention", "gradient", "lime", "random")
+KINDS = {"planted-r0.5": "planted", "planted-r0.8": "planted", "ordered": "ordered"}
+
+
+def card(values: dict[tuple[str, str, str], list[float]]) -> pd.DataFrame:
+    """A scorecard from the values of the measures by criterion, variant and model; three equal seeds."""
+    usual = {"direction": "higher", "faithfulness": True, "dataset": "sst", "status": "ok", "n_seeds": 3}
+    return pd.DataFrame(
+        usual
+        | {"criterion": criterion, "variant": variant, "model": model, "measure": measure, "value": value}
+        | {"per_seed": [value] * 3, "twin_of": None, "degraded_of": None}
+        for (criterion, variant, model), own in values.items()
+        for measure, value in zip(MEASURES, own, strict=True)
+    )
+
+
+def test_each_kind_of_truth_is_compared_on_its_own():
+    rising, mixed, falling = [1.0, 2.0, 3.0, 9.0], [1.0, 3.0, 2.0, 9.0], [3.0, 2.0, 1.0, 9.0]
+    rows = card(
+        {
+            ("ground truth", "planted-r0.5", "net"): rising,
+            ("ground truth", "planted-r0.8", "net"): mixed,
+            ("ground truth", "ordered", "net"): falling,
+            **{("comprehensiveness", variant, "net"): rising for variant in KINDS},
+            ("Recursive ROAR", "plain", "net"): falling,
+        }
+    )
+    found = trust_rows(rows, "random", KINDS).set_index(["criterion", "truth"])
+    third = kendalltau(rising[:3], mixed[:3]).statistic
+    assert found["tau"].to_dict() == pytest.approx(
+        {
+            ("comprehensiveness", EVERY): third / 3,
+            ("comprehensiveness", "planted"): (1 + third) / 2,
+            ("comprehensiveness", "ordered"): -1.0,
+            ("Recursive ROAR", EVERY): -third / 3,
+            ("Recursive ROAR", "planted"): -(1 + third) / 2,
+            ("Recursive ROAR", "ordered"): 1.0,
+        }
+    )
+    assert set(found.loc["Recursive ROAR"]["matched"]) == {"dataset"}
+    assert set(found["resampled"]) == {"seed"}
+
+
+def test_models_are_resampled_if_there_are_three(tmp_path):
+    rising, falling = [1.0, 2.0, 3.0, 9.0], [3.0, 2.0, 1.0, 9.0]
+    values = {("ground truth", "ordered", model): rising for model in "abc"}
+    values |= {("sufficiency", "ordered", model): falling if model == "c" else rising for model in "abc"}
+    rows = trust_rows(card(values), "random", KINDS)
+    row = rows[rows["truth"] == "ordered"].iloc[0]
+    assert (row["tau"], row["n_models"], row["resampled"]) == (pytest.approx(1 / 3), 3, "model, seed")
+    # With three draws of three models none is the third with a chance of 8/27, and all are with one of 1/27.
+    assert (row["ci_low"], row["ci_high"]) == (-1.0, 1.0)
+    write_table(tmp_path / "trust.parquet", TRUST, pa.Table.from_pandas(rows, preserve_index=False))
+    assert read_table(tmp_path / "trust.parquet", TRUST).num_rows == 2
+
+
+def test_a_study_without_a_truth_has_no_row():
+    assert trust_rows(card({("sufficiency", "plain", "net"): [1.0, 2.0, 3.0, 4.0]}), "random", {}).empty
+
+
+def test_sentences_state_what_the_intervals_show():
+    (sentence,) = trust_sentences(trust_frame(), sensitivity_frame())
+    assert sentence.startswith("agreement agrees with planted (τ 0.50 [0.30, 0.70])")
+    assert "contradicts <ordered> (τ −0.50" in sentence and "unless (τ 0.10 [−0.10, 0.30])" in sentence
+    assert sentence.endswith("it ranks every ladder in order and sees a permuted share of 0.5.")
+    assert EVERY not in sentence
+
+
+def test_the_page_escapes_names_and_counts_criteria():
+    page = trust_page(content())
+    assert "&lt;ordered&gt;" in str(page.sections[0].html) and "<ordered>" not in str(page.sections[0].html)
+    assert page.finding == "0 of 1 criteria agree with a known truth and contradict none."
+
+
+def test_the_figure_has_a_cell_for_each_criterion_and_truth():
+    texts = [text.get_text() for text in trust(trust_frame(), "title").axes[0].texts]
+    assert texts.count("–") == 0 and {"0.50", "−0.50", "0.10", "0.00"} <= set(texts)

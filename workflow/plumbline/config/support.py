@@ -1,0 +1,54 @@
+"""What supports what: which measures and protocols a model supports, and which datasets it can learn."""
+
+from plumbline.config.resolved import Resolved
+from plumbline.registry import Declaration, Kind, needed
+
+VERBS = {"measure": "explains", "protocol": "scores"}
+# The most measures that an error message suggests.
+MOST_SUGGESTED = 6
+
+
+def _provided(resolved: Resolved, model: str) -> set[str]:
+    """What a model provides: what it declares, and masked training if words are masked on all datasets it learns."""
+    datasets = resolved.study.models[model].datasets or resolved.study.datasets
+    masked = all(resolved.trainings[dataset, model].masking != "none" for dataset in datasets)
+    return {*resolved.declarations["model", model].provides, *(["masked training"] if masked else [])}
+
+
+def unsupported(resolved: Resolved, kind: Kind, name: str, model: str) -> str:
+    """Why a measure or protocol does not support a model, or an empty string."""
+    declaration, declared_model = resolved.declarations[kind, name], resolved.declarations["model", model]
+    if declared_model.reads == "pixels" and not declaration.pixels:
+        return f"{kind} '{name}' {VERBS[kind]} texts, but model '{model}' reads images"
+    lacking = sorted(needed(declaration, resolved.options[kind, name]) - _provided(resolved, model))
+    return f"{kind} '{name}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""
+
+
+def suggestions(resolved: Resolved, measure: str, models: list[str]) -> str:
+    """Other measures that support the models, those with similar needs first."""
+    needs = set(needed(resolved.declarations["measure", measure], resolved.options["measure", measure]))
+
+    def supports(candidate: Declaration, model: str) -> bool:
+        declared_model = resolved.declarations["model", model]
+        reads = candidate.pixels or declared_model.reads != "pixels"
+        return reads and not candidate.required and needed(candidate, candidate.defaults) <= _provided(resolved, model)
+
+    candidates = [
+        candidate
+        for candidate in resolved.registry.all("measure")
+        if all(supports(candidate, model) for model in models)
+        and candidate.name not in resolved.study.measures
+        and not candidate.name.endswith("-published")
+    ]
+    similar = sorted(candidates, key=lambda candidate: -len(needs & set(candidate.needs)))[:MOST_SUGGESTED]
+    names = ", ".join(sorted(candidate.name for candidate in similar))
+    return f" (supported measures: {names})" if names else ""
+
+
+def untrainable(resolved: Resolved, dataset: str, model: str) -> str:
+    """Why a model cannot be trained on a dataset, or an empty string."""
+    task, tasks = resolved.declarations["dataset", dataset].task, resolved.declarations["model", model].tasks
+    derived = resolved.derived.get(model)
+    if task in tasks and derived and dataset not in derived.datasets:
+        return f"model '{model}' has the attention of '{derived.base}', which is not trained on dataset '{dataset}'"
+    return "" if task in tasks else f"model '{model}' does {' and '.join(tasks)}, but dataset '{dataset}' is {task}"
