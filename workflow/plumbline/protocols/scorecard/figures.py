@@ -22,6 +22,8 @@ from plumbline.registry import figure
 
 # The sides of a cell in inches.
 WIDE, HIGH = 0.78, 0.36
+# How strong the colour is of a value without an interval.
+PALE = 0.35
 NOTHING = "no protocol of this study scores a measure"
 WORDS = ("criterion", "direction", "dataset", "variant", "model", "measure")
 ARROWS = {"higher": "↑", "lower": "↓"}
@@ -120,7 +122,9 @@ def trust(rows: pd.DataFrame, title: str) -> Figure:
     defined = rows[rows["status"] == "ok"]
     if defined.empty:
         return style.sentence_figure(f"{title}: no criterion ranks measures of which a truth is known")
-    criteria, truths = (list(dict.fromkeys(defined[key].astype(str))) for key in ("criterion", "truth"))
+    criteria, truths = (
+        [name for name in dict.fromkeys(rows[key]) if name in set(defined[key])] for key in ("criterion", "truth")
+    )
     colours = sns.color_palette("vlag", as_cmap=True)
     with style.theme():
         figure = style.new_figure(WIDE * len(truths) + 3.4, 1.25 * HIGH * len(criteria) + 1.9)
@@ -138,7 +142,7 @@ def trust(rows: pd.DataFrame, title: str) -> Figure:
 
 def _note(subject: str, defined: pd.DataFrame) -> str:
     starred = "; * plain texts against manipulated ones" if (defined["matched"] == "dataset").any() else ""
-    return f"{subject}, over datasets and models; 95 % interval if it is defined{starred}"
+    return f"{subject}, over datasets and models, with its 95 % interval; pale: too few for one{starred}"
 
 
 def _write_tau(
@@ -148,11 +152,14 @@ def _write_tau(
     if line["status"] != "ok":
         write_cell(panel, row, column, "–", 0, 7, style.FAINT)
         return
-    background[row, column] = colours((line["tau"] + 1) / 2)
+    interval = bool(np.isfinite(line["ci_low"]))
+    colour = np.array(colours((line["tau"] + 1) / 2))
+    background[row, column] = colour if interval else 1 - PALE * (1 - colour)
+    background[row, column, 3] = 1.0
     ink = style.ink_on(background[row, column])
     star = "*" if line["matched"] == "dataset" else ""
-    write_cell(panel, row, column, style.signed(line["tau"]) + star, 3.2, 7, ink)
-    if np.isfinite(line["ci_low"]):
+    write_cell(panel, row, column, style.signed(line["tau"]) + star, 3.2 if interval else 0, 7, ink)
+    if interval:
         write_cell(panel, row, column, _interval(line["ci_low"], line["ci_high"]), -6.0, 4.6, ink)
 
 
