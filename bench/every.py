@@ -55,6 +55,8 @@ DEPEND_ON_ALL = ("expected-gradient",)
 GLOBAL_COLUMNS = ("accuracy", "chance_bound")
 Measure = Callable[[Evaluator, Instances], Importances]
 MEASURES, SEEDS = ("attention", "gradient", "leave-one-out", "selection"), (0, 1)
+# The number of dev texts: enough for p-values of 0.05.
+DEV = 80
 
 
 class Single(Evaluator):
@@ -259,8 +261,11 @@ def in_memory(protocol: Any) -> Iterator[None]:
 
 @cache
 def cell(count: int, device: str) -> Explained:
-    """Texts with a random fifth of their words as truth, and random importances of a few measures and two seeds."""
-    instances, random = texts(count, LENGTH), np.random.default_rng(0)
+    """Texts with a random fifth of their words as truth, and random importances of a few measures and two seeds; some
+    more are the dev split, which some protocols refer to."""
+    random = np.random.default_rng(0)
+    every = replace(texts(count + DEV, LENGTH), split=np.array(["test"] * count + ["dev"] * DEV))
+    instances = every.take(np.arange(count))
     keys = {
         "seed": np.repeat(SEEDS, count),
         "split": np.tile(instances.split, len(SEEDS)),
@@ -273,10 +278,10 @@ def cell(count: int, device: str) -> Explained:
         "probabilities": list(np.stack([share, 1 - share], axis=1)),
     }
     words = [int(free.sum()) for free in instances.maskable] * len(SEEDS)
-    lists = {"ids": instances.ids, "maskable": instances.maskable}
-    lists["tokens"] = [[f"w{id_}" for id_ in ids] for ids in instances.ids]
-    lists["groups"] = [((random.random(len(free)) < 0.2) & free).astype(np.int8) for free in instances.maskable]
-    columns = {"split": instances.split, "instance": instances.instance, "label": instances.label, **lists}
+    lists = {"ids": every.ids, "maskable": every.maskable}
+    lists["tokens"] = [[f"w{id_}" for id_ in ids] for ids in every.ids]
+    lists["groups"] = [((random.random(len(free)) < 0.2) & free).astype(np.int8) for free in every.maskable]
+    columns = {"split": every.split, "instance": every.instance, "label": every.label, **lists}
     truth = {"name": "random", "groups": ["truth"], "p_star": 0.5}
     return Explained(
         stored(PREDICTIONS, predictions),
@@ -302,7 +307,9 @@ def select_instance(whole: Explained, index: int) -> Explained:
         return table.filter(pc.equal(table["instance"], index))
 
     importances = {measure: cut(table) for measure, table in whole.importances.items()}
-    return replace(whole, predictions=cut(whole.predictions), importances=importances, texts=cut(whole.texts))
+    dev = whole.texts.filter(pc.equal(whole.texts["split"].cast(pa.string()), "dev"))
+    texts = pa.concat_tables([cut(whole.texts), dev])
+    return replace(whole, predictions=cut(whole.predictions), importances=importances, texts=texts)
 
 
 def score_frame(parts: list[Mapping[str, Any]], indices: np.ndarray) -> pd.DataFrame:

@@ -144,8 +144,11 @@ def _check_draws(declaration: Declaration, options: dict[str, Any], models: Sequ
         depends = any(_depends_on_seed(load(declaration.pointer), options, model) for model in examined)
     except Exception:
         return
-    if depends != declaration.stochastic:
-        yield STOCHASTIC if depends else DETERMINISTIC
+    if depends and not declaration.stochastic:
+        yield STOCHASTIC
+    # Required options may decide whether a measure draws.
+    elif declaration.stochastic and not depends and not declaration.required:
+        yield DETERMINISTIC
 
 
 def _depends_on_seed(measure: Callable[..., Importances], options: dict[str, Any], model: Declaration) -> bool:

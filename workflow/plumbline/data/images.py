@@ -79,6 +79,7 @@ def prepare_images(
         "dropped": dropped,
         "partial": fewer_than_published({s: len(images[s]) for s in SPLITS}, published or {}, name, "images"),
         "paired": False,
+        "evidence": "",
         "vocabulary_size": 0,
         "seed": recipe.seed,
         "side": side,
