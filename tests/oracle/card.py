@@ -34,7 +34,7 @@ CRITERIA: dict[str, tuple[str, float, float, str, str]] = {
     "LeRF minus MoRF": ("higher", -1, 1, "every", ""),
 }
 # Criteria that are not about faithfulness.
-OTHER = ("plausibility",)
+OTHER = ("plausibility", "reliability", "randomised weights")
 Cell = tuple[str, str, str]
 Values = dict[tuple[str, str, str, str, str], list[float]]
 
@@ -256,7 +256,7 @@ def check_meta(results: Results, checks: Checks) -> None:
         matched = "variant" if pairs else "dataset"
         if not pairs:
             pairs = [(a, b) for a in ranked[one] for b in ranked[other] if (a[0], a[2]) == (b[0], b[2])]
-        taus, datasets, seeds = [], set(), []
+        taus, datasets, models, seeds = [], set(), set(), []
         for a, b in pairs:
             first, second = ranked[one][a], ranked[other][b]
             common = [measure for measure in first if measure in second]
@@ -271,13 +271,16 @@ def check_meta(results: Results, checks: Checks) -> None:
             if not isnan(tau):
                 taus.append(tau)
                 datasets.add(a[0])
+                models.add(a[2])
                 counts = [min(row["n_seeds"] for row in side.values()) for side in (first, second)]
                 seeds.append(max(counts))
         row = {"criterion_a": one, "criterion_b": other, "matched": matched, "n_cells": len(taus)}
-        row |= {"n_datasets": len(datasets), "tau": mean(taus), "status": "ok" if taus else "missing"}
-        row["n_seeds"] = 3 if len(datasets) >= 3 or (seeds and min(seeds) >= 3) else 0
+        row |= {"n_datasets": len(datasets), "n_models": len(models), "tau": mean(taus)}
+        row["status"] = "ok" if taus else "missing"
+        resampled = max(len(datasets), len(models), min(seeds, default=0))
+        row["n_seeds"] = 3 if resampled >= 3 else 0
         expected.append(row)
-    columns = ["matched", "n_cells", "n_datasets", "tau", "status"]
+    columns = ["matched", "n_cells", "n_datasets", "n_models", "tau", "status"]
     checks.tables("table meta_evaluation", expected, meta, ["criterion_a", "criterion_b"], EXACT, columns)
     several = {(row["criterion_a"], row["criterion_b"]): row["n_seeds"] for row in expected}
     for row in meta:
