@@ -12,6 +12,8 @@ from plumbline.registry import load
 KEYS = ["dataset", "variant", "model", "measure"]
 # The columns that a criterion's function returns, with one row per seed.
 VALUES = [*KEYS, "seed", "value"]
+# Which direction is better, after the name of a criterion.
+ARROWS = {"higher": "↑", "lower": "↓"}
 Cell = tuple[str, str, str]
 Twins = Mapping[Cell, Mapping[str, str]]
 

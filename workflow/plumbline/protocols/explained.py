@@ -1,6 +1,6 @@
 """The inputs of a protocol for one cell: predictions and importances, aligned by instance."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,6 +161,11 @@ def instance_columns(seed: int, instances: Instances, predicted_class: np.ndarra
         "predicted_class": predicted_class,
         "length": np.array([int(maskable.sum()) for maskable in instances.maskable], dtype=np.int32),
     }
+
+
+def join_columns(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The columns of several parts of a score table, one after another."""
+    return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
 
 def select_rows(table: pa.Table, splits: list[str], seed: int | None = None) -> pa.Table:

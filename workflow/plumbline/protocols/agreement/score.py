@@ -13,7 +13,7 @@ from plumbline.figures.conventions import MOST_CLASSES
 from plumbline.protocols.agreement import top_k_statistics
 from plumbline.protocols.agreement.rank_statistics import kendall_tau, pearson, spearman
 from plumbline.protocols.agreement.schemas import AGREEMENT
-from plumbline.protocols.explained import Explained, Explanations, Key
+from plumbline.protocols.explained import Explained, Explanations, Key, join_columns
 from plumbline.registry import protocol
 from plumbline.store import TableSchema
 
@@ -66,7 +66,7 @@ class Agreement:
             for explanations in explained.by_seed()
             for tokens in self.tokens
         ]
-        return {column: np.concatenate([columns[column] for columns in seeds]) for column in seeds[0]}
+        return join_columns(seeds)
 
     def _seed(self, explanations: Explanations, tokens: str) -> dict[str, np.ndarray]:
         measures = sorted(explanations.scores)

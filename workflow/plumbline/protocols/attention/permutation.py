@@ -14,7 +14,7 @@ from plumbline.models.distances import total_variation
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.attention.bins import by_class_and_bin, quartiles
 from plumbline.protocols.attention.schemas import PERMUTATION, PERMUTATION_SCORES
-from plumbline.protocols.explained import Explained, instance_columns
+from plumbline.protocols.explained import Explained, instance_columns, join_columns
 from plumbline.registry import protocol
 from plumbline.store import TableSchema
 
@@ -44,7 +44,7 @@ class Permutation:
         """Columns of the table `permutation_scores`: one row per seed and instance."""
         instances = explained.instances()
         parts = [self._seed(evaluator, instances) for evaluator in explained.models()]
-        return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+        return join_columns(parts)
 
     def _seed(self, evaluator: Evaluator, instances: Instances) -> dict[str, np.ndarray]:
         change, largest, predicted = permute_attention(evaluator, instances, self.permutations)

@@ -14,7 +14,7 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.models.stored_attention import compute_attention
 from plumbline.protocols.attention.bins import EVERY, quartiles, weight_bins
 from plumbline.protocols.attention.schemas import SEED_VARIANCE, SEED_VARIANCE_SCORES
-from plumbline.protocols.explained import Explained, instance_columns
+from plumbline.protocols.explained import Explained, instance_columns, join_columns
 from plumbline.registry import protocol
 from plumbline.store import TableSchema
 
@@ -60,7 +60,7 @@ class SeedVariance:
             tvd = total_variation(torch.from_numpy(probabilities), torch.from_numpy(base_probabilities)).numpy() / 2
             columns = instance_columns(seed, instances, base_probabilities.argmax(1).astype(np.int32))
             parts.append(columns | base | {"jsd": np.maximum(jsd, 0), "tvd": tvd})
-        return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+        return join_columns(parts)
 
     @staticmethod
     def _outputs(evaluator: Evaluator, instances: Instances) -> tuple[list[np.ndarray], np.ndarray]:

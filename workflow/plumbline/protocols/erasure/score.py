@@ -21,7 +21,7 @@ from plumbline.protocols.erasure.metrics import FloatArray
 from plumbline.protocols.erasure.orders import order_metrics
 from plumbline.protocols.erasure.schemas import ERASURE, ERASURE_SCORES
 from plumbline.protocols.erasure.soft import keep_probabilities, rescaled, soft_falls
-from plumbline.protocols.explained import Explained, instance_columns, list_column
+from plumbline.protocols.explained import Explained, instance_columns, join_columns, list_column
 from plumbline.registry import protocol
 from plumbline.runtime.progress import shown
 from plumbline.store import TableSchema
@@ -90,7 +90,7 @@ class Erasure:
             texts = instances.at(explanations.keys)
             whole = whole_texts(evaluator, texts, removal, explained.mask_id)
             parts += self._seed(whole, explanations.scores)
-        return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+        return join_columns(parts)
 
     def _seed(self, whole: WholeTexts, measures: dict[str, list[np.ndarray]]) -> Iterator[dict[str, np.ndarray]]:
         seed, instances = whole.evaluator.seed, whole.instances

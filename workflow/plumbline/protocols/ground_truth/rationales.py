@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from plumbline.errors import PlumblineError
-from plumbline.protocols.explained import Explained, Explanations, Key
+from plumbline.protocols.explained import Explained, Explanations, Key, join_columns
 from plumbline.protocols.ground_truth.schemas import RATIONALE_SCORES, RATIONALES
 from plumbline.registry import protocol
 from plumbline.store import TableSchema, read_table
@@ -85,7 +85,7 @@ class Rationales:
         labels = predictions.set_index(["split", "instance"])["label"].to_dict()
         rate = explained.model_options.get("rate")
         seeds = [self._seed(explanations, regions, labels, rate) for explanations in explained.by_seed()]
-        return {column: np.concatenate([columns[column] for columns in seeds]) for column in seeds[0]}
+        return join_columns(seeds)
 
     def _seed(
         self, explanations: Explanations, regions: dict[Key, Any], labels: dict[Key, int], rate: float | None

@@ -11,7 +11,7 @@ from plumbline.data.instances import ragged
 from plumbline.data.manipulation import accuracy_p_value
 from plumbline.errors import PlumblineError
 from plumbline.protocols.bootstrap import mean_interval
-from plumbline.protocols.explained import Explained, Explanations, Key
+from plumbline.protocols.explained import Explained, Explanations, Key, join_columns
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH, GROUND_TRUTH_SCORES
 from plumbline.registry import metric, protocol
 from plumbline.store import TableSchema, read_table
@@ -71,7 +71,7 @@ class GroundTruth:
             constant = {**of_variant, "accuracy": accuracy, "chance_bound": bound}
             length = len(columns["seed"])
             seeds.append(columns | {name: np.full(length, value, dtype=object) for name, value in constant.items()})
-        return {column: np.concatenate([columns[column] for columns in seeds]) for column in seeds[0]}
+        return join_columns(seeds)
 
     def summarise(self, scores: pa.Table) -> pd.DataFrame:
         """Rows of the table `ground_truth`: means over instances by seed, measure, group and class, and over all."""

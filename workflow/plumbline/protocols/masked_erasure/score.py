@@ -15,7 +15,7 @@ from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.representation import represent
-from plumbline.protocols.explained import Explained, instance_columns, list_column
+from plumbline.protocols.explained import Explained, instance_columns, join_columns, list_column
 from plumbline.protocols.masked_erasure.conformal import FloatArray, Reference, out_of_distribution
 from plumbline.protocols.masked_erasure.schemas import MASKED_ERASURE, MASKED_ERASURE_SCORES
 from plumbline.protocols.roar.table import EVERYTHING
@@ -67,7 +67,7 @@ class MaskedErasure:
             reference = training_reference(evaluator, dev, explained.mask_id)
             for measure, scores in shown(explanations.scores.items(), f"seed {evaluator.seed}", "measure"):
                 parts.append(self._curve(explained, evaluator, texts, measure, scores, reference))
-        return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+        return join_columns(parts)
 
     def _curve(
         self,

@@ -18,7 +18,7 @@ from plumbline.protocols.agreement.by_text import (
     identical_texts,
     summarise_texts,
 )
-from plumbline.protocols.explained import Explained, instance_columns
+from plumbline.protocols.explained import Explained, instance_columns, join_columns
 from plumbline.protocols.randomised_weights.layers import layer_groups, randomised
 from plumbline.protocols.randomised_weights.schemas import RANDOMISED_WEIGHTS, RANDOMISED_WEIGHTS_SCORES
 from plumbline.protocols.sampled import SampledTexts
@@ -69,7 +69,7 @@ class RandomisedWeights:
         """Columns of the table `randomised_weights_scores`: one row per seed, measure, stage and instance."""
         instances = explained.instances()
         parts = [part for evaluator in explained.models() for part in self._seed(explained, instances, evaluator)]
-        return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+        return join_columns(parts)
 
     def _seed(
         self, explained: Explained, instances: Instances, evaluator: Evaluator

@@ -11,7 +11,7 @@ from plumbline.data.instances import Instances
 from plumbline.models.block import predicted_classes
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.agreement.by_text import correlate_texts, identical_texts, summarise_texts
-from plumbline.protocols.explained import Explained, instance_columns
+from plumbline.protocols.explained import Explained, instance_columns, join_columns
 from plumbline.protocols.reliability.schemas import RELIABILITY, RELIABILITY_SCORES
 from plumbline.protocols.sampled import SampledTexts
 from plumbline.registry import protocol
@@ -46,7 +46,7 @@ class Reliability:
         """Columns of the table `reliability_scores`: one row per seed, measure, repetition and instance."""
         instances = explained.instances()
         parts = [part for evaluator in explained.models() for part in self._seed(explained, instances, evaluator)]
-        return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+        return join_columns(parts)
 
     def _seed(
         self, explained: Explained, instances: Instances, evaluator: Evaluator

@@ -16,6 +16,7 @@ from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
 from plumbline.figures.layout import add_colour_bar, fill_cells, name_cells, title_above, write_cell
 from plumbline.protocols.agreement.figures import TICKS
+from plumbline.protocols.criteria import ARROWS
 from plumbline.protocols.scorecard.meta import relative_ranks
 from plumbline.protocols.scorecard.schemas import META_EVALUATION, SCORECARD, TRUST
 from plumbline.registry import figure
@@ -26,7 +27,6 @@ WIDE, HIGH = 0.78, 0.36
 PALE = 0.35
 NOTHING = "no protocol of this study scores a measure"
 WORDS = ("criterion", "direction", "dataset", "variant", "model", "measure")
-ARROWS = {"higher": "↑", "lower": "↓"}
 # The mark of criteria that are not about faithfulness.
 OTHER = " †"
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from plumbline.protocols.criteria import ARROWS
 from plumbline.protocols.roar.page import interval_on_axis, with_interval
 from plumbline.protocols.scorecard.meta import relative_ranks
 from plumbline.registry import page
@@ -15,7 +16,6 @@ from plumbline.report.content import Content
 from plumbline.report.page import Page, Section, table_of
 from plumbline.report.tables import DASH, Table, TableCell, by_cell, number, numeric, without_categories
 
-ARROWS = {"higher": "↑", "lower": "↓"}
 BLOCK = ["dataset", "variant", "model"]
 
 

@@ -22,7 +22,8 @@ from plumbline.figures.layout import (
     title_above,
     write_cell,
 )
-from plumbline.protocols.scorecard.figures import ARROWS, WORDS, criterion_columns
+from plumbline.protocols.criteria import ARROWS
+from plumbline.protocols.scorecard.figures import WORDS, criterion_columns
 from plumbline.protocols.sensitivity.schemas import SENSITIVITY
 from plumbline.protocols.sensitivity.table import smallest_seen
 from plumbline.registry import figure

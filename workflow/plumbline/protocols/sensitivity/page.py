@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from plumbline.protocols.scorecard.page import ARROWS
+from plumbline.protocols.criteria import ARROWS
 from plumbline.protocols.sensitivity.table import ENOUGH, smallest_seen
 from plumbline.registry import page
 from plumbline.report.content import Content
