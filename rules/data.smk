@@ -135,6 +135,7 @@ rule tokenize_subwords:
         runtime=doubling(60),
     params:
         checkpoint=lambda wildcards: PATHS.model_options(wildcards)["checkpoint"],
+        prompt=lambda wildcards: PATHS.model_options(wildcards).get("prompt", ""),
         code=PARAMS.code("tokenize_subwords"),
     script:
         "../workflow/scripts/tokenize_subwords.py"

@@ -6,7 +6,7 @@ from plumbline.config.variants import PLAIN, UNMASKED
 from plumbline.data.instances import Instances
 from plumbline.data.masking import apply_masks, seed_rows, special_ids
 from plumbline.data.schemas import INSTANCES, MASKS
-from plumbline.models.block import trained_models
+from plumbline.models.block import trained_models, with_answers
 from plumbline.models.budget import Budget
 from plumbline.runtime.job import Part, job
 from plumbline.store import read_record, read_table
@@ -23,12 +23,12 @@ def texts(seed: int) -> Instances:
 
 with job(snakemake) as running:
     instances = Instances.from_table(read_table(snakemake.input.instances, INSTANCES), snakemake.params.splits)
-    device = running.device()
+    device, classes = running.device(), read_record(snakemake.input.summary)["classes"]
     models = trained_models(
         snakemake.input.weights,
         snakemake.params.model,
-        snakemake.params.model_options,
-        len(read_record(snakemake.input.summary)["classes"]),
+        with_answers(snakemake.params.model_options, classes),
+        len(classes),
         snakemake.params.seeds,
         running.budget(Budget),
         device,

@@ -13,14 +13,15 @@ from plumbline.store import read_record, write_table
 
 def models() -> Iterable[Any]:
     """The block's models, for protocols that query them; other protocols need no torch."""
-    from plumbline.models.block import trained_models
+    from plumbline.models.block import trained_models, with_answers
     from plumbline.models.budget import Budget
 
-    model, options, seeds = snakemake.params.model, snakemake.params.model_options, snakemake.params.seeds
-    classes = len(read_record(snakemake.input.summary)["classes"])
+    model, seeds = snakemake.params.model, snakemake.params.seeds
+    classes = read_record(snakemake.input.summary)["classes"]
+    options = with_answers(snakemake.params.model_options, classes)
     global device
     device = running.device()
-    return trained_models(snakemake.input.weights, model, options, classes, seeds, running.budget(Budget), device)
+    return trained_models(snakemake.input.weights, model, options, len(classes), seeds, running.budget(Budget), device)
 
 
 device: Any = None

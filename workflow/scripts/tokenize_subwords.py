@@ -6,7 +6,8 @@ from plumbline.runtime.job import job
 from plumbline.store import read_table, write_json, write_table
 
 with job(snakemake) as running:
-    columns, summary = tokenize_subwords(read_table(snakemake.input.instances, INSTANCES), snakemake.params.checkpoint)
+    table = read_table(snakemake.input.instances, INSTANCES)
+    columns, summary = tokenize_subwords(table, snakemake.params.checkpoint, snakemake.params.prompt)
     write_table(snakemake.output.instances, INSTANCES, columns)
     write_json(snakemake.output.summary, summary)
     running.manifest(rows=len(columns["split"]))

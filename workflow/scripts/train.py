@@ -6,6 +6,7 @@ from plumbline.data.corpus import SPLITS
 from plumbline.data.instances import Instances
 from plumbline.data.masking import apply_masks, mask_columns, masks_at, seed_rows, special_ids
 from plumbline.data.schemas import INSTANCES, MASKS
+from plumbline.models.block import with_answers
 from plumbline.models.budget import Budget
 from plumbline.models.objectives import objective_of
 from plumbline.models.schemas import ATTENTION
@@ -44,13 +45,13 @@ with job(snakemake) as running:
         masked_instances = {
             seed: apply_masks(instances, masks and masks[seed], mask, left).by_split() for seed in seeds
         }
-    device = running.device()
+    device, classes = running.device(), read_record(snakemake.input.summary)["classes"]
     spec = BlockSpec(
         pointer=snakemake.params.object,
-        options=snakemake.params.options,
+        options=with_answers(snakemake.params.options, classes),
         vectors=read_tensors(snakemake.input.embedding) if snakemake.input.embedding else {},
         splits=splits,
-        classes=len(read_record(snakemake.input.summary)["classes"]),
+        classes=len(classes),
         training=Training(**snakemake.params.training),
         trainable=snakemake.params.trainable,
         objective=objective_of(base["objective"], base["strength"]) if base.get("objective") else None,

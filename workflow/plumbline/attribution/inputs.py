@@ -39,9 +39,9 @@ def baseline_vectors(model: Any, batch: Batch, kind: Baseline) -> torch.Tensor:
     """The baseline [B, T, d]: zeros, or the vectors of a text of the same length that consists of padding."""
     if kind == "zero":
         return torch.zeros_like(input_vectors(model, batch))
-    baseline = replace(batch, ids=torch.full_like(batch.ids, _padding(model.embedding)))
+    baseline = replace(batch, ids=torch.full_like(batch.ids, _padding(model, model.embedding)))
     if batch.pair is not None:
-        padding = _padding(_pair_embedding(model))
+        padding = _padding(model, _pair_embedding(model))
         baseline = replace(baseline, pair=replace(batch.pair, ids=torch.full_like(batch.pair.ids, padding)))
     return input_vectors(model, baseline)
 
@@ -60,5 +60,7 @@ def _pair_embedding(model: Any) -> Any:
     return getattr(model, "pair_embedding", model.embedding)
 
 
-def _padding(embedding: torch.nn.Embedding) -> int:
-    return PAD if embedding.padding_idx is None else embedding.padding_idx
+def _padding(model: Any, embedding: torch.nn.Embedding) -> int:
+    """The id of padding: the model's own `pad_id`, if it has one, or that of its embedding."""
+    padding = getattr(model, "pad_id", embedding.padding_idx)
+    return PAD if padding is None else padding

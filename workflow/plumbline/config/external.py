@@ -39,11 +39,8 @@ METHODS: dict[str, tuple[str, ...]] = {
 # The columns of a file of importances: the required ones, and the optional keys of its rows.
 REQUIRED_COLUMNS = ("split", "instance", "scores")
 KEY_COLUMNS = ("dataset", "variant", "model", "seed")
-# The supported `model_type`s of checkpoints.
-MODEL_TYPES = (
-    "albert", "bert", "camembert", "data2vec-text", "distilbert", "electra", "ernie", "mpnet", "roberta",
-    "roberta-prelayernorm", "xlm-roberta",
-)  # fmt: skip
+# How the names of architectures of causal language models end in a checkpoint's config.
+CAUSAL = ("ForCausalLM", "LMHeadModel")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
 WEIGHTS, PICKLED = "model*.safetensors", ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 # Names of models on the hub: `owner/model` or `model`.
@@ -118,7 +115,7 @@ def check_external(resolved: Resolved) -> None:
         elif kind == "measure" and declaration.name == IMPORTED:
             check_columns(f"`{where}.path`", options["path"])
         elif kind == "model" and declaration.reads == "subwords" and declaration.path.is_relative_to(PACKAGE):
-            _check_checkpoint(f"`{where}.checkpoint`", options["checkpoint"])
+            _check_checkpoint(f"`{where}.checkpoint`", options["checkpoint"], "prompt" in options)
             if options.get("labels") and options["head"] != "own":
                 raise PlumblineError(f"`{where}.labels` names outputs of the checkpoint; set `head: own` to keep them.")
 
@@ -190,7 +187,7 @@ def check_columns(where: str, path: str) -> None:
             )
 
 
-def _check_checkpoint(where: str, name: str) -> None:
+def _check_checkpoint(where: str, name: str, causal: bool) -> None:
     """Check the files of a checkpoint's folder; whether the hub has a name, the job checks."""
     if not name:
         raise PlumblineError(f"{where} is empty; name a folder, an installed package or a model of the hub.")
@@ -214,11 +211,14 @@ def _check_checkpoint(where: str, name: str) -> None:
         model_type = config.get("model_type")
     except (ValueError, AttributeError):
         raise PlumblineError(f"{where}: the {CONFIG} of '{name}' is not the config of a model.") from None
-    if model_type not in MODEL_TYPES:
+    if not isinstance(model_type, str):
+        raise PlumblineError(f"{where}: the {CONFIG} of '{name}' does not name the type of its model (`model_type`).")
+    if config.get("is_encoder_decoder"):
         raise PlumblineError(
-            f"{where}: '{name}' is a checkpoint of type '{model_type}', which is not supported; choose from: "
-            f"{', '.join(MODEL_TYPES)}."
+            f"{where}: '{name}' is a {model_type}, an encoder with a decoder, which is not supported; use an encoder "
+            "or a causal language model."
         )
+    _check_architecture(where, name, config.get("architectures") or [], causal)
     if not any((folder / file).is_file() for file in TOKENIZER_FILES):
         raise PlumblineError(
             f"{where}: the folder '{name}' has no tokenizer (such as {TOKENIZER_FILES[0]}); save it there with "
@@ -226,6 +226,20 @@ def _check_checkpoint(where: str, name: str) -> None:
         )
     _check_tokenizer(where, name, folder / TOKENIZER_FILES[0], config)
     _check_weights(where, name, folder)
+
+
+def _check_architecture(where: str, name: str, architectures: Sequence[str], causal: bool) -> None:
+    """An encoder is no causal language model, and the reverse, as far as its config states the architecture."""
+    found = any(architecture.endswith(CAUSAL) for architecture in architectures)
+    if found and not causal:
+        raise PlumblineError(
+            f"{where}: '{name}' is a causal language model ({architectures[0]}); write `kind: causal` with a `prompt` "
+            "and `answers`."
+        )
+    if causal and architectures and not found:
+        raise PlumblineError(
+            f"{where}: '{name}' is no causal language model ({architectures[0]}); leave out `kind: causal`."
+        )
 
 
 def _check_tokenizer(where: str, name: str, file: Path, config: Mapping[str, Any]) -> None:
@@ -285,9 +299,9 @@ def _truncation(file: Path) -> str:
 
 
 def check_epochs(where: str, epochs: int, options: Mapping[str, Any]) -> None:
-    """Only a checkpoint with a trained classifier may be used without training."""
-    if not epochs and options.get("head") != "own":
+    """Only a checkpoint with a trained classifier or a language model may be used without training."""
+    if not epochs and options.get("head") != "own" and "answers" not in options:
         raise PlumblineError(
             f"`{where}.training.epochs` is 0: it must be 1 or more, unless the model keeps the classifier of its "
-            "checkpoint (`head: own`)."
+            "checkpoint (`head: own`) or is a language model (`kind: causal`)."
         )

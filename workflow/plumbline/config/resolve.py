@@ -15,6 +15,7 @@ from plumbline.config.manipulations import applicable_datasets, check_variants, 
 from plumbline.config.masking import check_roar
 from plumbline.config.messages import validation_message
 from plumbline.config.names import check_name
+from plumbline.config.prompts import check_prompt
 from plumbline.config.recipes import OBJECTIVE_TRAINING, PAIRED_TRAINING, Training
 from plumbline.config.resolved import Derived, Resolved, check_options, merge_recipe
 from plumbline.config.schema import Study
@@ -113,6 +114,8 @@ def _set_training(resolved: Resolved, dataset: str, model: str) -> None:
             options[name] = value
     resolved.model_options[dataset, model] = options
     check_epochs(f"models.{model}", resolved.trainings[dataset, model].epochs, options)
+    if "prompt" in options and dataset in (model_entry.datasets or [dataset]):
+        check_prompt(f"models.{model}", options["prompt"], dataset, declared_data.task in PAIRED)
 
 
 def read_config(path: Path) -> dict[str, Any]:

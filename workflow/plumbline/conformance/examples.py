@@ -1,10 +1,9 @@
 """Small random texts, images, models and cells, on which objects are checked."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,19 @@ import torch
 
 from plumbline import store
 from plumbline.attribution.files import write_importances
+from plumbline.conformance.checkpoints import DIMENSIONS, WORDS, example_checkpoint
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import pack
 from plumbline.data.schemas import INSTANCES
 from plumbline.data.vocabulary import EOS, SOS, SPECIALS
 from plumbline.models.batch import Batch, collate
-from plumbline.models.block import build_model
+from plumbline.models.block import build_model, with_answers
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.explained import Explained
 from plumbline.registry import PACKAGE, Declaration, Registry, needed
 from plumbline.training.schemas import PREDICTIONS
 
-WORDS, DIMENSIONS, CLASSES, ANSWERS, SIDE = 40, 8, 2, 5, 16
+CLASSES, ANSWERS, SIDE = 2, 5, 16
 # The hidden size of the library's models in checks: it affects their time, not their result.
 HIDDEN = 8
 TOLERANCE = 1e-6
@@ -69,7 +69,8 @@ def examples_for(declaration: Declaration, count: int = 12, splits: Sequence[str
 def example_model(declaration: Declaration, seed: int = 0, paired: bool = False, **overrides: Any) -> Any:
     """The declared model with random weights; with questions it has ANSWERS classes. Models that start from a
     checkpoint share one, and `seed` draws their output layer. `overrides` are options other than those of examples."""
-    options, classes = {**example_options(declaration), **overrides}, ANSWERS if paired else CLASSES
+    classes = ANSWERS if paired else CLASSES
+    options = {**example_options(declaration, classes), **overrides}
     torch.manual_seed(seed)
     if declaration.reads == "subwords":
         return build_model(declaration.pointer, options, None, classes)
@@ -96,45 +97,17 @@ def _with_batch_statistics(model: Any) -> Any:
     return model
 
 
-def example_options(declaration: Declaration) -> dict[str, Any]:
-    """The options of an example model: defaults except for the checkpoint, the side of images and the hidden size of
-    the library's models."""
+def example_options(declaration: Declaration, classes: int = CLASSES) -> Mapping[str, Any]:
+    """The options of an example model: defaults except for the checkpoint, the side of images, the hidden size of the
+    library's models and the answers of causal ones."""
     options = declaration.defaults
     if "hidden" in options and declaration.path.is_relative_to(PACKAGE):
         options |= {"hidden": HIDDEN}
     if declaration.reads == "pixels" and "side" in options:
         return {**options, "side": SIDE}
-    return {**options, "checkpoint": _example_checkpoint().name} if declaration.reads == "subwords" else options
-
-
-@cache
-def _example_checkpoint() -> "TemporaryDirectory[str]":
-    """A folder with a checkpoint, which exists as long as the process."""
-    folder = TemporaryDirectory()
-    torch.manual_seed(0)
-    save_example_checkpoint(folder.name)
-    return folder
-
-
-def save_example_checkpoint(folder: str | Path) -> None:
-    """A small RoBERTa with random weights and no dropout, for models that start from a checkpoint."""
-    from transformers import RobertaConfig, RobertaModel
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    config = RobertaConfig(
-        vocab_size=WORDS,
-        hidden_size=2 * DIMENSIONS,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=4 * DIMENSIONS,
-        max_position_embeddings=64,
-        type_vocab_size=1,
-        initializer_range=0.3,
-        hidden_dropout_prob=0,
-        attention_probs_dropout_prob=0,
-    )
-    RobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
+    if declaration.reads == "subwords":
+        options |= {"checkpoint": example_checkpoint("answers" in options)}
+    return with_answers(options, [str(number) for number in range(classes)])
 
 
 def reads_one_text(declaration: Declaration) -> bool:

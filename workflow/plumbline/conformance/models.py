@@ -106,7 +106,8 @@ def _check_stored(declaration: Declaration, model: Any, batch: Batch, logits: to
     state = model.state_dict()
     vectors = state["embedding.weight"], logits.shape[1], state.get("pair_embedding.weight")
     torch.manual_seed(1)
-    twin = build_model(declaration.pointer, example_options(declaration), *vectors).to(logits.dtype).eval()
+    options = example_options(declaration, logits.shape[1])
+    twin = build_model(declaration.pointer, options, *vectors).to(logits.dtype).eval()
     try:
         twin.load_state_dict(state)
     except RuntimeError as error:

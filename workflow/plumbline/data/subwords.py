@@ -3,17 +3,22 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from plumbline.config.checkpoints import CONFIG, find_checkpoint
+from plumbline.config.prompts import parse_prompt
+from plumbline.data.aligned import AlignedTokens
+from plumbline.data.prompts import tokenize_prompt
 from plumbline.errors import PlumblineError
 from plumbline.runtime.progress import Progress
 
-# The longest input of BERT and its kind, whatever the tokenizer's `model_max_length`.
-MAXIMUM = 512
+# The longest input of BERT and its kind, whatever the tokenizer's `model_max_length`, and of models that read more.
+MAXIMUM, LONG = 512, 2048
+# Positions that a prompt leaves for an answer.
+ANSWER = 16
 BATCH = 1000
 
 
@@ -41,16 +46,17 @@ def reading_checkpoint(checkpoint: str) -> Iterator[None]:
         logging.set_verbosity(verbosity)
 
 
-def load_tokenizer(checkpoint: str) -> Any:
-    """The tokenizer of a checkpoint, which must have the special tokens CLS, SEP and MASK."""
+def load_tokenizer(checkpoint: str, prompted: bool = False) -> Any:
+    """The tokenizer of a checkpoint, which must have the special tokens CLS, SEP and MASK unless texts are prompts."""
     from transformers import AutoTokenizer
 
     with reading_checkpoint(checkpoint):
         tokenizer: Any = AutoTokenizer.from_pretrained(find_checkpoint(checkpoint))
-    for token in ("cls_token", "sep_token", "mask_token"):
+    for token in () if prompted else ("cls_token", "sep_token", "mask_token"):
         if getattr(tokenizer, token) is None:
             raise PlumblineError(
-                f"The checkpoint '{checkpoint}' has no `{token}`; use a model of BERT's or RoBERTa's kind."
+                f"The checkpoint '{checkpoint}' has no `{token}`; use an encoder such as BERT or RoBERTa, or a causal "
+                "language model with `kind: causal`."
             )
     if not tokenizer.is_fast:
         raise PlumblineError(
@@ -60,14 +66,12 @@ def load_tokenizer(checkpoint: str) -> Any:
     return tokenizer
 
 
-class Subwords(NamedTuple):
-    """The ids of a text's subwords, without special tokens, and the index of the word of each."""
-
-    ids: list[int]
-    word: np.ndarray
+def neutral_id(tokenizer: Any, *names: str) -> int:
+    """The id of the first of these special tokens that a tokenizer has; 0 if it has none."""
+    return next((found for name in names if (found := getattr(tokenizer, f"{name}_token_id")) is not None), 0)
 
 
-def align_subwords(tokenizer: Any, texts: Sequence[Sequence[str]], progress: Progress) -> list[Subwords]:
+def align_subwords(tokenizer: Any, texts: Sequence[Sequence[str]], progress: Progress) -> list[AlignedTokens]:
     """The subwords of texts, whose words are joined by single spaces.
 
     A word that spells a special token is tokenized as text. A text without subwords becomes one unknown token.
@@ -86,64 +90,87 @@ def align_subwords(tokenizer: Any, texts: Sequence[Sequence[str]], progress: Pro
             spaces = np.cumsum([len(word) + 1 for word in words[:-1]]) - 1
             # The space before a word belongs to it, as in byte-level subwords.
             last = np.array([end - 1 for _, end in offsets], dtype=np.int64)
-            subwords = Subwords(ids, np.searchsorted(spaces, last, side="right"))
-            aligned.append(subwords if ids else Subwords([tokenizer.unk_token_id], np.zeros(1, dtype=np.int64)))
+            subwords = AlignedTokens(np.array(ids, dtype=np.int32), np.searchsorted(spaces, last, side="right"))
+            unknown = AlignedTokens(np.array([tokenizer.unk_token_id]), np.zeros(1, dtype=np.int64))
+            aligned.append(subwords if ids else unknown)
         progress.update(len(batch))
     return aligned
 
 
-def tokenize_subwords(table: pa.Table, checkpoint: str) -> tuple[dict[str, list], dict[str, Any]]:
+def _surrounded_by_specials(
+    tokenizer: Any, texts: Sequence[Sequence[Sequence[str]]], progress: Progress
+) -> list[list[AlignedTokens]]:
+    """CLS, the subwords of a text and SEP; of a second text its subwords and SEP."""
+    first, last = [tokenizer.cls_token_id], [tokenizer.sep_token_id]
+    aligned = iter(align_subwords(tokenizer, [text for row in texts for text in row], progress))
+    return [[next(aligned).surrounded([] if i else first, last) for i in range(len(row))] for row in texts]
+
+
+def longest_input(tokenizer: Any, checkpoint: str) -> int:
+    """The most tokens of an input that a checkpoint reads."""
+    from transformers import AutoConfig
+
+    with reading_checkpoint(checkpoint):
+        config = AutoConfig.from_pretrained(find_checkpoint(checkpoint))
+    positions = getattr(config, "max_position_embeddings", None) or MAXIMUM
+    # RoBERTa's 514 positions are for 512 tokens.
+    return min(tokenizer.model_max_length, MAXIMUM if positions <= MAXIMUM + 2 else min(positions, LONG))
+
+
+def tokenize_subwords(table: pa.Table, checkpoint: str, prompt: str = "") -> tuple[dict[str, list], dict[str, Any]]:
     """The columns of a table `instances` tokenized into a checkpoint's subwords, and a summary.
 
-    A text is CLS, its subwords and SEP; a second text its subwords and SEP. `word` and `word_b` hold the index of the
-    word of each subword. Where both texts exceed the model's maximum length, the first is truncated.
+    A text is CLS, its subwords and SEP, a second text its subwords and SEP; or both fill a `prompt`. `word` and
+    `word_b` hold the index of the word of each subword. Where both texts exceed the model's maximum length, the first
+    is truncated.
     """
-    tokenizer = load_tokenizer(checkpoint)
-    first, last = tokenizer.cls_token_id, tokenizer.sep_token_id
-    maximum = min(tokenizer.model_max_length, MAXIMUM)
+    tokenizer = load_tokenizer(checkpoint, bool(prompt))
+    maximum = longest_input(tokenizer, checkpoint) - (ANSWER if prompt else 0)
     new = ("ids", "ids_b", "word", "word_b")
     columns = {name: [] if name in new else table[name].to_pylist() for name in table.column_names}
-    texts = [
-        [token for token, free in zip(tokens, flags, strict=True) if free]
-        for tokens, flags in zip(columns["tokens"], columns["maskable"], strict=True)
-    ]
-    paired = [i for i, tokens in enumerate(columns["tokens_b"]) if tokens is not None]
-    with Progress(len(texts) + len(paired), "tokenize into subwords", "text") as progress:
-        subwords = align_subwords(tokenizer, texts, progress)
+    words = [
         # Second texts have no flags: their words are between two special tokens.
-        pairs = align_subwords(tokenizer, [columns["tokens_b"][i][1:-1] for i in paired], progress)
-    seconds = dict(zip(paired, pairs, strict=True))
+        [[token for token, free in zip(tokens, flags, strict=True) if free], *([] if pair is None else [pair[1:-1]])]
+        for tokens, flags, pair in zip(columns["tokens"], columns["maskable"], columns["tokens_b"], strict=True)
+    ]
+    with Progress(sum(map(len, words)), "tokenize into subwords", "text") as progress:
+        if prompt:
+            filled = parse_prompt(prompt, any(len(row) > 1 for row in words))
+            tokenized = tokenize_prompt(tokenizer, filled, words, progress)
+        else:
+            tokenized = _surrounded_by_specials(tokenizer, words, progress)
     truncated = longest = 0
-    for i, (ids, word) in enumerate(subwords):
-        pair = [*seconds[i].ids, last] if i in seconds else None
-        room = maximum - 2 - len(pair or ())
-        if room < 1:
+    for i, (first, *rest) in enumerate(tokenized):
+        second = rest[0] if rest else None
+        excess = len(first.ids) + (0 if second is None else len(second.ids)) - maximum
+        if excess >= first.in_text.sum():
+            fixed, count = ("prompt", (~first.in_text).sum()) if second is None else ("second text", len(second.ids))
             raise PlumblineError(
-                f"Instance {columns['instance'][i]} of split '{columns['split'][i]}': its second text has "
-                f"{len(pair or ())} subwords, and the checkpoint '{checkpoint}' reads only {maximum} of both texts."
+                f"Instance {columns['instance'][i]} of split '{columns['split'][i]}': its {fixed} has {count} subwords"
+                f", and the checkpoint '{checkpoint}' reads only {maximum} with its text."
             )
-        truncated += len(ids) > room
-        ids, word = ids[:room], word[:room]
+        if excess > 0:
+            truncated, first = truncated + 1, first.without_last(excess)
         for column, special in (("evidence", False), ("groups", 0)):
             if columns[column][i] is not None:
-                words = np.array(columns[column][i])[np.array(columns["maskable"][i])]
-                columns[column][i] = [special, *words[word].tolist(), special]
-        if columns["groups_b"][i] is not None:
-            columns["groups_b"][i] = [*np.array(columns["groups_b"][i])[1:-1][seconds[i].word].tolist(), 0]
-        columns["ids"].append([first, *ids, last])
-        columns["ids_b"].append(pair)
-        columns["maskable_b"][i] = pair and [*[True] * (len(pair) - 1), False]
-        columns["word"].append(word.tolist())
-        columns["word_b"].append(pair and seconds[i].word.tolist())
-        columns["maskable"][i] = [False, *[True] * len(ids), False]
-        longest = max(longest, len(ids) + 2 + len(pair or ()))
+                of_words = np.array(columns[column][i])[np.array(columns["maskable"][i])]
+                columns[column][i] = first.spread(of_words, special)
+        if columns["groups_b"][i] is not None and second is not None:
+            columns["groups_b"][i] = second.spread(columns["groups_b"][i][1:-1], 0)
+        columns["maskable"][i] = first.in_text.tolist()
+        columns["maskable_b"][i] = None if second is None else second.in_text.tolist()
+        for suffix, tokens in (("", first), ("_b", second)):
+            columns[f"ids{suffix}"].append(None if tokens is None else tokens.ids.tolist())
+            columns[f"word{suffix}"].append(None if tokens is None else tokens.word[tokens.in_text].tolist())
+        longest = max(longest, len(first.ids) + (0 if second is None else len(second.ids)))
     for name in ("tokens", "tokens_b"):
         rows = columns[name.replace("tokens", "ids")]
         columns[name] = [ids and tokenizer.convert_ids_to_tokens(ids) for ids in rows]
     return columns, {
         "checkpoint": checkpoint,
-        "mask_id": tokenizer.mask_token_id,
-        "unknown_id": tokenizer.unk_token_id,
+        # Causal language models have no mask token.
+        "mask_id": neutral_id(tokenizer, "mask", "unk", "eos"),
+        "unknown_id": neutral_id(tokenizer, "unk", "eos"),
         "vocabulary_size": len(tokenizer),
         "maximum": maximum,
         "longest": longest,

@@ -1,6 +1,6 @@
 """A block: the models of several seeds, stored together. Loading them does not import the trainer."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,11 @@ def build_model(
             raise PlumblineError(f"The model '{type(model).__name__}' must keep its word vectors as `self.{name}`.")
         getattr(model, name).weight.requires_grad_(trainable)
     return model
+
+
+def with_answers(options: Mapping[str, Any], class_names: Sequence[str]) -> Mapping[str, Any]:
+    """The options of a model; if it answers with words and the study names none, these are the names of the classes."""
+    return {**options, "answers": [f" {name}" for name in class_names]} if options.get("answers") == [] else options
 
 
 def trained_models(

@@ -1,12 +1,16 @@
 """Loading of transformers checkpoints with their own classification head or a new one."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import nn
+from torch.nn.functional import pad
 
 from plumbline.errors import PlumblineError, nearest
 
+# Rounding of a pass in single precision.
+CLOSE = 1e-4
 # Pickled weights can execute arbitrary code, so only safetensors are read.
 LOADING: dict[str, Any] = {"use_safetensors": True, "output_loading_info": True}
 
@@ -81,3 +85,48 @@ def load_with_new_head(path: str, config: Any, options: dict[str, Any]) -> Any:
         inside = f"{encoder.base_model_prefix}."
         encoder.load_state_dict({k: v for k, v in new.items() if not k.startswith(inside)}, strict=False)
     return encoder
+
+
+def load_causal(path: str, vocabulary: int | None = None) -> Any:
+    """A causal language model with its weights or, with the size of its vocabulary, its architecture alone."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.from_pretrained(path)
+    if vocabulary is not None:
+        config.vocab_size = vocabulary
+        return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    encoder, info = AutoModelForCausalLM.from_pretrained(path, config=config, dtype=torch.float32, **LOADING)
+    _check_loaded(path, encoder, info, whole=True)
+    return encoder
+
+
+class Probe(NamedTuple):
+    """What a transformers model does with a few vectors: whether no token affects the hidden states before it, whether
+    its logits depend on padding, and why it cannot be tried, if so."""
+
+    causal: bool = False
+    padding: bool = False
+    error: str = ""
+
+
+@torch.no_grad()
+def probe(encoder: Any) -> Probe:
+    """Try a model on three vectors, which say more than the name of its type."""
+    training = encoder.training
+    encoder.eval()
+    try:
+        weight = encoder.get_input_embeddings().weight
+        # Of different directions, or normalisation would make them equal.
+        vectors = torch.sin(torch.arange(3 * weight.shape[1]).float()).view(1, 3, -1).to(weight)
+        changed = vectors * torch.tensor([1.0, 1.0, -1.0])[:, None].to(weight)
+        padded, mask = pad(vectors, (0, 0, 0, 2)), torch.tensor([[1, 1, 1, 0, 0]], device=weight.device)
+        one, other = (encoder.base_model(inputs_embeds=rows)[0][:, :2] for rows in (vectors, changed))
+        logits = encoder(inputs_embeds=vectors, attention_mask=mask[:, :3]).logits
+        beside = encoder(inputs_embeds=padded, attention_mask=mask).logits
+        same = torch.allclose(beside[:, : logits.shape[1]], logits, atol=CLOSE, rtol=CLOSE)
+        return Probe(torch.allclose(one, other, atol=CLOSE, rtol=CLOSE), not same)
+    # Whatever a model of unknown code raises.
+    except Exception as error:
+        return Probe(error=(str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".: "))
+    finally:
+        encoder.train(training)

@@ -1,0 +1,157 @@
+"""Causal language models that classify a text by the answer that continues a prompt."""
+
+from collections.abc import Sequence as Rows
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.functional import pad
+
+from plumbline.config.checkpoints import find_checkpoint
+from plumbline.data.subwords import ANSWER, load_tokenizer, neutral_id, reading_checkpoint
+from plumbline.errors import PlumblineError
+from plumbline.models.batch import Batch
+from plumbline.models.pretrained import load_causal
+from plumbline.models.reader import VectorReader
+from plumbline.models.sequence import Sequence, sequence_of
+from plumbline.registry import model
+
+
+@model(
+    "causal",
+    provides=["gradient", "layers"],
+    tasks=["classification", "question answering", "inference", "paraphrase"],
+    reads="subwords",
+    required=["checkpoint", "prompt"],
+    training={
+        "epochs": 0,
+        "batch_size": 16,
+        "optimiser": "adamw",
+        "learning_rate": 2e-5,
+        "schedule": "linear",
+        "warmup": 0.06,
+        "weight_decay": 0.01,
+        "no_decay": ["*bias", "*norm.weight", "*ln_*.weight"],
+        "class_weights": "none",
+        "reduction": "mean",
+        "batching": "shuffle",
+        "first_eligible_epoch": 1,
+    },
+)
+class CausalClassifier(VectorReader):
+    """A causal language model whose classes are `answers` to a `prompt` around the text, such as "Review:
+    {text}\\nSentiment:" with " negative" and " positive"; `{pair}` is the place of a second text.
+
+    The logit of a class is that of its answer as the next token; if an answer has several tokens, all logits are summed
+    log-probabilities. By default the answers are the names of the classes after a space. It is used as it is (`epochs:
+    0`) or fine-tuned on the answers. Words of the prompt are never masked or ranked.
+    """
+
+    # The words of the prompt are not features.
+    prompted = True
+    _first: torch.Tensor
+
+    def __init__(
+        self,
+        embedding: torch.Tensor | None,
+        classes: int,
+        *,
+        checkpoint: str = "",
+        prompt: str = "",
+        answers: list[str] = [],  # noqa: B006
+    ) -> None:
+        super().__init__()
+        tokenizer = load_tokenizer(checkpoint, prompted=True)
+        self.answer_ids = answer_tokens(tokenizer, answers, classes)
+        # The baseline of texts without a word.
+        self.pad_id = neutral_id(tokenizer, "pad", "eos", "unk")
+        with reading_checkpoint(checkpoint):
+            encoder = load_causal(find_checkpoint(checkpoint), None if embedding is None else len(embedding))
+        self.adopt(encoder, checkpoint, causal=True)
+        self.classes = classes
+        # The answers' first tokens [C], and the tokens of each answer of several. Buffers, so that a recorded step need
+        # not copy them to the device.
+        self.register_buffer("_first", torch.tensor([ids[0] for ids in self.answer_ids]), persistent=False)
+        self._longer = {n: f"_answer_{n}" for n, ids in enumerate(self.answer_ids) if len(ids) > 1}
+        for number, name in self._longer.items():
+            self.register_buffer(name, torch.tensor(self.answer_ids[number]), persistent=False)
+        self._keep_tied_weights()
+
+    def _keep_tied_weights(self) -> None:
+        """Store weights that the output layer shares with the embedding once."""
+        head = self.encoder.get_output_embeddings()
+        if head is None or head.weight is not self.embedding.weight:
+            return
+        (tied,) = [name for name, part in self.named_modules() if part is head]
+        key = f"{tied}.weight"
+
+        def drop(module: nn.Module, state: dict[str, Any], prefix: str, *others: Any) -> None:
+            state.pop(prefix + key)
+
+        def add(module: nn.Module, state: dict[str, Any], prefix: str, *others: Any) -> None:
+            state[prefix + key] = state[f"{prefix}embedding.weight"]
+
+        self.register_state_dict_post_hook(drop)
+        self.register_load_state_dict_pre_hook(add)
+
+    def readout(self, batch: Batch) -> torch.Tensor:
+        """The weights [B, T] with which the output reads the last layer: all on the last token."""
+        sequence = sequence_of(batch)
+        last = sequence.order.gather(1, sequence.last[:, None])[:, 0]
+        return nn.functional.one_hot(last, sequence.order.shape[1]).to(self.embedding.weight.dtype)
+
+    def run(self, sequence: Sequence, embedded: torch.Tensor, **options: Any) -> Any:
+        """The output of the transformers model, without a mask: no token attends to the padding after it."""
+        return self.encoder(inputs_embeds=embedded, use_cache=False, **options)
+
+    def _next_token_logits(self, sequence: Sequence, embedded: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """The logits [B, n, V] of the tokens after these positions [B, n]."""
+        index = positions[..., None].expand(-1, -1, self.encoder.config.hidden_size)
+        head = self.encoder.get_output_embeddings()
+        # Only these positions go through the output layer, whatever the model then does to its logits.
+        hook = head.register_forward_pre_hook(lambda module, inputs: (inputs[0].gather(1, index),))
+        try:
+            return self.run(sequence, embedded).logits
+        finally:
+            hook.remove()
+
+    def _logits(self, sequence: Sequence, embedded: torch.Tensor) -> torch.Tensor:
+        logits = self._next_token_logits(sequence, embedded, sequence.last[:, None])[:, 0]
+        if not self._longer:
+            return logits.index_select(1, self._first)
+        scores = logits.log_softmax(-1).index_select(1, self._first)
+        columns = {n: self._continued(sequence, embedded, getattr(self, name)) for n, name in self._longer.items()}
+        zero = torch.zeros_like(scores[:, 0])
+        return scores + torch.stack([columns.get(number, zero) for number in range(self.classes)], dim=1)
+
+    def _continued(self, sequence: Sequence, embedded: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
+        """The log-probability [B] of an answer's tokens [n] after the first, given the first and the prompt."""
+        rows, count = len(embedded), len(answer) - 1
+        places = sequence.last[:, None] + 1 + torch.arange(count, device=embedded.device)
+        vectors = self.embedding(answer[:-1]).to(embedded.dtype).expand(rows, -1, -1)
+        extended = pad(embedded, (0, 0, 0, count)).scatter(1, places[..., None].expand_as(vectors), vectors)
+        logits = self._next_token_logits(sequence, extended, places)
+        return logits.log_softmax(-1).gather(2, answer[1:].expand(rows, -1)[..., None]).sum((1, 2))
+
+
+def answer_tokens(tokenizer: Any, answers: Rows[str], classes: int) -> list[list[int]]:
+    """The token ids of each class's answer."""
+    if len(answers) != classes:
+        raise PlumblineError(
+            f"`answers` has {len(answers)} entries, and the dataset has {classes} classes; write one for each, in the "
+            "order of the classes."
+        )
+    tokenize = partial(tokenizer, add_special_tokens=False, verbose=False)
+    ids = [[*map(int, tokenize(answer)["input_ids"])] for answer in answers]
+    for answer, tokens in zip(answers, ids, strict=True):
+        if not tokens or len(tokens) > ANSWER or ids.count(tokens) > 1:
+            fault = (
+                "no token"
+                if not tokens
+                else f"more than {ANSWER} tokens"
+                if len(tokens) > ANSWER
+                else "the tokens of another"
+            )
+            raise PlumblineError(f"The answer {answer!r} has {fault}; each class needs an answer of its own.")
+    return ids
