@@ -597,13 +597,25 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
         bert(write("config.json", b"\xff")),
         "the config.json of 'bert' is not the config of a model.",
     ),
-    "checkpoint of another type": (
-        bert(changed("config.json", model_type="gpt2")),
-        "'bert' is a checkpoint of type 'gpt2', which is not supported; choose from: albert,",
+    "checkpoint of a language model": (
+        bert(changed("config.json", architectures=["GPT2LMHeadModel"])),
+        "'bert' is a causal language model (GPT2LMHeadModel); write `kind: causal` with a `prompt` and `answers`.",
+    ),
+    "checkpoint with a decoder": (
+        bert(changed("config.json", model_type="t5", is_encoder_decoder=True)),
+        "'bert' is a t5, an encoder with a decoder, which is not supported; use an encoder or a causal language model.",
     ),
     "checkpoint of a type that is no text": (
         bert(changed("config.json", model_type=[])),
-        "which is not supported",
+        "the config.json of 'bert' does not name the type of its model (`model_type`).",
+    ),
+    "language model without a prompt": (
+        put({"kind": "causal", "checkpoint": "my/gpt"}, "models", "my-gpt"),
+        "`models.my-gpt.prompt` is missing; model 'causal' needs it.",
+    ),
+    "prompt without a text": (
+        put({"kind": "causal", "checkpoint": "my/gpt", "prompt": "Sentiment:"}, "models", "my-gpt"),
+        "`prompt` is 'Sentiment:'; for single texts it must contain {text}, once each, and no others.",
     ),
     "checkpoint without a tokenizer": (bert(removed("*token*", "vocab*")), "the folder 'bert' has no tokenizer"),
     "broken tokenizer.json": (bert(write("tokenizer.json", "{")), "the tokenizer.json of 'bert' is damaged; save it"),

@@ -100,7 +100,7 @@ STEPPED = {
     "partial": (
         "assert not hasattr(evaluator.model, 'types'), 'no'",
         [
-            "on model 'distilbert', 'minilm-song', 'distilbert-uniform', 'minilm-song-uniform', 'minilm', "
+            "on model 'causal', 'distilbert', 'minilm-song', 'distilbert-uniform', 'minilm-song-uniform', 'minilm', "
             "'pretrained', 'roberta' it fails with AssertionError: no (plugin.py, line 8)."
         ],
     ),

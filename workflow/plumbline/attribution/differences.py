@@ -31,8 +31,9 @@ METADATA = {
 LINEAR = {
     "__getitem__", "__rsub__", "T", "add", "cat", "chunk", "clone", "contiguous", "cumsum", "double", "dropout",
     "expand", "expand_as", "flatten", "flip", "float", "gather", "index_select", "mT", "masked_fill", "mean", "narrow",
-    "neg", "pad", "permute", "repeat", "reshape", "roll", "rsub", "select", "split", "squeeze", "stack", "sub", "sum",
-    "to", "transpose", "type_as", "unbind", "unflatten", "unsqueeze", "view", "view_as", "where",
+    "neg", "pad", "permute", "repeat", "repeat_interleave", "reshape", "roll", "rsub", "scatter", "select", "split",
+    "squeeze", "stack", "sub", "sum", "to", "transpose", "type_as", "unbind", "unflatten", "unsqueeze", "view",
+    "view_as", "where",
 }  # fmt: skip
 # Linear in each factor, so linear if only one factor depends on the text.
 PRODUCTS = {"bmm", "conv1d", "einsum", "linear", "matmul", "mul"}
@@ -211,11 +212,67 @@ def _amax(x: TensorWithBaseline, dim: int, keepdim: bool = False) -> TensorWithB
     return TensorWithBaseline.of(_carried(value.amax(dim, keepdim), carrier), baseline.amax(dim, keepdim))
 
 
+def _log_softmax(
+    x: TensorWithBaseline, dim: int, dtype: torch.dtype | None = None, _stacklevel: int = 3
+) -> torch.Tensor:
+    """x - log Σ exp x; the same number is subtracted in both passes, as in the softmax."""
+    middle = (x.value.detach().amax(dim, keepdim=True) + x.baseline.amax(dim, keepdim=True)) / 2
+    shifted = x - middle
+    return shifted - shifted.exp().sum(dim, keepdim=True).log()
+
+
+def _rms_norm(
+    x: TensorWithBaseline,
+    normalized_shape: Sequence[int],
+    weight: torch.Tensor | None = None,
+    eps: float | None = None,
+) -> torch.Tensor:
+    dims = tuple(range(-len(normalized_shape), 0))
+    eps = torch.finfo(x.dtype).eps if eps is None else eps
+    normal = x / ((x * x).mean(dims, keepdim=True) + eps).sqrt()
+    return normal if weight is None else normal * weight
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """The fused kernel's function step by step, since it has no rule as a whole."""
+    if enable_gqa:
+        key, value = (part.repeat_interleave(query.shape[-3] // part.shape[-3], dim=-3) for part in (key, value))
+    scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        allowed = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+        scores = scores.masked_fill(~allowed, -torch.inf)
+    if attn_mask is not None:
+        mask = attn_mask.dtype == torch.bool
+        scores = scores.masked_fill(~attn_mask, -torch.inf) if mask else scores + attn_mask
+    return scores.softmax(-1) @ value
+
+
+def _add_in_place(x: TensorWithBaseline, other: torch.Tensor) -> TensorWithBaseline:
+    result = x + other
+    x.value, x.baseline = result.value, result.baseline  # type: ignore[attr-defined]
+    return x
+
+
 RULES: dict[str, Callable[..., Any]] = {
+    "add_": _add_in_place,
+    "addmm": lambda bias, a, b: a @ b + bias,
     "div": _quotient,
     "__rdiv__": lambda b, a: _quotient(a, b),
     "sqrt": _root,
+    "rsqrt": lambda x: _quotient(1.0, _root(x)),
     "softmax": _softmax,
+    "log_softmax": _log_softmax,
+    "scaled_dot_product_attention": _attention,
+    "rms_norm": _rms_norm,
     "layer_norm": _layer_norm,
     "amax": _amax,
     "lstm": partial(unroll, lstm_step),

@@ -1,9 +1,13 @@
 """Requirements for all keys and values of a config, before its schema is checked."""
 
 import math
+import re
 from typing import Any
 
 from plumbline.errors import PlumblineError
+
+# The texts that may span several lines: a title, and what a language model reads.
+LINES = re.compile(r"name|models\.[^.]+\.(prompt|answers\.\d+)")
 
 
 def check_plain(value: Any, where: str = "") -> None:
@@ -19,8 +23,7 @@ def check_plain(value: Any, where: str = "") -> None:
         for number, inner in enumerate(value):
             check_plain(inner, f"{where}.{number}")
     elif isinstance(value, str):
-        # A title may span several lines.
-        _check_text(value.replace("\n", " ") if where == "name" else value, f"`{where}`")
+        _check_text(value.replace("\n", " ") if LINES.fullmatch(where) else value, f"`{where}`")
     elif isinstance(value, float) and not math.isfinite(value):
         raise PlumblineError(f"`{where}` is {value}; write a finite number.")
 

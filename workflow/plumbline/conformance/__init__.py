@@ -3,12 +3,11 @@
 The command `plumbline check` runs them on the user's files.
 """
 
+from plumbline.conformance.checkpoints import DIMENSIONS, WORDS
 from plumbline.conformance.examples import (
     ANSWERS,
     CLASSES,
-    DIMENSIONS,
     SIDE,
-    WORDS,
     example_explained,
     example_images,
     example_instances,

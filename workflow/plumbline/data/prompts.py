@@ -47,7 +47,8 @@ def _assign(
     for number, (part, words) in enumerate(zip(prompt.parts, texts, strict=False)):
         owner += [(-1, -1)] * len(part)
         for place, spelled in enumerate(words):
-            owner += [(-1, -1)] * (place > 0) + [(number, place)] * len(spelled)
+            # The space before a word belongs to it, as in byte-level subwords.
+            owner += [(number, place)] * (len(spelled) + (place > 0))
     owner += [(-1, -1)] * len(prompt.parts[-1])
     # A token belongs to the first word that it has a character of.
     owned = [next((pair for pair in owner[start:end] if pair[0] >= 0), (-1, -1)) for start, end in offsets.tolist()]
