@@ -89,6 +89,16 @@ def test_the_published_form_has_no_residual():
     assert integrated_gradient(make_evaluator(1.0), INSTANCES, weighting="published").residual is None
 
 
+@pytest.mark.parametrize("measure", [integrated_gradient, integrated_gradient_pad])
+def test_a_class_that_cannot_be_the_answer_has_no_residual(measure):
+    pairs = example_instances(paired=True)
+    model = example_model(Registry().get("model", "bilstm-tanh"), paired=True)
+    found = measure(Evaluator(model.requires_grad_(False), 0), pairs, target=1, function="logit", steps=3, tolerance=0)
+    admissible = np.array([1 in answers for answers in pairs.answers])
+    assert 0 < admissible.sum() < len(pairs)
+    np.testing.assert_array_equal(found.residual != 0, admissible)
+
+
 def test_batches_do_not_matter():
     small, large = (
         integrated_gradient_pad(make_evaluator(30.0, budget=budget), INSTANCES, steps=3) for budget in (20, 10_000)

@@ -13,7 +13,7 @@ from transformers.activations import ACT2FN
 
 from plumbline.attribution.deep_lift import deep_lift, deep_shap, difference_scores, partners
 from plumbline.attribution.differences import NEAR, TensorWithBaseline
-from plumbline.attribution.importances import explained_output
+from plumbline.attribution.explained_output import ExplainedOutput
 from plumbline.attribution.inputs import baseline_vectors, feature_mask, forward_vectors, input_vectors
 from plumbline.conformance import CLASSES, WORDS, example_instances, example_model, whole_batch
 from plumbline.data.instances import Instances
@@ -62,7 +62,8 @@ def change(evaluator, instances, classes, function, baseline="pad", texts="both"
     moved = feature_mask(batch, texts, specials)[:, :, None]
     reference = torch.where(moved, baseline_vectors(model, batch, baseline), vectors)
     ends = [forward_vectors(model, batch, rows).logits for rows in (vectors, reference)]
-    outputs = [explained_output(logits, torch.from_numpy(classes).long(), function) for logits in ends]
+    explained = ExplainedOutput.of("gold", function, ends[0], classes)
+    outputs = [explained.value(logits) for logits in ends]
     model.float()
     return (outputs[0] - outputs[1]).numpy()
 
@@ -168,7 +169,8 @@ def test_modules_that_captum_knows_get_its_attributions(name):
     vectors, baseline = 2 * torch.randn(2, 5, 3, 4, dtype=torch.float64)
     classes = torch.tensor([0, 1, 2, 0, 1])
     expected = DeepLift(model.net).attribute(vectors, baseline, target=classes).sum(-1)
-    found = difference_scores(model, Batch(*[torch.ones(5, 3)] * 3), vectors, baseline, classes, "logit", "rescale")
+    output = ExplainedOutput(classes, "logit")
+    found = difference_scores(model, Batch(*[torch.ones(5, 3)] * 3), vectors, baseline, output, "rescale")
     torch.testing.assert_close(found, expected.detach(), atol=1e-8, rtol=1e-6)
 
 

@@ -13,6 +13,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import pairwise_distances
 
 from plumbline.attribution.expected_gradient import expected_gradient
+from plumbline.attribution.explained_output import ExplainedOutput
 from plumbline.attribution.grad_cam import grad_cam, map_weights, resize_maps
 from plumbline.attribution.gradient import gradient
 from plumbline.attribution.inputs import baseline_vectors, input_vectors
@@ -268,7 +269,7 @@ def test_the_weights_of_maps_are_the_readout_over_their_positions():
     maps = evaluator.model.maps(batch).requires_grad_()
     logits = evaluator.model.linear(maps.mean((2, 3)))
     gradients = torch.autograd.grad(logits.gather(1, classes[:, None]).sum(), maps)[0]
-    found = map_weights(evaluator.model.readout_weights, logits, classes, "logit", 16)
+    found = map_weights(evaluator.model.readout_weights, logits, ExplainedOutput(classes, "logit"), 16)
     torch.testing.assert_close(found, gradients.mean((2, 3)))
     torch.testing.assert_close(found, evaluator.model.linear.weight[classes] / 16)
 

@@ -8,6 +8,7 @@ import torch
 from captum.attr import IntegratedGradients
 from sklearn.metrics import mutual_info_score
 
+from plumbline.attribution.explained_output import ExplainedOutput
 from plumbline.attribution.gradient import gradient
 from plumbline.attribution.integrated_gradient import integrate_from_zero, integrated_gradient
 from plumbline.attribution.mutual_information import mutual_information
@@ -127,7 +128,8 @@ def test_contributions_of_all_tokens_sum_to_the_change_of_the_output(name, paire
     batch, steps = whole_batch(instances), 100
     classes = torch.from_numpy(instances.label).long()
     points = [(i + 0.5) / steps for i in range(steps)]
-    total = integrate_from_zero(evaluator.model, batch, classes, function, points, [1 / steps] * steps).sum(1)
+    output = ExplainedOutput(classes, function)
+    total = integrate_from_zero(evaluator.model, batch, output, points, [1 / steps] * steps).sum(1)
     embedded = evaluator.model.embedding(batch.ids)
     ends = [evaluator.model(batch, vectors).logits for vectors in (embedded, torch.zeros_like(embedded))]
     ends = [logits.softmax(-1) if function == "probability" else logits for logits in ends]
@@ -138,9 +140,9 @@ def test_contributions_of_all_tokens_sum_to_the_change_of_the_output(name, paire
 
 def test_points_at_the_middle_come_closer_than_those_at_the_end():
     evaluator, batch = make_evaluator("average-tanh"), whole_batch(INSTANCES)
-    classes = torch.from_numpy(INSTANCES.label).long()
+    output = ExplainedOutput(torch.from_numpy(INSTANCES.label).long(), "logit")
     fine = [(i + 0.5) / 500 for i in range(500)]
-    exact = integrate_from_zero(evaluator.model, batch, classes, "logit", fine, [1 / 500] * 500).numpy()
+    exact = integrate_from_zero(evaluator.model, batch, output, fine, [1 / 500] * 500).numpy()
     options = {"target": "gold", "sign": "signed"}
     off = {
         (rule, steps): max(

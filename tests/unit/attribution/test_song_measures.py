@@ -8,6 +8,8 @@ from captum.attr import GradientShap, IntegratedGradients, Lime
 from captum.attr._core.lime import get_exp_kernel_similarity_function
 from scipy.stats import kendalltau
 
+from plumbline.attribution.attribution_batch import AttributionBatch, copies_per_pass
+from plumbline.attribution.explained_output import ExplainedOutput
 from plumbline.attribution.inputs import baseline_vectors, feature_mask, forward_vectors, input_vectors
 from plumbline.attribution.lime import lime
 from plumbline.attribution.occlusion import occlusion
@@ -142,17 +144,16 @@ def test_grad_shap_of_many_samples_tends_to_integrated_gradients():
 
 @pytest.mark.parametrize("copies", [1, 3, 10])
 def test_points_may_differ_from_row_to_row_and_share_passes(copies):
-    evaluator, batch = make_evaluator("bilstm-tanh"), whole_batch(INSTANCES)
+    batch = whole_batch(INSTANCES)
+    evaluator = make_evaluator("bilstm-tanh", budget=copies * batch.ids.numel())
+    assert copies_per_pass(evaluator, batch) == copies
     vectors, reference = input_vectors(evaluator.model, batch), baseline_vectors(evaluator.model, batch, "pad")
-    classes = torch.from_numpy(INSTANCES.label).long()
+    output = ExplainedOutput(torch.from_numpy(INSTANCES.label).long(), "logit")
+    inputs = AttributionBatch(np.arange(len(INSTANCES)), batch, feature_mask(batch), vectors, reference, output)
     points, weights = np.random.default_rng(0).random((4, len(INSTANCES))), [0.1, 0.2, 0.3, 0.4]
-    found = integrate_path(
-        evaluator.model, batch, vectors, reference, classes, "logit", points, weights, copies
-    )  # fmt: skip
+    found = integrate_path(evaluator, inputs, points, weights)
     for i in range(len(INSTANCES)):
-        row = torch.tensor([i])
-        one = batch.take(row), vectors[row], reference[row], classes[row]
-        expected = integrate_path(evaluator.model, *one, "logit", points[:, i], weights)
+        expected = integrate_path(evaluator, inputs.take(torch.tensor([i])), points[:, i], weights)
         torch.testing.assert_close(found[i], expected[0], rtol=1e-9, atol=1e-12)
 
 

@@ -5,7 +5,8 @@ from typing import Literal
 import numpy as np
 import torch
 
-from plumbline.attribution.importances import Importances, ScoreBuffer, explained_output, target_classes
+from plumbline.attribution.explained_output import ExplainedOutput
+from plumbline.attribution.importances import Importances, ScoreBuffer
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
@@ -59,11 +60,11 @@ def attention_x_gradient(
             weights = evaluator.model.attend(encoded, batch)
         weights.requires_grad_()
         logits = evaluator.model.decode(encoded, weights)
-        classes = target_classes(target, logits, instances.label[index])
+        output = ExplainedOutput.of(target, function, logits, instances.label[index])
         # Rows are independent, so the gradient of the sum holds each row's own gradient.
-        (gradient,) = torch.autograd.grad(explained_output(logits, classes, function).sum(), weights)
+        (gradient,) = torch.autograd.grad(output.value(logits).sum(), weights)
         values = weights * gradient
-        buffer.add(index, batch, values.abs() if sign == "absolute" else values, classes)
+        buffer.add(index, batch, values.abs() if sign == "absolute" else values, output.classes)
 
     evaluator.each(instances, work)
     return buffer.importances()

@@ -1,20 +1,14 @@
 """Shared by the measures that replace the input vectors of a model: a batch to explain, and the loop over batches."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from plumbline.attribution.importances import (
-    AttributionOptions,
-    Function,
-    Importances,
-    ScoreBuffer,
-    explained_output,
-    target_classes,
-)
+from plumbline.attribution.explained_output import ExplainedOutput
+from plumbline.attribution.importances import AttributionOptions, Importances, ScoreBuffer
 from plumbline.attribution.inputs import baseline_vectors, feature_mask, forward_vectors, input_vectors
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
@@ -25,10 +19,10 @@ from plumbline.models.evaluator import Evaluator
 
 @dataclass(frozen=True)
 class AttributionBatch:
-    """A batch and the target class of each row.
+    """A batch and the output to explain in each row.
 
     index: [B] positions in the instances; features: [B, T] the tokens to score; vectors and baseline: [B, T, d], equal
-    where a token is no feature, so that no perturbation changes it; classes: [B]; function: the output to explain.
+    where a token is no feature, so that no perturbation changes it.
     """
 
     index: np.ndarray
@@ -36,24 +30,26 @@ class AttributionBatch:
     features: torch.Tensor
     vectors: torch.Tensor
     baseline: torch.Tensor
-    classes: torch.Tensor
-    function: Function
+    output: ExplainedOutput
 
     def take(self, rows: torch.Tensor) -> "AttributionBatch":
         """Some of the rows [n]."""
-        tensors = {name: getattr(self, name)[rows] for name in ("features", "vectors", "baseline", "classes")}
-        return replace(self, index=self.index[rows.cpu().numpy()], batch=self.batch.take(rows), **tensors)
+        index, batch, output = self.index[rows.cpu().numpy()], self.batch.take(rows), self.output.take(rows)
+        return AttributionBatch(index, batch, self.features[rows], self.vectors[rows], self.baseline[rows], output)
+
+    def logits(self, model: Any, vectors: torch.Tensor) -> torch.Tensor:
+        """The logits [n, B, C] of n copies of the rows, with these vectors [n, B, T, d] in place of their own."""
+        copies = self.batch.repeat(len(vectors))
+        return forward_vectors(model, copies, vectors.flatten(0, 1)).logits.unflatten(0, (len(vectors), -1))
 
     @torch.no_grad()
     def masked_outputs(self, model: Any, kept: torch.Tensor) -> torch.Tensor:
         """The explained outputs [n, B] with the baseline's vectors in place of the tokens that are not kept.
 
-        kept: [n, B, T]. A class that cannot be the answer has no logit whatever is kept; its output is 0.
+        kept: [n, B, T].
         """
-        mixed = torch.where(kept[..., None], self.vectors, self.baseline).flatten(0, 1)
-        logits = forward_vectors(model, self.batch.repeat(len(kept)), mixed).logits
-        outputs = explained_output(logits.double(), self.classes.repeat(len(kept)), self.function)
-        return outputs.masked_fill(outputs.isneginf(), 0).view(len(kept), -1)
+        mixed = torch.where(kept[..., None], self.vectors, self.baseline)
+        return self.output.value(self.logits(model, mixed).double())
 
 
 def explain(
@@ -73,9 +69,9 @@ def explain(
             baseline = baseline_vectors(evaluator.model, batch, options.baseline)
             baseline = torch.where(features[:, :, None], baseline, vectors)
             logits = forward_vectors(evaluator.model, batch, vectors).logits
-            classes = target_classes(options.target, logits, instances.label[index])
-        values = score(AttributionBatch(index, batch, features, vectors, baseline, classes, options.function))
-        buffer.add(index, batch, values.abs() if sign == "absolute" else values, classes)
+            output = ExplainedOutput.of(options.target, options.function, logits, instances.label[index])
+        values = score(AttributionBatch(index, batch, features, vectors, baseline, output))
+        buffer.add(index, batch, values.abs() if sign == "absolute" else values, output.classes)
 
     evaluator.each(instances, work)
     return buffer.importances()

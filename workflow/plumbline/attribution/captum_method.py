@@ -15,7 +15,7 @@ from torch import nn
 
 from plumbline.attribution.attribution_batch import AttributionBatch, copies_per_pass, explain
 from plumbline.attribution.gradient import differentiable
-from plumbline.attribution.importances import AttributionOptions, Importances, explained_output
+from plumbline.attribution.importances import AttributionOptions, Importances
 from plumbline.attribution.inputs import forward_vectors
 from plumbline.config.external import METHODS
 from plumbline.data.instances import Instances
@@ -123,9 +123,7 @@ class BatchForward(nn.Module):
     def forward(self, vectors: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """[N] outputs. vectors: [N, T, d]; rows: [N] the row of the batch that each belongs to."""
         logits = forward_vectors(self.model, self.inputs.batch.take(rows), vectors).logits
-        outputs = explained_output(logits, self.inputs.classes[rows], self.inputs.function)
-        # A class that cannot be the answer has no logit.
-        return outputs.masked_fill(outputs.isneginf(), 0)
+        return self.inputs.output.take(rows).value(logits)
 
 
 class SingleTextForward(nn.Module):

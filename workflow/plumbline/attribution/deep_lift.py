@@ -11,15 +11,9 @@ from torch.nn.functional import pad
 
 from plumbline.attribution.attribution_batch import AttributionBatch, explain
 from plumbline.attribution.differences import TensorWithBaseline
+from plumbline.attribution.explained_output import ExplainedOutput
 from plumbline.attribution.gradient import differentiable
-from plumbline.attribution.importances import (
-    AttributionOptions,
-    Function,
-    Importances,
-    Target,
-    explained_output,
-    target_classes,
-)
+from plumbline.attribution.importances import AttributionOptions, Importances
 from plumbline.attribution.inputs import baseline_vectors, feature_mask, forward_vectors
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
@@ -35,21 +29,20 @@ def difference_scores(
     batch: Batch,
     vectors: torch.Tensor,
     baseline: torch.Tensor,
-    classes: torch.Tensor,
-    function: Function,
+    output: ExplainedOutput,
     rule: Rule,
 ) -> torch.Tensor:
     """m_t · (x - b)_t of every token, [B, T], with DeepLIFT's multipliers m, or the gradient in their place.
 
-    vectors, baseline: x and b, [B, T, d]; classes: [B].
+    vectors, baseline: x and b, [B, T, d].
     """
     vectors = vectors.detach().requires_grad_()
     inputs = TensorWithBaseline.of(vectors, baseline) if rule == "rescale" else vectors
     with differentiable(model):
-        output = explained_output(forward_vectors(model, batch, inputs).logits, classes, function)
+        values = output.value(forward_vectors(model, batch, inputs).logits)
         # Rows are independent, so the gradient of the sum holds each row's own gradient.
-        output = output.value if isinstance(output, TensorWithBaseline) else output
-        (multipliers,) = torch.autograd.grad(output.sum(), vectors)
+        values = values.value if isinstance(values, TensorWithBaseline) else values
+        (multipliers,) = torch.autograd.grad(values.sum(), vectors)
     return (multipliers * (vectors.detach() - baseline)).sum(-1)
 
 
@@ -91,12 +84,13 @@ class Mixture:
     study's transformers had one for both, as one long text.
     """
 
-    def __init__(self, evaluator: Evaluator, instances: Instances, mixed: Mixed, target: Target) -> None:
+    def __init__(self, evaluator: Evaluator, instances: Instances, mixed: Mixed, options: AttributionOptions) -> None:
         self.evaluator, self.instances = evaluator, instances
         self.labels = mixed == "texts-and-labels"
         self.partners = partners(instances)
-        probabilities = torch.from_numpy(evaluator.probabilities(instances))
-        self.classes = target_classes(target, probabilities, instances.label)
+        # They are logits up to a constant.
+        logarithms = torch.from_numpy(evaluator.probabilities(instances)).to(evaluator.device).log()
+        self.output = ExplainedOutput.of(options.target, options.function, logarithms, instances.label)
 
     def scores(self, inputs: AttributionBatch, rule: Rule) -> torch.Tensor:
         """m_t · (x - b)_t of every token of a batch, [B, T]."""
@@ -113,12 +107,11 @@ class Mixture:
                 torch.where(present, align_tokens(tensor[rows], own, batch), padding)
                 for tensor in (inputs.vectors, inputs.baseline)
             )
-            classes = inputs.classes[rows]
             if self.labels:
-                classes = self.classes[others[index]].to(device)
+                output = self.output.take(torch.from_numpy(others[index]).to(device))
             else:
-                batch = replace(batch, answers=own.answers)
-            scores = difference_scores(model, batch, vectors, baseline, classes, inputs.function, rule)
+                output, batch = inputs.output.take(rows), replace(batch, answers=own.answers)
+            scores = difference_scores(model, batch, vectors, baseline, output, rule)
             values[rows] = align_tokens(scores[..., None], batch, own).squeeze(-1)
 
         self.evaluator.each(self.instances.take(others), work)
@@ -135,10 +128,10 @@ def explain_differences(
 ) -> Importances:
     """Scores by one of the rules. Multipliers are quotients of differences, which need double precision."""
     with double_precision(evaluator.model) if rule == "rescale" else nullcontext():
-        mixture = None if mixed == "no" else Mixture(evaluator, instances, mixed, options.target)
+        mixture = None if mixed == "no" else Mixture(evaluator, instances, mixed, options)
 
         def score(inputs: AttributionBatch) -> torch.Tensor:
-            arguments = inputs.batch, inputs.vectors, inputs.baseline, inputs.classes, inputs.function
+            arguments = inputs.batch, inputs.vectors, inputs.baseline, inputs.output
             values = difference_scores(evaluator.model, *arguments, rule)
             return values if mixture is None else (values + mixture.scores(inputs, rule)) / 2
 

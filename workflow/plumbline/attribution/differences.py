@@ -275,6 +275,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "rms_norm": _rms_norm,
     "layer_norm": _layer_norm,
     "amax": _amax,
+    # The same in both passes: masked positions.
+    "isneginf": lambda x: x.value.isneginf(),
     "lstm": partial(unroll, lstm_step),
     "gru": partial(unroll, gru_step),
 }

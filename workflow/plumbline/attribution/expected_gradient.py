@@ -55,13 +55,11 @@ def expected_gradient(
         points = torch.from_numpy(np.stack([g.random(samples) for g in generators], axis=1)).to(x)[..., None, None]
         total = torch.zeros_like(x, dtype=torch.float64)
         for part in torch.arange(samples).split(copies_per_pass(evaluator, batch)):
-            rows = batch.repeat(len(part))
             ids = np.stack([instances.ids[i] for i in sampled[part.numpy()].ravel()])
-            baselines = replace(rows, ids=torch.from_numpy(ids).to(rows.ids))
+            baselines = replace(batch.repeat(len(part)), ids=torch.from_numpy(ids).to(batch.ids))
             difference = x - input_vectors(evaluator.model, baselines).unflatten(0, (len(part), -1))
-            moved = (x - (1 - points[part.to(x.device)]) * difference).flatten(0, 1)
-            gradients = output_gradients(evaluator.model, rows, moved, inputs.classes.repeat(len(part)), function)
-            total += (difference * gradients.view_as(difference)).sum(0, dtype=torch.float64)
+            moved = x - (1 - points[part.to(x.device)]) * difference
+            total += (difference * output_gradients(evaluator.model, inputs, moved)).sum(0, dtype=torch.float64)
         return (total / samples).abs().sum(-1)
 
     options = AttributionOptions(target, function, texts="first", specials=False)

@@ -5,25 +5,24 @@ from typing import Literal
 import torch
 
 from plumbline.attribution.attribution_batch import AttributionBatch, explain
-from plumbline.attribution.importances import AttributionOptions, Function, Importances, explained_output
+from plumbline.attribution.explained_output import ExplainedOutput
+from plumbline.attribution.importances import AttributionOptions, Importances
 from plumbline.data.instances import Instances
 from plumbline.data.pixels import side_length
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-def map_weights(
-    readout: torch.Tensor, logits: torch.Tensor, classes: torch.Tensor, function: Function, positions: int
-) -> torch.Tensor:
+def map_weights(readout: torch.Tensor, logits: torch.Tensor, output: ExplainedOutput, positions: int) -> torch.Tensor:
     """The gradient of the output with respect to each map, averaged over its positions: [B, K].
 
-    readout: W [C, K], applied to the means of the maps over their positions; logits: [B, C]; classes: [B]. By the chain
-    rule, ∂f/∂A_kij = Σ_c ∂f/∂logit_c W_ck / positions. For a logit it is the class's row of W divided by the number of
+    readout: W [C, K], applied to the means of the maps over their positions; logits: [B, C]. By the chain rule,
+    ∂f/∂A_kij = Σ_c ∂f/∂logit_c W_ck / positions. For a logit it is the class's row of W divided by the number of
     positions, which is CAM (Zhou et al. 2016) up to this factor.
     """
     with torch.enable_grad():
-        outputs = logits.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(explained_output(outputs, classes, function).sum(), outputs)
+        logits = logits.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(output.value(logits).sum(), logits)
     return gradient @ readout / positions
 
 
@@ -58,7 +57,7 @@ def grad_cam(
     @torch.no_grad()
     def score(inputs: AttributionBatch) -> torch.Tensor:
         maps, logits = model.maps(inputs.batch), model(inputs.batch).logits
-        weights = map_weights(model.readout_weights, logits, inputs.classes, function, maps[0, 0].numel())
+        weights = map_weights(model.readout_weights, logits, inputs.output, maps[0, 0].numel())
         summed = torch.einsum("bk,bkhw->bhw", weights, maps).relu()
         return resize_maps(summed, side_length(inputs.batch.ids.shape[1])).relu().flatten(1)
 

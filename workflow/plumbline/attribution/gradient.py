@@ -8,14 +8,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from plumbline.attribution.importances import (
-    Importances,
-    computed_by,
-    empty_scores,
-    explained_output,
-    per_word,
-    target_classes,
-)
+from plumbline.attribution.explained_output import ExplainedOutput
+from plumbline.attribution.importances import Importances, computed_by, empty_scores, per_word
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
@@ -77,19 +71,17 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
         with differentiable(evaluator.model):
             logits = _logits(evaluator.model, batch, embedded, {attention for attention, _, _ in differentiated})
             for pass_, ((attention, target, function), numbers) in enumerate(differentiated.items(), 1):
-                classes = target_classes(target, logits[attention], instances.label[index])
+                output = ExplainedOutput.of(target, function, logits[attention], instances.label[index])
                 # Rows are independent, so the gradient of the sum holds each row's own gradient.
                 (gradient,) = torch.autograd.grad(
-                    explained_output(logits[attention], classes, function).sum(),
-                    embedded,
-                    retain_graph=pass_ < len(differentiated),
+                    output.value(logits[attention]).sum(), embedded, retain_graph=pass_ < len(differentiated)
                 )
                 for number in numbers:
                     request = requests[number]
                     values = reductions[request["reduction"]](gradient, embedded)
                     values = values.abs() if request["sign"] == "absolute" else values
                     per_word(values, instances, index, scores[number])
-                    targets[number][index] = classes.cpu().numpy()
+                    targets[number][index] = output.classes.cpu().numpy()
 
     evaluator.each(instances, work)
     return [Importances(*pair) for pair in zip(scores, targets, strict=True)]

@@ -1,4 +1,4 @@
-"""The result of a measure, and the output of the model that it explains."""
+"""The result of a measure, and the options that measures share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,9 @@ import numpy as np
 import torch
 
 from plumbline.data.instances import Instances
-from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
 
-Target = Literal["predicted", "gold"] | int
-Function = Literal["probability", "logit"]
 Measure = TypeVar("Measure", bound=Callable[..., Any])
 
 
@@ -55,23 +52,6 @@ def computed_by(together: Together) -> Callable[[Measure], Measure]:
         return measure
 
     return mark
-
-
-def target_classes(target: Target, logits: torch.Tensor, labels: np.ndarray) -> torch.Tensor:
-    """The class to explain in each row, [B]. logits: [B, C]; labels: [B]."""
-    if target == "predicted":
-        return logits.argmax(dim=-1)
-    if target == "gold":
-        return torch.from_numpy(labels).long().to(logits.device)
-    if not 0 <= int(target) < logits.shape[1]:
-        raise PlumblineError(f"`target` is {target}, but the classes are 0 to {logits.shape[1] - 1}.")
-    return torch.full((len(logits),), int(target), device=logits.device)
-
-
-def explained_output(logits: torch.Tensor, classes: torch.Tensor, function: Function) -> torch.Tensor:
-    """The output to explain in each row, [B]: the probability or the logit of its class."""
-    outputs = logits.softmax(dim=-1) if function == "probability" else logits
-    return outputs.gather(1, classes[:, None]).squeeze(1)
 
 
 def per_word(values: torch.Tensor, instances: Instances, index: np.ndarray, into: list[np.ndarray]) -> None:

@@ -8,15 +8,9 @@ import torch
 
 from plumbline.attribution.attribution_batch import require_positive
 from plumbline.attribution.completeness import Residuals, refine
+from plumbline.attribution.explained_output import ExplainedOutput
 from plumbline.attribution.gradient import differentiable
-from plumbline.attribution.importances import (
-    Function,
-    Importances,
-    empty_scores,
-    explained_output,
-    per_word,
-    target_classes,
-)
+from plumbline.attribution.importances import Importances, empty_scores, per_word
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
@@ -24,14 +18,9 @@ from plumbline.registry import measure
 
 
 def integrate_from_zero(
-    model: Any,
-    batch: Batch,
-    classes: torch.Tensor,
-    function: Function,
-    points: Iterable[float],
-    weights: Iterable[float],
+    model: Any, batch: Batch, output: ExplainedOutput, points: Iterable[float], weights: Iterable[float]
 ) -> torch.Tensor:
-    """Σ_i w_i e_t · ∇f_c(a_i x) of every token, specials too, [B, L], with points a_i and weights w_i. classes: [B].
+    """Σ_i w_i e_t · ∇f(a_i x) of every token, specials too, [B, L], with points a_i and weights w_i.
 
     Each pass has one point of every row, so that memory does not depend on the number of points; sums are in double
     precision.
@@ -41,8 +30,7 @@ def integrate_from_zero(
     for point, weight in zip(points, weights, strict=True):
         scaled = (float(point) * embedded).requires_grad_()
         with differentiable(model):
-            output = explained_output(model(batch, scaled).logits, classes, function)
-            (gradient,) = torch.autograd.grad(output.sum(), scaled)
+            (gradient,) = torch.autograd.grad(output.value(model(batch, scaled).logits).sum(), scaled)
         total += float(weight) * (gradient * embedded).sum(dim=-1)
     return total
 
@@ -84,20 +72,20 @@ def integrated_gradient(
 
     def work(index: np.ndarray, batch: Batch) -> None:
         with torch.no_grad():
-            classes = target_classes(target, model(batch).logits, instances.label[index])
-        values = integrate_from_zero(model, batch, classes, function, points, weights)
+            output = ExplainedOutput.of(target, function, model(batch).logits, instances.label[index])
+        values = integrate_from_zero(model, batch, output, points, weights)
         if residuals:
-            change = _change(model, batch, classes, function)
+            change = _change(model, batch, output)
             values, errors = refine(
                 values,
                 change,
-                lambda rows, *points: integrate_from_zero(model, batch.take(rows), classes[rows], function, *points),
+                lambda rows, *points: integrate_from_zero(model, batch.take(rows), output.take(rows), *points),
                 steps,
                 tolerance,
             )
             residuals.add(index, errors, change)
         per_word(values.abs() if sign == "absolute" else values, instances, index, scores)
-        targets[index] = classes.cpu().numpy()
+        targets[index] = output.classes.cpu().numpy()
 
     evaluator.each(instances, work)
     if residuals:
@@ -106,8 +94,8 @@ def integrated_gradient(
 
 
 @torch.no_grad()
-def _change(model: Any, batch: Batch, classes: torch.Tensor, function: Function) -> torch.Tensor:
+def _change(model: Any, batch: Batch, output: ExplainedOutput) -> torch.Tensor:
     """The change [B] of the output from zero vectors to those of the text."""
     embedded = model.embedding(batch.ids)
-    ends = [explained_output(model(batch, vectors).logits, classes, function) for vectors in (embedded, 0 * embedded)]
+    ends = [output.value(model(batch, vectors).logits) for vectors in (embedded, 0 * embedded)]
     return (ends[0] - ends[1]).double()

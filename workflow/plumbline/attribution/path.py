@@ -10,62 +10,42 @@ import torch
 from plumbline.attribution.attribution_batch import AttributionBatch, copies_per_pass, explain, require_positive
 from plumbline.attribution.completeness import Residuals, gauss_legendre, refine
 from plumbline.attribution.gradient import differentiable
-from plumbline.attribution.importances import AttributionOptions, Function, Importances, explained_output
-from plumbline.attribution.inputs import forward_vectors
+from plumbline.attribution.importances import AttributionOptions, Importances
 from plumbline.data.instances import Instances
-from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-def output_gradients(
-    model: Any, batch: Batch, vectors: torch.Tensor, classes: torch.Tensor, function: Function
-) -> torch.Tensor:
-    """∂f_c/∂x of each row at these vectors, [B, T, d]. classes: [B]."""
+def output_gradients(model: Any, inputs: AttributionBatch, vectors: torch.Tensor) -> torch.Tensor:
+    """The gradients ∂f/∂x of the explained outputs f of n copies of the rows at these vectors, [n, B, T, d]."""
     vectors = vectors.detach().requires_grad_()
     with differentiable(model):
         # Rows are independent, so the gradient of the sum holds each row's own gradient.
-        output = explained_output(forward_vectors(model, batch, vectors).logits, classes, function).sum()
-        (gradients,) = torch.autograd.grad(output, vectors)
+        (gradients,) = torch.autograd.grad(inputs.output.value(inputs.logits(model, vectors)).sum(), vectors)
     return gradients
 
 
 def integrate_path(
-    model: Any,
-    batch: Batch,
-    vectors: torch.Tensor,
-    baseline: torch.Tensor,
-    classes: torch.Tensor,
-    function: Function,
+    evaluator: Evaluator,
+    inputs: AttributionBatch,
     points: Sequence[float] | np.ndarray,
     weights: Sequence[float] | np.ndarray,
-    copies: int = 1,
 ) -> torch.Tensor:
-    """Σ_i w_i (x - b)_t · ∇f_c(b + a_i (x - b)) of every token, [B, T], with points a_i and weights w_i.
+    """Σ_i w_i (x - b)_t · ∇f(b + a_i (x - b)) of every token, [B, T], with points a_i and weights w_i.
 
-    vectors, baseline: x and b, [B, T, d]; classes: [B]; points: [n], or one for each row, [n, B]; weights: [n].
-    Each pass has `copies` points of every row, so that memory does not depend on the number of points; sums are in
-    double precision.
+    points: [n], or one for each row, [n, B]; weights: [n]. Each pass has as many points of every row as the token
+    budget holds, so that memory does not depend on the number of points; sums are in double precision.
     """
-    difference = vectors - baseline
+    vectors, copies = inputs.vectors, copies_per_pass(evaluator, inputs.batch)
+    difference = vectors - inputs.baseline
     a = torch.as_tensor(points, dtype=vectors.dtype, device=vectors.device).view(len(points), -1, 1, 1)
     w = torch.as_tensor(weights, dtype=torch.float64, device=vectors.device)
     total = torch.zeros(vectors.shape[:2], dtype=torch.float64, device=vectors.device)
     for some, weight in zip(a.split(copies), w.split(copies), strict=True):
-        moved = (baseline + some * difference).flatten(0, 1)
-        gradients = output_gradients(model, batch.repeat(len(some)), moved, classes.repeat(len(some)), function)
-        products = torch.einsum("nbtd,btd->nbt", gradients.unflatten(0, (len(some), -1)), difference)
+        gradients = output_gradients(evaluator.model, inputs, inputs.baseline + some * difference)
+        products = torch.einsum("nbtd,btd->nbt", gradients, difference)
         total += torch.einsum("n,nbt->bt", weight, products.double())
     return total
-
-
-def _path_scores(
-    evaluator: Evaluator, inputs: AttributionBatch, points: np.ndarray, weights: np.ndarray
-) -> torch.Tensor:
-    """The scores [B, T] of a batch, with points [n] or [n, B] on the path."""
-    arguments = inputs.batch, inputs.vectors, inputs.baseline, inputs.classes, inputs.function
-    copies = copies_per_pass(evaluator, inputs.batch)
-    return integrate_path(evaluator.model, *arguments, points, weights, copies)
 
 
 @measure(
@@ -98,9 +78,9 @@ def integrated_gradient_pad(
         output, baseline_output = (inputs.masked_outputs(evaluator.model, kept[None])[0] for kept in masks)
         change = output - baseline_output
         values, errors = refine(
-            _path_scores(evaluator, inputs, *gauss_legendre(steps)),
+            integrate_path(evaluator, inputs, *gauss_legendre(steps)),
             change,
-            lambda rows, points, weights: _path_scores(evaluator, inputs.take(rows), points, weights),
+            lambda rows, points, weights: integrate_path(evaluator, inputs.take(rows), points, weights),
             steps,
             tolerance,
         )
@@ -136,6 +116,6 @@ def grad_shap(
 
     def score(inputs: AttributionBatch) -> torch.Tensor:
         points = np.stack([instances.generator(i, evaluator.seed).random(samples) for i in inputs.index], axis=1)
-        return _path_scores(evaluator, inputs, points, np.full(samples, 1 / samples))
+        return integrate_path(evaluator, inputs, points, np.full(samples, 1 / samples))
 
     return explain(evaluator, instances, score, options, sign)

@@ -55,13 +55,12 @@ def _score(
         # the same noise.
         drawn = np.stack([generator.standard_normal(shape, dtype=np.float32) for generator in generators], axis=1)
         noisy = x + width * torch.from_numpy(drawn).to(x)
-        rows = inputs.batch.repeat(len(noisy)), noisy.flatten(0, 1), inputs.classes.repeat(len(noisy))
-        gradients = output_gradients(evaluator.model, *rows, inputs.function).view_as(noisy)
+        gradients = output_gradients(evaluator.model, inputs, noisy)
         for mean, total in totals.items():
             total += (gradients.abs() if mean == "magnitude" else gradients).sum(0, dtype=torch.float64)
     first, *rest = [(totals[mean] / samples).abs().sum(-1) for mean in means]
     for buffer, values in zip(buffers, rest, strict=True):
-        buffer.add(inputs.index, inputs.batch, values, inputs.classes)
+        buffer.add(inputs.index, inputs.batch, values, inputs.output.classes)
     return first
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from plumbline.attribution.importances import explained_output
+from plumbline.attribution.explained_output import ExplainedOutput
 from plumbline.attribution.inputs import forward_vectors, input_vectors
 from plumbline.models.batch import Batch
 from plumbline.protocols.erasure.erased import WholeTexts
@@ -65,11 +65,11 @@ def soft_falls(
         with torch.no_grad():
             vectors = input_vectors(evaluator.model, batch)
             free = torch.nn.functional.pad(batch.attendable, (0, vectors.shape[1] - batch.attendable.shape[1]))
-            classes = torch.from_numpy(predicted[index]).long().to(vectors.device)
+            explained = ExplainedOutput(torch.from_numpy(predicted[index]).long().to(vectors.device), "probability")
 
             def falls(keep: torch.Tensor) -> FloatArray:
                 logits = forward_vectors(evaluator.model, batch, vectors * keep).logits
-                return output[index] - explained_output(logits, classes, "probability").double().cpu().numpy()
+                return output[index] - explained.value(logits).double().cpu().numpy()
 
             fall_to_nothing[index] = falls(~free[..., None])
             at_words = {
