@@ -82,9 +82,9 @@ def total(found):
 
 
 @pytest.mark.parametrize(("name", "paired"), CASES)
-@pytest.mark.parametrize("function", ["probability", "logit"])
+@pytest.mark.parametrize("function", ["probability", "logit", "difference"])
 def test_scores_of_all_tokens_sum_to_the_change_of_the_output(name, paired, function):
-    evaluator, instances = make_evaluator(name, paired), example_instances(paired=paired).take([1, 4, 8, 10])
+    evaluator, instances = make_evaluator(name, paired), example_instances(paired=paired).take([1, 5, 8, 10])
     found = deep_lift(evaluator, instances, function=function, sign="signed")
     expected = change(evaluator, instances, found.target, function)
     assert np.abs(expected).max() > 1e-3
@@ -132,8 +132,8 @@ def test_scores_are_complete_in_transformers_of_each_kind(kind, paired, tmp_path
     torch.manual_seed(0)
     AutoModel.from_config(config).save_pretrained(tmp_path)
     model = SongTransformer(None, 5 if paired else CLASSES, checkpoint=str(tmp_path)).requires_grad_(False)
-    evaluator, instances = Evaluator(model, 0, 10_000), example_instances(paired=paired).take([1, 4, 8, 10])
-    for function in ("probability", "logit"):
+    evaluator, instances = Evaluator(model, 0, 10_000), example_instances(paired=paired).take([1, 5, 8, 10])
+    for function in ("probability", "logit", "difference"):
         found = deep_lift(evaluator, instances, function=function, sign="signed")
         expected = change(evaluator, instances, found.target, function)
         assert np.abs(expected).max() > 1e-2

@@ -44,7 +44,7 @@ def attention_x_gradient(
     instances: Instances,
     *,
     target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "probability",
+    function: Literal["probability", "logit", "difference"] = "probability",
     sign: Literal["absolute", "signed"] = "absolute",
 ) -> Importances:
     """A word's attention weight times the derivative of the explained output with respect to it.

@@ -33,7 +33,7 @@ def expected_gradient(
     instances: Instances,
     *,
     target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "logit",
+    function: Literal["probability", "logit", "difference"] = "logit",
     samples: int = 200,
 ) -> Importances:
     """The mean gradient times difference at random points between sampled images and the image, magnitudes summed over

@@ -45,7 +45,7 @@ def grad_cam(
     instances: Instances,
     *,
     target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "logit",
+    function: Literal["probability", "logit", "difference"] = "logit",
 ) -> Importances:
     """The positive part of the sum of the last convolution's maps A, weighted by their mean gradients.
 

@@ -110,7 +110,7 @@ def gradient(
     instances: Instances,
     *,
     target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "probability",
+    function: Literal["probability", "logit", "difference"] = "probability",
     attention: Literal["detached", "attached"] = "detached",
     reduction: Literal["dot", "l1", "l2", "vocabulary"] = "dot",
     sign: Literal["absolute", "signed"] = "absolute",

@@ -19,7 +19,7 @@ class AttributionOptions:
     """The options of measures of input vectors: the output to explain, the baseline and which tokens are features."""
 
     target: Literal["predicted", "gold"] | int = "predicted"
-    function: Literal["probability", "logit"] = "probability"
+    function: Literal["probability", "logit", "difference"] = "probability"
     baseline: Literal["pad", "zero"] = "pad"
     texts: Literal["first", "both"] = "both"
     specials: bool = True

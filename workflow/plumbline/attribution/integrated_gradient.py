@@ -47,7 +47,7 @@ def integrated_gradient(
     instances: Instances,
     *,
     target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "logit",
+    function: Literal["probability", "logit", "difference"] = "logit",
     steps: int = 50,
     rule: Literal["right", "midpoint"] = "right",
     weighting: Literal["correct", "published"] = "correct",

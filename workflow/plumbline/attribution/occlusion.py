@@ -38,7 +38,8 @@ def occlusion(
         outputs = occluded_outputs(evaluator, inputs, numbers)
         drops = (outputs[0] - outputs[1:]).T.gather(1, numbers)
         scores = (drops.abs() if sign == "absolute" else drops).cpu().numpy()
-        resolution = np.full_like(scores, RESOLUTION)
+        # Both logits of a difference are rounded.
+        resolution = np.full_like(scores, 2 * RESOLUTION if options.function == "difference" else RESOLUTION)
         if options.function == "probability":
             before, after = outputs[:1].T.cpu().numpy(), outputs[1:].T.gather(1, numbers).cpu().numpy()
             resolution = np.maximum(*(rounding_error(np.stack([p, 1 - p], -1)) for p in (after, before)))

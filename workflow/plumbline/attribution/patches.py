@@ -35,7 +35,7 @@ def occlusion_patch(
     instances: Instances,
     *,
     target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "logit",
+    function: Literal["probability", "logit", "difference"] = "logit",
     baseline: Literal["pad", "zero"] = "pad",
     sign: Literal["absolute", "signed"] = "absolute",
     patch: int = 16,

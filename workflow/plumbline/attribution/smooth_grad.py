@@ -80,7 +80,7 @@ def smooth_grad(
     instances: Instances,
     *,
     target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "logit",
+    function: Literal["probability", "logit", "difference"] = "logit",
     mean: Literal["gradient", "magnitude"] = "gradient",
     noise: float = 0.15,
     samples: int = 50,

@@ -66,7 +66,7 @@ def lime_superpixels(
     instances: Instances,
     *,
     target: Literal["predicted", "gold"] | int = "predicted",
-    function: Literal["probability", "logit"] = "probability",
+    function: Literal["probability", "logit", "difference"] = "probability",
     hidden: Literal["black", "mean"] = "black",
     sign: Literal["absolute", "signed"] = "absolute",
     samples: int = 200,
