@@ -83,9 +83,15 @@ def attention_of(model: Model, text: Text) -> list[float]:
     return attention[0, text.places].tolist()
 
 
-def explained(logits: Tensor, target: int, function: str) -> Tensor:
-    """The output that is explained, [N]."""
-    return (logits.softmax(-1) if function == "probability" else logits)[:, target]
+def explained(model: Model, text: Text, asked: Row, target: int, logits: Tensor) -> Tensor:
+    """The output that is explained, [N], of logits [N, C] of the text as it is or changed."""
+    if asked["function"] == "probability":
+        return logits.softmax(-1)[:, target]
+    if asked["function"] == "logit":
+        return logits[:, target]
+    others = model.run(text)[0][0].tolist()
+    others[target] = float("-inf")
+    return logits[:, target] - logits[:, others.index(max(others))]
 
 
 def target_of(model: Model, text: Text, asked: Row, label: int) -> int:
@@ -120,7 +126,7 @@ def gradient(model: Model, text: Text, asked: Row, target: int) -> Tensor:
     """A number for each token of the text from the derivative by its vector."""
     vectors = model.vectors(text).requires_grad_()
     logits, _ = model.run(text, vectors, detached=asked["attention"] == "detached")
-    (slope,) = torch.autograd.grad(explained(logits, target, asked["function"]).sum(), vectors)
+    (slope,) = torch.autograd.grad(explained(model, text, asked, target, logits).sum(), vectors)
     slope, vectors = slope[0, : len(text.ids)], vectors.detach()[0, : len(text.ids)]
     if asked["reduction"] == "vocabulary":
         return (slope @ model.weights["embedding.weight"].T).pow(2).sum(-1).sqrt()
@@ -135,7 +141,7 @@ def attention_gradient(model: Model, text: Text, asked: Row, target: int) -> Ten
     assert attention is not None
     attention = attention.detach().requires_grad_()
     logits, _ = model.run(text, attention=attention)
-    (slope,) = torch.autograd.grad(explained(logits, target, asked["function"]).sum(), attention)
+    (slope,) = torch.autograd.grad(explained(model, text, asked, target, logits).sum(), attention)
     return (attention * slope).detach()[0]
 
 
@@ -157,14 +163,14 @@ def slopes_along(model: Model, text: Text, asked: Row, target: int, points: list
     vectors, nothing = model.vectors(text), baseline_of(model, text, asked)
     way = torch.tensor(points, dtype=torch.float64)[:, None, None]
     at = (nothing + way * (vectors - nothing)).requires_grad_()
-    (slope,) = torch.autograd.grad(explained(model.run(text, at)[0], target, asked["function"]).sum(), at)
+    (slope,) = torch.autograd.grad(explained(model, text, asked, target, model.run(text, at)[0]).sum(), at)
     return (slope * (vectors - nothing)).sum(-1)
 
 
 def change_of(model: Model, text: Text, asked: Row, target: int) -> float:
     """The change of the output from a text of nothing to the text."""
     ends = [model.vectors(text), baseline_of(model, text, asked)]
-    one, other = (explained(model.run(text, at)[0], target, asked["function"])[0] for at in ends)
+    one, other = (explained(model, text, asked, target, model.run(text, at)[0])[0] for at in ends)
     return float(one - other)
 
 
@@ -183,12 +189,12 @@ def integrated(model: Model, text: Text, asked: Row, target: int) -> Tensor:
 def occlusion(model: Model, text: Text, asked: Row, target: int) -> Tensor:
     """The fall of the output with nothing in the place of each token."""
     vectors, nothing, places = model.vectors(text), baseline_of(model, text, asked), moving(text, asked)
-    before = explained(model.run(text)[0], target, asked["function"])[0]
+    before = explained(model, text, asked, target, model.run(text)[0])[0]
     changed = vectors.repeat(len(places), 1, 1)
     for row, place in enumerate(places):
         changed[row, place] = nothing[0, place]
     found = torch.zeros(vectors.shape[1], dtype=torch.float64)
-    found[places] = before - explained(model.run(text, changed)[0], target, asked["function"])
+    found[places] = before - explained(model, text, asked, target, model.run(text, changed)[0])
     return found
 
 

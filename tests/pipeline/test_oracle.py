@@ -33,7 +33,7 @@ STUDY = {
         "cnn-tanh": {"hidden": 8, "datasets": ["mock-2"], "training": RECIPE, "measures": ["attention", "occlusion"]},
         "transformer-tanh": {
             "hidden": 8, "datasets": ["stories"], "training": RECIPE,
-            "measures": ["attention", "gradient", "integrated-gradient-pad"],
+            "measures": ["attention", "gradient", "integrated-gradient-pad", "contrast"],
         },
         "bag-of-words": {"datasets": ["mock-2"], "training": RECIPE, "measures": ["input-x-gradient", "deep-lift"]},
     },
@@ -47,9 +47,10 @@ STUDY = {
             "datasets": ["mock-2"], "measures": ["attention", "input-x-gradient"],
         },
     },
-    "measures": [
-        *USUAL, "gradient-attached", "integrated-gradient-pad", "occlusion", "deep-lift",
-    ],
+    "measures": {
+        **dict.fromkeys([*USUAL, "gradient-attached", "integrated-gradient-pad", "occlusion", "deep-lift"]),
+        "contrast": {"kind": "integrated-gradient-pad", "function": "difference"},
+    },
     "protocols": {
         "agreement": {"statistics": ["kendall", "top-k-fagin"], "top_k_minimum": 3},
         "permutation": {"permutations": 10, "datasets": ["mock-2", "stories"]},
@@ -69,7 +70,8 @@ TABLES = ("meta_evaluation", "seed_variance")
 # What every such study must have been compared in.
 CHECKED = {
     *("predictions", "attention", "gradient", "gradient-attached", "input-x-gradient", "leave-one-out", "occlusion"),
-    *("integrated-gradient-pad", "deep-lift: linear model", "agreement: kendall", "masks: words that should not be"),
+    *("integrated-gradient-pad", "contrast", "deep-lift: linear model"),
+    *("agreement: kendall", "masks: words that should not be"),
     *(f"table {name}" for name in ("performance", "agreement", "permutation", "adversarial_attention", "adversary")),
     *(f"table {name}" for name in ("seed_variance", "roar", "faithfulness", "ground_truth", "evidence", "erasure")),
     *("erasure: soft falls", "erasure: area between curves", "erasure: normalised AOPC"),
