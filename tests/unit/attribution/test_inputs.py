@@ -45,7 +45,7 @@ def test_the_output_from_vectors_equals_that_from_ids(name, paired):
             forward_vectors(model, batch, vectors).logits, model(batch).logits, atol=1e-6, rtol=0
         )
         reference = baseline_vectors(model, batch, "pad")
-        padding = 0 if model.embedding.padding_idx is None else model.embedding.padding_idx
+        padding = getattr(model, "pad_id", model.embedding.padding_idx) or 0
         padded = replace(batch, ids=torch.full_like(batch.ids, padding))
         if batch.pair:
             padded = replace(padded, pair=replace(batch.pair, ids=torch.full_like(batch.pair.ids, padding)))

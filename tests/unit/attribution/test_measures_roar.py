@@ -113,6 +113,8 @@ def test_integrated_gradient_equals_one_pass_per_point(name, function, weighting
         for step in range(1, 8):
             unscaled = vectors.clone().requires_grad_()
             scaled = step / 7 * unscaled
+            if getattr(evaluator.model, "prompted", False):
+                scaled = torch.where(batch.attendable[..., None], scaled, vectors)
             logits = evaluator.model(batch, scaled).logits[0]
             output = logits[1] if function == "logit" else logits.softmax(-1)[1]
             (gradients,) = torch.autograd.grad(output, unscaled if weighting == "published" else scaled)

@@ -70,14 +70,18 @@ def alone(evaluator, instances, i, baseline="pad"):
     def probabilities(rows):
         return forward_vectors(evaluator.model, batch.repeat(len(rows)), rows).logits.softmax(-1)
 
-    return vectors, baseline_vectors(evaluator.model, batch, baseline), probabilities
+    reference = baseline_vectors(evaluator.model, batch, baseline)
+    if getattr(evaluator.model, "prompted", False):
+        reference = torch.where(feature_mask(batch, specials=False)[..., None], reference, vectors)
+    return vectors, reference, probabilities
 
 
 def of_all_tokens(found, instances, i):
     """The scores of a text's tokens in their order, then those of its second text, whose tokens are all words."""
-    own = np.empty(len(instances.ids[i]))
+    own = np.zeros(len(instances.ids[i]))
     own[instances.maskable[i]] = found.scores[i]
-    own[~instances.maskable[i]] = found.specials[i]
+    if found.specials is not None:
+        own[~instances.maskable[i]] = found.specials[i]
     return own if found.pair is None else np.concatenate([own, found.pair[i]])
 
 

@@ -224,7 +224,7 @@ def test_it_is_used_as_it_is_or_fine_tuned(answers, folder_of):
         test = [place for place, split in enumerate(predictions["split"]) if split == "test"]
         hits = [predictions["probabilities"][i].argmax() == predictions["label"][i] for i in test]
         accuracies.append(np.mean(hits))
-    assert accuracies[1] > 0.9 > accuracies[0]
+    assert accuracies[1] > 0.8 > 0.7 > accuracies[0]
 
 
 def test_leave_one_out_deletes_words_of_the_text_alone(folder_of):

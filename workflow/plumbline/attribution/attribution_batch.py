@@ -58,13 +58,18 @@ def explain(
     score: Callable[[AttributionBatch], torch.Tensor],
     options: AttributionOptions,
     sign: Literal["absolute", "signed"] = "signed",
+    copies: int = 1,
 ) -> Importances:
-    """The scores [B, T] that `score` computes for each batch, of the tokens that are features."""
-    buffer = ScoreBuffer(instances, options.texts, options.specials)
+    """The scores [B, T] that `score` computes for each batch, of the tokens that are features.
+
+    `copies` is the number of perturbed copies of each text. The words of a prompt are no features.
+    """
+    specials = options.specials and not getattr(evaluator.model, "prompted", False)
+    buffer = ScoreBuffer(instances, options.texts, specials)
 
     def work(index: np.ndarray, batch: Batch) -> None:
         with torch.no_grad():
-            features = feature_mask(batch, options.texts, options.specials)
+            features = feature_mask(batch, options.texts, specials)
             vectors = input_vectors(evaluator.model, batch)
             baseline = baseline_vectors(evaluator.model, batch, options.baseline)
             baseline = torch.where(features[:, :, None], baseline, vectors)
@@ -73,7 +78,7 @@ def explain(
         values = score(AttributionBatch(index, batch, features, vectors, baseline, output))
         buffer.add(index, batch, values.abs() if sign == "absolute" else values, output.classes)
 
-    evaluator.each(instances, work)
+    evaluator.each(instances, work, copies)
     return buffer.importances()
 
 

@@ -1,12 +1,12 @@
 """Integrated gradients on the straight path from zero vectors to the word vectors of the text."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from plumbline.attribution.attribution_batch import require_positive
+from plumbline.attribution.attribution_batch import copies_per_pass, require_positive
 from plumbline.attribution.completeness import Residuals, refine
 from plumbline.attribution.explained_output import ExplainedOutput
 from plumbline.attribution.gradient import differentiable
@@ -18,21 +18,37 @@ from plumbline.registry import measure
 
 
 def integrate_from_zero(
-    model: Any, batch: Batch, output: ExplainedOutput, points: Iterable[float], weights: Iterable[float]
+    model: Any,
+    batch: Batch,
+    output: ExplainedOutput,
+    points: Sequence[float] | np.ndarray,
+    weights: Sequence[float] | np.ndarray,
+    copies: int = 1,
 ) -> torch.Tensor:
     """Σ_i w_i e_t · ∇f(a_i x) of every token, specials too, [B, L], with points a_i and weights w_i.
 
-    Each pass has one point of every row, so that memory does not depend on the number of points; sums are in double
-    precision.
+    Each pass has `copies` points of every row, so that memory does not depend on the number of points; sums are in
+    double precision. The words of a prompt keep their vectors.
     """
     embedded = model.embedding(batch.ids).detach()
+    start = _zero(model, batch, embedded)
+    a = torch.as_tensor(points, dtype=embedded.dtype, device=embedded.device).view(-1, 1, 1, 1)
+    w = torch.as_tensor(weights, dtype=torch.float64, device=embedded.device)
     total = torch.zeros(batch.ids.shape, dtype=torch.float64, device=embedded.device)
-    for point, weight in zip(points, weights, strict=True):
-        scaled = (float(point) * embedded).requires_grad_()
+    for some, weight in zip(a.split(copies), w.split(copies), strict=True):
+        scaled = (start + some * (embedded - start)).flatten(0, 1).requires_grad_()
         with differentiable(model):
-            (gradient,) = torch.autograd.grad(output.value(model(batch, scaled).logits).sum(), scaled)
-        total += float(weight) * (gradient * embedded).sum(dim=-1)
+            logits = model(batch.repeat(len(some)), scaled).logits.unflatten(0, (len(some), -1))
+            (gradient,) = torch.autograd.grad(output.value(logits).sum(), scaled)
+        products = torch.einsum("nbtd,btd->nbt", gradient.unflatten(0, (len(some), -1)), embedded - start)
+        total += torch.einsum("n,nbt->bt", weight, products.double())
     return total
+
+
+def _zero(model: Any, batch: Batch, embedded: torch.Tensor) -> torch.Tensor:
+    """The start of the path [B, L, d]: zeros, except for the words of a prompt."""
+    kept = batch.present & ~batch.attendable if getattr(model, "prompted", False) else torch.zeros_like(batch.present)
+    return embedded * kept[..., None]
 
 
 @measure("integrated-gradient-published", equation="|(1/k) Σ_i (i/k) e_t · ∇f_c(i/k x)|", weighting="published")
@@ -73,13 +89,16 @@ def integrated_gradient(
     def work(index: np.ndarray, batch: Batch) -> None:
         with torch.no_grad():
             output = ExplainedOutput.of(target, function, model(batch).logits, instances.label[index])
-        values = integrate_from_zero(model, batch, output, points, weights)
+        copies = copies_per_pass(evaluator, batch)
+        values = integrate_from_zero(model, batch, output, points, weights, copies)
         if residuals:
             change = _change(model, batch, output)
             values, errors = refine(
                 values,
                 change,
-                lambda rows, *points: integrate_from_zero(model, batch.take(rows), output.take(rows), *points),
+                lambda rows, points, weights: integrate_from_zero(
+                    model, batch.take(rows), output.take(rows), points, weights, copies
+                ),
                 steps,
                 tolerance,
             )
@@ -87,7 +106,7 @@ def integrated_gradient(
         per_word(values.abs() if sign == "absolute" else values, instances, index, scores)
         targets[index] = output.classes.cpu().numpy()
 
-    evaluator.each(instances, work)
+    evaluator.each(instances, work, steps)
     if residuals:
         residuals.warn(evaluator, "Integrated gradients", steps, tolerance)
     return Importances(scores, targets, residual=residuals.values if residuals else None)
@@ -97,5 +116,5 @@ def integrated_gradient(
 def _change(model: Any, batch: Batch, output: ExplainedOutput) -> torch.Tensor:
     """The change [B] of the output from zero vectors to those of the text."""
     embedded = model.embedding(batch.ids)
-    ends = [output.value(model(batch, vectors).logits) for vectors in (embedded, 0 * embedded)]
+    ends = [output.value(model(batch, vectors).logits) for vectors in (embedded, _zero(model, batch, embedded))]
     return (ends[0] - ends[1]).double()

@@ -135,4 +135,4 @@ def lime(
         numbers, kernel = feature_numbers(inputs, pair_features == "shared"), Kernel(inputs)
         return feature_coefficients(evaluator, instances, inputs, numbers, samples, lambda _, kept: kernel(kept))
 
-    return explain(evaluator, instances, score, options, sign)
+    return explain(evaluator, instances, score, options, sign, samples)

@@ -87,7 +87,7 @@ def integrated_gradient_pad(
         residuals.add(inputs.index, errors, change)
         return values
 
-    importances = explain(evaluator, instances, score, options, sign)
+    importances = explain(evaluator, instances, score, options, sign, steps)
     residuals.warn(evaluator, "Integrated gradients", steps, tolerance)
     return replace(importances, residual=residuals.values)
 
@@ -118,4 +118,4 @@ def grad_shap(
         points = np.stack([instances.generator(i, evaluator.seed).random(samples) for i in inputs.index], axis=1)
         return integrate_path(evaluator, inputs, points, np.full(samples, 1 / samples))
 
-    return explain(evaluator, instances, score, options, sign)
+    return explain(evaluator, instances, score, options, sign, samples)

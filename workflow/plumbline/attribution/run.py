@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,9 @@ def attribute(
             for name, importances in zip(names, results, strict=True):
                 seconds[name] += share
                 check_scores(importances, texts, name)
+                if getattr(evaluator.model, "prompted", False):
+                    # The words of a prompt are not ranked.
+                    importances = replace(importances, specials=None)
                 computed[name] = importances
                 table = columns[name]
                 table["seed"] += [evaluator.seed] * len(texts)

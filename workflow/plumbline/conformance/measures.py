@@ -106,9 +106,12 @@ def _check_explaining(
     importances = explain(evaluator, inputs)
     faults = list(_check_inputs(evaluator, state, outputs, inputs, instances))
     faults += _check_importances(importances, instances)
+    # The words of a prompt are not scored.
+    absent = {"specials"} if getattr(evaluator.model, "prompted", False) else set()
+    absent |= {"pair"} if instances.pair is None else set()
     faults += [
         f"it covers '{part}', but its Importances have no `{part}`."
-        for part in sorted(covered(declaration, options) - ({"pair"} if instances.pair is None else set()))
+        for part in sorted(covered(declaration, options) - absent)
         if not faults and getattr(importances, part, None) is None
     ]
     yield from faults

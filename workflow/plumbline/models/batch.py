@@ -95,14 +95,20 @@ def padded_answers(answers: Sequence[np.ndarray]) -> np.ndarray:
 # tokens to keep the processor busy.
 PADDING = 1.1
 ENOUGH_TOKENS = {"cpu": 1024, "cuda": 65536}
+# With more copies, what is done once for each batch would take longer than padding.
+MOST_COPIES = 64
 
 
 def plan_batches(
-    lengths: np.ndarray, token_budget: int, device: torch.device | str = "cpu", pair: np.ndarray | None = None
+    lengths: np.ndarray,
+    token_budget: int,
+    device: torch.device | str = "cpu",
+    pair: np.ndarray | None = None,
+    copies: int = 1,
 ) -> list[np.ndarray]:
     """Split rows, sorted by length, into batches of at most `token_budget` tokens, padding and second texts included.
 
-    pair: the lengths of the second texts, if any.
+    pair: the lengths of the second texts, if any. `copies` of a batch fill a pass, so that small batches are enough.
     """
     pair = np.zeros_like(lengths) if pair is None else pair
     if len(lengths) and (lengths + pair).max() > token_budget:
@@ -111,7 +117,7 @@ def plan_batches(
             f"A text of {longest} tokens does not fit into `compute.token_budget`, which is {token_budget}; "
             f"raise it to at least {longest}."
         )
-    enough = ENOUGH_TOKENS[torch.device(device).type]
+    enough = ENOUGH_TOKENS[torch.device(device).type] // min(copies, MOST_COPIES)
     order = np.lexsort((pair, lengths))
     batches, start, held, widest = [], 0, 0, 0
     for end, row in enumerate(order):

@@ -54,8 +54,9 @@ class Evaluator:
         optional = [take_rows(column, index) for column in (texts.pair, texts.answers, texts.pair_maskable)]
         return collate(ids, maskable, self.device, *optional)
 
-    def each(self, texts: Texts | Instances, work: Callable[[np.ndarray, Batch], None]) -> None:
+    def each(self, texts: Texts | Instances, work: Callable[[np.ndarray, Batch], None], copies: int = 1) -> None:
         """Call `work(index, batch)` with padded batches of all rows; `index` holds the positions of the batch's rows.
+        `copies` is how many times `work` runs each of them.
 
         When memory runs out, the budget is halved and `work` is called for the remaining rows, the failed batch
         included, so it must do nothing but store its results.
@@ -68,7 +69,7 @@ class Evaluator:
         with Progress(len(texts.ids), f"seed {self.seed}", "text") as progress:
             while len(pending):
                 tokens = self._settle_budget(texts, pending)
-                planned = plan_batches(lengths[pending], tokens, self.device, seconds[pending])
+                planned = plan_batches(lengths[pending], tokens, self.device, seconds[pending], copies)
                 batches = [pending[index] for index in planned]
                 progress.describe(f"seed {self.seed}", len(batches))
                 try:

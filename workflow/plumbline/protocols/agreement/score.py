@@ -152,8 +152,8 @@ def ranked_scores(explanations: Explanations, tokens: str) -> dict[str, list[np.
     parts = {"text": [], "texts": ["pair"], "all": ["pair", "specials"]}[tokens]
     for part in parts:
         part_scores = getattr(explanations, part)
-        # Single texts have no pair, whatever the measure.
-        if part == "pair" and not any(part_scores.values()):
+        # Single texts have no pair, and the words of a prompt no scores, whatever the measure.
+        if not any(part_scores.values()):
             continue
         for measure, scores in part_scores.items():
             if scores is None:
