@@ -153,18 +153,15 @@ def test_a_loss_may_read_another_models_outputs_and_attention():
     assert losses[-1] < losses[0] - 0.3 and losses[-1] < -0.6
 
 
-def test_mixed_precision_learns_too():
+def test_a_cpu_computes_in_single_precision_whatever_the_recipe():
     found = {}
-    for precision in ("float32", "bfloat16"):
+    for precision in ("float32", "tf32", "bfloat16"):
         training = Training(epochs=3, precision=precision, learning_rate=0.01)
         rows = split_rows(SPLITS, 2, training, "cpu")
         (trained,) = train_together(SeedSetup(make, rows, training), [0], Budget(400))
-        found[precision] = [
-            row["value"] for row in trained.history if (row["split"], row["metric"]) == ("train", "loss")
-        ]
+        found[precision] = [row["value"] for row in trained.history]
         assert all(tensor.dtype == torch.float32 for tensor in trained.state.values())
-    assert found["float32"] != found["bfloat16"]
-    assert found["float32"] == pytest.approx(found["bfloat16"], abs=0.05)
+    assert found["float32"] == found["tf32"] == found["bfloat16"]
 
 
 def test_seeds_that_do_not_fit_together_train_in_smaller_groups(monkeypatch):

@@ -160,9 +160,9 @@ class Training(Recipe):
     first_eligible_epoch: int = Field(2, ge=1, description="The first epoch that may be selected (Jain & Wallace: 2).")
     precision: Literal["tf32", "float32", "bfloat16"] = Field(
         "tf32",
-        description="Arithmetic of training. `tf32` is PyTorch's default on a GPU and float32 on a CPU; `float32` is "
-        "exact on both; `bfloat16` is mixed precision. docs/engine.md reports the effect on speed and scores. "
-        "Explanations are always computed in float32.",
+        description="Arithmetic of training on a GPU; a CPU computes in float32. `tf32` rounds the factors of matrix "
+        "products, `bfloat16` is mixed precision, and `float32` is exact. docs/engine.md reports the effect on speed "
+        "and scores.",
     )
 
     @model_validator(mode="after")

@@ -37,6 +37,7 @@ from plumbline.registry import model
         "reduction": "mean",
         "batching": "shuffle",
         "first_eligible_epoch": 1,
+        "precision": "bfloat16",
     },
 )
 class CausalClassifier(VectorReader):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import signature
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import nn
@@ -23,7 +23,8 @@ class VectorReader(nn.Module):
 
     Anything that maps input embeddings and a mask of padding to an output fits: positions are the model's own affair,
     since the sequence has no padding but at its end. Attention is computed by PyTorch's fused kernels where the model
-    supports them, and step by step only where its weights are asked for.
+    supports them; step by step where its weights are asked for, and in training, because on a GPU the gradients of the
+    fused kernels differ between runs for long texts.
     """
 
     embedding: nn.Embedding
@@ -37,9 +38,17 @@ class VectorReader(nn.Module):
         self.embedding = encoder.get_input_embeddings()
         encoder.set_input_embeddings(nn.Identity())
         self.encoder = encoder
+        self._fusible = encoder.config._attn_implementation == FUSED
         # The number of token types, with which some models tell second texts from first ones.
         accepted = signature(encoder.forward).parameters
         self.types: int = getattr(encoder.config, "type_vocab_size", 0) if "token_type_ids" in accepted else 0
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training or evaluation mode, and with it how attention is computed."""
+        super().train(mode)
+        if self.encoder.config._attn_implementation in (FUSED, EXPLICIT) and self._fusible:
+            self.encoder.set_attn_implementation(EXPLICIT if mode else FUSED)
+        return self
 
     @property
     def pair_embedding(self) -> nn.Embedding:

@@ -77,6 +77,7 @@ def untranspose(values: nn.Linear, projection: nn.Linear) -> None:
         "reduction": "mean",
         "batching": "shuffle",
         "first_eligible_epoch": 1,
+        "precision": "bfloat16",
     },
     checkpoint="roberta-base",
 )
@@ -166,6 +167,7 @@ class TransformerClassifier(VectorReader):
         "batching": "length-noise",
         "first_eligible_epoch": 1,
         "select_by": "accuracy",
+        "precision": "bfloat16",
     },
 )
 class SongTransformer(TransformerClassifier):
