@@ -37,6 +37,11 @@ BROKEN = {
         "return Importances([np.full(m.sum(), float(i)) for i, m in enumerate(instances.maskable)])",
         "depend on the order of the texts",
     ),
+    "relative": (
+        "mean = np.mean([m.sum() for m in instances.maskable])\n"
+        "    return Importances([np.full(m.sum(), m.sum() / mean) for m in instances.maskable])",
+        "depend on which other texts are explained",
+    ),
     "crashing": (
         "return 1 / 0",
         "on every model it fails with ZeroDivisionError: division by zero (plugin.py, line 8).",

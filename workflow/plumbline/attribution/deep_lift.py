@@ -164,7 +164,13 @@ def deep_lift(
     rule="gradient",
     mixed="texts-and-labels",
 )
-@measure("deep-shap", needs=["gradient"], equation="|m_t · (x - b)_t|, the mean over baselines b, which are all alike")
+@measure(
+    "deep-shap",
+    needs=["gradient"],
+    # Texts that are mixed have a partner among the others.
+    whole=True,
+    equation="|m_t · (x - b)_t|, the mean over baselines b, which are all alike",
+)
 def deep_shap(
     evaluator: Evaluator,
     instances: Instances,

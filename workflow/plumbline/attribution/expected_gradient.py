@@ -25,6 +25,7 @@ from plumbline.registry import measure
     needs=["gradient", "pixels"],
     pixels=True,
     cheap=True,
+    whole=True,
     stochastic=True,
     equation="Σ_k |(1/n) Σ_i (x - b_i)_tk ∂f_c/∂x_tk (b_i + a_i (x - b_i))|, b_i of the explained, a_i ~ U(0, 1)",
 )

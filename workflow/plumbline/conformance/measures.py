@@ -36,10 +36,11 @@ BATCH = (
 STOCHASTIC = "its scores depend on `evaluator.seed`; state stochastic=True in its declaration."
 DETERMINISTIC = "its declaration states stochastic=True, but its scores do not depend on `evaluator.seed`."
 ORDER = "its scores depend on the order of the texts; put those of text i at index i, and explain each independently."
+OTHERS = "its scores depend on which other texts are explained; explain each independently, or state whole=True."
 
 
 def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]:
-    """A measure returns one finite number per word, the same for any budget and order, on every supported model."""
+    """A measure returns one finite number per word, the same for any budget, order and other texts, on every model."""
     yield from check_documentation(declaration, "direction", "equation")
     options = declaration.defaults
     unset = [name for name in declaration.required if not options[name]]
@@ -132,9 +133,12 @@ def _check_explaining(
         others = _parts(explain(new_evaluator(budget), instances.take(index)))
         return all(_all_close([rows[i] for i in index], others.get(part)) for part, rows in parts.items())
 
-    # One run in another order and with a small budget covers all three faults; only if it differs, each is checked.
-    if not reproduces(shuffled, small_budget):
+    # One run of half of the texts in another order and with a small budget covers all faults; only if it differs, each
+    # is checked.
+    half = shuffled if declaration.whole or declaration.splits else shuffled[: len(shuffled) // 2]
+    if not reproduces(half, small_budget):
         causes = {RANDOM: (ordered, LARGE_BUDGET), ORDER: (shuffled, LARGE_BUDGET), BATCH: (ordered, small_budget)}
+        causes[OTHERS] = (half, LARGE_BUDGET)
         yield next((fault for fault, run in causes.items() if not reproduces(*run)), BATCH)
 
 

@@ -52,6 +52,8 @@ FACTS: dict[str, dict[str, Any]] = {
         "covers": [],
         "pixels": False,
         "cheap": False,
+        # Whether its scores depend on which other instances are explained, so that one job must explain all of them.
+        "whole": False,
         # Whether its scores depend on random draws, by `instances.generator(i, evaluator.seed)`.
         "stochastic": False,
         "limits": {},
