@@ -2,6 +2,7 @@
 
 import os
 import sys
+from math import ceil
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -57,6 +58,13 @@ wildcard_constraints:
 def doubling(first):
     """Double a resource on each retry, as the job may have run out of memory or time."""
     return lambda wildcards, attempt: first * 2 ** (attempt - 1)
+
+
+def time_limit(minutes):
+    """The same for the minutes of a job, times the factor that the study sets for its dataset."""
+    return lambda wildcards, attempt: ceil(
+        minutes * STUDY.compute.job(wildcards.dataset).time_factor * 2 ** (attempt - 1)
+    )
 
 
 def kept(path, keep):

@@ -52,7 +52,7 @@ rule prepare:
         ENVIRONMENT
     resources:
         mem_mb=lambda wildcards, attempt: PARAMS.data_memory(wildcards.dataset) * 2 ** (attempt - 1),
-        runtime=doubling(60),
+        runtime=time_limit(60),
     params:
         raw=str(RAW),
         object=lambda wildcards: PARAMS.declaration("dataset", wildcards.dataset).pointer,
@@ -84,7 +84,7 @@ rule manipulate:
         ENVIRONMENT
     resources:
         mem_mb=lambda wildcards, attempt: PARAMS.data_memory(wildcards.dataset) * 2 ** (attempt - 1),
-        runtime=doubling(60),
+        runtime=time_limit(60),
     params:
         object=lambda wildcards: PARAMS.declaration("manipulation", wildcards.variant).pointer,
         facts=lambda wildcards: PARAMS.declaration("manipulation", wildcards.variant).facts,
@@ -109,7 +109,7 @@ rule embed:
         ENVIRONMENT
     resources:
         mem_mb=doubling(4000),
-        runtime=doubling(60),
+        runtime=time_limit(60),
     params:
         raw=str(RAW),
         embedding=lambda wildcards: PARAMS.embedding(wildcards.dataset),
@@ -132,7 +132,7 @@ rule tokenize_subwords:
         ENVIRONMENT
     resources:
         mem_mb=doubling(4000),
-        runtime=doubling(60),
+        runtime=time_limit(60),
     params:
         checkpoint=lambda wildcards: PATHS.model_options(wildcards)["checkpoint"],
         prompt=lambda wildcards: PATHS.model_options(wildcards).get("prompt", ""),

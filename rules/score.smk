@@ -29,7 +29,7 @@ for name, protocols in GRAPH.scoring.items():
             **COMPUTE,
             gpu=int(name == "score_models"),
             mem_mb=doubling(4000),
-            runtime=doubling(120),
+            runtime=time_limit(120),
         params:
             model=lambda wildcards: PARAMS.declaration("model", wildcards.model).pointer,
             model_options=PATHS.model_options,
@@ -66,7 +66,7 @@ rule trace:
         **COMPUTE,
         gpu=1,
         mem_mb=doubling(4000),
-        runtime=doubling(240),
+        runtime=time_limit(240),
     params:
         model=lambda wildcards: PARAMS.declaration("model", wildcards.model).pointer,
         model_options=PATHS.model_options,

@@ -28,7 +28,7 @@ rule train:
         **COMPUTE,
         gpu=1,
         mem_mb=doubling(4000),
-        runtime=doubling(240),
+        runtime=time_limit(240),
     params:
         object=lambda wildcards: PARAMS.declaration("model", wildcards.model).pointer,
         options=PATHS.model_options,
@@ -85,7 +85,7 @@ rule extract_attention:
         **COMPUTE,
         gpu=1,
         mem_mb=doubling(4000),
-        runtime=doubling(60),
+        runtime=time_limit(60),
     params:
         model=lambda wildcards: PARAMS.declaration("model", wildcards.model).pointer,
         options=PATHS.model_options,

@@ -13,12 +13,16 @@ from plumbline.store import read_record, read_table
 
 
 def texts(seed: int) -> Instances:
-    """The texts that a seed's model explains: masked as in its training, or a sample per seed."""
+    """The texts that a seed's model explains: masked as in its training, or a sample per seed; of these, the job's part
+    if they are split over jobs."""
     if masks is None:
         # Splits that a measure needs in full, to count in them.
         whole = {split for measure in snakemake.params.measures.values() for split in measure["splits"]}
-        return instances.sampled(snakemake.params.sample, seed, whole)
-    return apply_masks(instances, seed_rows(masks, "masked", seed, instances), special_ids(snakemake.input.subwords)[0])
+        explained = instances.sampled(snakemake.params.sample, seed, whole)
+    else:
+        masked = seed_rows(masks, "masked", seed, instances)
+        explained = apply_masks(instances, masked, special_ids(snakemake.input.subwords)[0])
+    return explained.part(snakemake.wildcards.get("part", "1-of-1"))
 
 
 with job(snakemake) as running:

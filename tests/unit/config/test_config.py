@@ -9,7 +9,7 @@ from plumbline.config.recipes import Training
 from plumbline.config.reference import annotate, generated_files
 from plumbline.config.resolve import read_config, resolve
 from plumbline.config.runs import list_runs
-from plumbline.config.seeds import parse_seeds
+from plumbline.config.seeds import cut_block, parse_seeds
 from plumbline.errors import PlumblineError
 from plumbline.registry import KINDS, Registry
 
@@ -33,6 +33,12 @@ def study(**changes):
         ({"datasets": {"moive": {}}}, r"`datasets.moive`: There is no dataset 'moive'; did you mean 'movie'\?"),
         ({"seeds": ["0-2", "2"]}, r"`seeds` is \['0-2', '2'\]: seed 2 occurs twice"),
         ({"seeds": ["3-1"]}, "'3-1' is not a block of seeds"),
+        ({"compute": {"jobs": {"moive": {}}}}, r"`compute.jobs` names 'moive'; did you mean 'movie'\?"),
+        ({"compute": {"jobs": {"movie": {"seeds": 0}}}}, "`compute.jobs.movie.seeds` is 0"),
+        (
+            {"compute": {"jobs": {"movie": {"parts": 2}}}},
+            r"`compute.jobs.movie.parts` \(set to 2\) is not a known key; choose from: attribution_parts",
+        ),
         (
             {"models": {"bilstm-tanh": {"hiden": 3}}},
             r"`models.bilstm-tanh.hiden` \(set to 3\).*did you mean 'hidden'\?",
@@ -411,6 +417,57 @@ def test_entries_may_share_a_kind():
 @pytest.mark.parametrize(("block", "seeds"), [("0", [0]), ("0-3", [0, 1, 2, 3]), ("10,50,257", [10, 50, 257])])
 def test_seed_blocks(block, seeds):
     assert parse_seeds(block) == seeds
+
+
+@pytest.mark.parametrize(
+    ("block", "most", "cut"),
+    [
+        ("0-4", None, ["0-4"]),
+        ("0-4", 5, ["0-4"]),
+        ("0-4", 4, ["0-2", "3-4"]),
+        ("0-4", 2, ["0-1", "2-3", "4"]),
+        ("5,1-3", 4, ["5,1-3"]),
+        ("5,1-3", 3, ["5,1", "2-3"]),
+        ("87,2134,5555", 1, ["87", "2134", "5555"]),
+    ],
+)
+def test_blocks_are_cut_into_equal_ones(block, most, cut):
+    assert cut_block(block, most) == cut
+    assert [seed for part in cut for seed in parse_seeds(part)] == parse_seeds(block)
+
+
+def test_a_study_cuts_the_blocks_of_single_datasets():
+    models = {"bilstm-tanh": {}, "average-tanh": {"seeds": ["7"]}, "cnn-tanh": {"attention_of": "bilstm-tanh.attefa"}}
+    changes = {"datasets": ["movie", "mock-1"], "models": models, "seeds": ["0-2"]}
+    changes["adversaries"] = {"attefa": {"of": ["bilstm-tanh"], "base_seed": 2, "seeds": ["3-5"]}}
+    whole, cut = (
+        resolve(study(**changes, compute={"jobs": {"movie": {"seeds": most}}} if most else {})) for most in (None, 2)
+    )
+    runs = list_runs(cut)
+    found = {(cell.dataset, cell.model): [] for cell in runs.cells + runs.adversaries}
+    for cell in runs.cells + runs.adversaries:
+        found[cell.dataset, cell.model].append(cell.seeds)
+    assert found == {
+        ("movie", "bilstm-tanh"): ["0-1", "2"],
+        ("movie", "average-tanh"): ["7"],
+        ("movie", "cnn-tanh"): ["0-1", "2"],
+        ("movie", "bilstm-tanh.attefa"): ["3-4", "5"],
+        ("mock-1", "bilstm-tanh"): ["0-2"],
+        ("mock-1", "average-tanh"): ["7"],
+        ("mock-1", "cnn-tanh"): ["0-2"],
+        ("mock-1", "bilstm-tanh.attefa"): ["3-5"],
+    }
+    for model, blocks in {"bilstm-tanh.attefa": ("2", "0-2"), "cnn-tanh": ("3-4", "3-5")}.items():
+        assert (cut.base_block(model, "movie"), cut.base_block(model, "mock-1")) == blocks
+        assert whole.base_block(model, "movie") == blocks[1]
+
+
+def test_blocks_whose_seeds_are_compared_stay_whole():
+    changes = {"datasets": ["movie", "mock-1"], "seeds": ["0-2"], "compute": {"jobs": {"movie": {"seeds": 2}}}}
+    with pytest.raises(PlumblineError, match=r"^`compute\.jobs\.movie\.seeds` cuts .* 'seed_variance' compares"):
+        list_runs(resolve(study(**changes, protocols=["seed_variance"])))
+    runs = list_runs(resolve(study(**changes, protocols={"seed_variance": {"datasets": ["mock-1"]}})))
+    assert [cell.seeds for cell in runs.scored["seed_variance"]] == ["0-2"]
 
 
 def test_generated_files_are_up_to_date():

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from plumbline.config.resolve import read_config, resolve
@@ -88,6 +90,41 @@ def test_cheap_measures_share_a_file_and_masked_ones_do_not(small: StudyDag):
     assert paths["leave-one-out"] == f"{folder}/leave-one-out.parquet"
     assert small.groups.of("gradient", masked=True) == "gradient"
     assert list(small.params.measures(cell, "cheap")) == ["attention", "gradient", "random"]
+
+
+def test_costly_measures_that_explain_each_text_by_itself_may_be_split(tmp_path):
+    external = str(tmp_path / "own.parquet")
+    pq.write_table(pa.table({"split": ["train"], "instance": [0], "scores": [[1.0]]}), external)
+    degraded = {"kind": "degraded", "of": ["leave-one-out", "gradient"], "share": [0.5]}
+    measures = {name: {} for name in ("random", "gradient", "leave-one-out", "mutual-information", "deep-shap")}
+    config = {
+        **SMALL,
+        "datasets": ["mock-1", "mock-2"],
+        "explain": ["train"],
+        "measures": measures | {"ladder": degraded, "own": {"kind": "imported", "path": external}},
+        "roar": {"relative": {"levels": [10, 20], "datasets": ["mock-2"], "measures": ["leave-one-out"]}},
+    }
+    study = dag(config | {"compute": {"jobs": {"mock-2": {"attribution_parts": 2}}}})
+    # Counting, pairing and reading need all texts; a cheap measure is not worth it, not even where it masks.
+    assert study.groups.splittable == ["leave-one-out", "leave-one-out.ladder.0.5"]
+    assert study.split_wildcards["dataset"] == "mock\\-2"
+    other, cell = study.runs.cells
+    folder = "results/attributions/mock-2/plain/average-tanh/0-1"
+    halves = [f"{folder}/leave-one-out.{k}-of-2" for k in (1, 2)]
+    assert study.paths.parts(cell, "leave-one-out") == [f"{half}.parquet" for half in halves]
+    assert study.paths.parts(cell, "cheap") == study.paths.parts(other, "leave-one-out") == []
+    assert all(re.fullmatch(study.wildcards["part"], half.rpartition(".")[2]) for half in halves)
+    manifests = [file.path for file in study.sources.files("manifests")]
+    assert len(set(manifests)) == len(manifests)
+    assert {f"{half}.json" for half in halves} < set(manifests) and f"{folder}/cheap.json" in manifests
+    assert not {f"{folder}/leave-one-out.json"} & set(manifests)
+    masking = folder.replace("plain", "unmasked")
+    assert {f"{masking}/leave-one-out.1-of-2.json", f"{masking}/random.json"} < set(manifests)
+    # The files that everything else reads, and those of a study without jobs of other sizes, stay the same.
+    assert study.paths.importances(cell, "leave-one-out") == f"{folder}/leave-one-out.parquet"
+    assert not dag(config).split_wildcards and f"{folder}/leave-one-out.json" in [
+        file.path for file in dag(config).sources.files("manifests")
+    ]
 
 
 def test_wildcards_match_only_the_names_of_the_study(default: StudyDag):

@@ -55,6 +55,8 @@ def attribute(
     for evaluator in evaluators:
         evaluator.cell = cell or {}
         texts = seed_instances(evaluator.seed) if seed_instances else instances
+        if not len(texts):
+            continue  # Of a few instances that are split over more jobs.
         computed: dict[str, Importances] = {}
         evaluator.importances_of = _importances_of(evaluator, texts, measures, computed)
         for together, names in families.items():

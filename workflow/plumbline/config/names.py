@@ -12,7 +12,8 @@ TABLES = (
 )  # fmt: skip
 RULES = (
     "all", "tables", "figures", "bring", "download", "fetch_vader", "mimic_vectors", "prepare", "manipulate", "embed",
-    "tokenize_subwords", "train", "retrain", "extract_attention", "attribute", "attribute_masked", "cheap",
+    "tokenize_subwords", "train", "retrain", "extract_attention", "attribute", "attribute_masked", "attribute_part",
+    "join_importances", "join_masked_importances", "cheap",
     "score", "score_models", "trace", "table", "report", "explorer",
     "draw_agreement", "draw_attention", "draw_adversary", "draw_roar", "draw_ground_truth", "draw_erasure",
     "draw_evidence", "draw_randomised_weights", "draw_scorecard", "draw_sensitivity",

@@ -12,7 +12,7 @@ from pydantic_core import PydanticUndefined
 
 from plumbline.config import entries
 from plumbline.config.recipes import Embedding, Preparation, Training
-from plumbline.config.schema import Compute, Report, Study
+from plumbline.config.schema import Compute, JobSize, Report, Study
 from plumbline.registry import FACTS, KINDS, Declaration, Registry
 
 WIDTH = 118
@@ -29,6 +29,7 @@ SECTIONS: list[tuple[type[BaseModel], str]] = [
     (entries.MeasureEntry, "`measures.NAME`"),
     (entries.ProtocolEntry, "`protocols.NAME`"),
     (Compute, "`compute`"),
+    (JobSize, "`compute.jobs.DATASET`"),
     (Report, "`report`"),
 ]
 
@@ -62,6 +63,8 @@ def _type_name(annotation: Any) -> str:
     classes = [argument for argument in get_args(annotation) if isinstance(argument, type)]
     if any(issubclass(entry, entries.Entry | entries.AdversaryEntry | entries.RoarEntry) for entry in classes):
         return "names"
+    if any(issubclass(section, BaseModel) for section in classes):
+        return "sections"
     if get_origin(annotation) is Union:
         return " or ".join(map(_type_name, get_args(annotation)))
     return re.sub(r"typing\.|<class '(\w+)'>", r"\1", str(annotation)).replace("NoneType", "None").replace("|", "or")

@@ -20,7 +20,7 @@ from plumbline.config.recipes import OBJECTIVE_TRAINING, PAIRED_TRAINING, Traini
 from plumbline.config.resolved import Derived, Resolved, check_options, merge_recipe
 from plumbline.config.schema import Study
 from plumbline.config.variants import PLAIN
-from plumbline.errors import PlumblineError
+from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import PAIRED, holds
 
 
@@ -33,6 +33,9 @@ def resolve(config: dict[str, Any]) -> Resolved:
     study = expand_degraded(study)
     resolved = Resolved(study)
     inherit_declarations(resolved)
+    for name in study.compute.jobs:
+        if name not in study.datasets:
+            raise PlumblineError(f"`compute.jobs` names '{name}'; {nearest(name, study.datasets)}")
     for name, entry in study.manipulations.items():
         _add_manipulation(resolved, name, entry)
     check_variants(study)

@@ -11,6 +11,7 @@ from plumbline.config.messages import validation_message
 from plumbline.config.names import check_name
 from plumbline.config.recipes import Preparation, Training
 from plumbline.config.schema import Study
+from plumbline.config.seeds import parse_seeds
 from plumbline.config.variants import Manipulated
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import Declaration, Kind, Registry
@@ -21,7 +22,7 @@ PRETRAINED = "pretrained"
 
 @dataclass(frozen=True)
 class Derived:
-    """A model whose training reads the seed `base_seed`, in `base_block`, of the model `base`.
+    """A model whose training reads the seed `base_seed`, in the configured block `base_block`, of the model `base`.
 
     `adversary` is the config's name of an adversary, empty for a model with another's attention.
     """
@@ -68,6 +69,12 @@ class Resolved:
         """The measure that another one, such as a degraded one, reads; the measure itself if it reads none."""
         base = self.options["measure", measure].get("of")
         return base if base in self.study.measures else measure
+
+    def base_block(self, model: str, dataset: str) -> str:
+        """The seed block, on a dataset, of the seed that a derived model reads."""
+        derived = self.derived[model]
+        blocks = self.study.cut(dataset, [derived.base_block])
+        return next(block for block in blocks if derived.base_seed in parse_seeds(block))
 
     def inserted_words(self, dataset: str) -> list[str]:
         """The distinct words that manipulations may insert into the texts of a dataset; vocabularies include them."""

@@ -70,7 +70,8 @@ def list_runs(resolved: Resolved) -> Runs:
                 excluded.append(Excluded(dataset, model, "", reason))
             else:
                 variants = _variants(resolved, dataset, model)
-                cells += [Cell(dataset, variant, model, seeds) for variant in variants for seeds in study.blocks(model)]
+                blocks = study.cut(dataset, study.blocks(model))
+                cells += [Cell(dataset, variant, model, seeds) for variant in variants for seeds in blocks]
     for measure in study.measures:
         if not any(measure in measures for measures in supported.values()):
             reasons = [e.reason for e in excluded if e.measure == measure] or ["no model lists it in `measures`"]
@@ -87,7 +88,7 @@ def list_runs(resolved: Resolved) -> Runs:
         Cell(dataset, "plain", derived.name, seeds)
         for derived in resolved.derived.values()
         for dataset in derived.datasets
-        for seeds in derived.seeds
+        for seeds in study.cut(dataset, derived.seeds)
         if derived.adversary
     ]
     for name, adversary in study.adversaries.items():
@@ -115,6 +116,7 @@ def list_runs(resolved: Resolved) -> Runs:
             for cell in sorted(cells)
             if cell.dataset in datasets and (variants == "every" or (cell.variant == PLAIN) == plain)
         ]
+        _check_whole_blocks(resolved, protocol, {cell.dataset for cell in candidates if not unscored[cell.model]})
         scored[protocol] = [cell for cell in candidates if not unscored[cell.model] and cell.seeds not in small]
         if not scored[protocol]:
             reason = "; ".join(filter(None, (*small.values(), *unscored.values())))
@@ -202,6 +204,17 @@ def _small_blocks(resolved: Resolved, protocol: str) -> dict[str, str]:
         for block in resolved.study.blocks(model)
         if len(parse_seeds(block)) < least
     }
+
+
+def _check_whole_blocks(resolved: Resolved, protocol: str, datasets: set[str]) -> None:
+    """Refuse to cut the blocks whose seeds a protocol compares."""
+    if resolved.declarations["protocol", protocol].least_seeds > 1:
+        for dataset in sorted(datasets):
+            if resolved.study.compute.job(dataset).seeds:
+                raise PlumblineError(
+                    f"`compute.jobs.{dataset}.seeds` cuts blocks, but protocol '{protocol}' compares the seeds of a "
+                    "block; remove one, or list other `datasets` for the protocol."
+                )
 
 
 def _unmarked(resolved: Resolved, protocol: str) -> dict[str, str]:

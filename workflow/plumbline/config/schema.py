@@ -15,6 +15,7 @@ from plumbline.config.entries import (
     Seeded,
 )
 from plumbline.config.recipes import Recipe
+from plumbline.config.seeds import cut_block
 
 Split = Literal["train", "dev", "test"]
 Unit = Literal["relative", "absolute"]
@@ -24,8 +25,28 @@ LONGEST_FILE = 255
 DEGRADED = "degraded"
 
 
+class JobSize(Recipe):
+    """The size of the jobs of a dataset, and their time."""
+
+    seeds: int | None = Field(
+        None,
+        ge=1,
+        description="The most seeds that one job trains or explains; larger blocks are cut into equal ones. By default "
+        "a job has a whole block. Protocols that compare the seeds of a block need it whole.",
+    )
+    attribution_parts: int = Field(
+        1,
+        ge=1,
+        description="The number of jobs over which the instances of each costly measure are split; cheap measures, "
+        "imported ones and those that need all instances have one job.",
+    )
+    time_factor: float = Field(
+        1.0, ge=1, description="Factor on the time that jobs request from a cluster, for those that cannot be cut."
+    )
+
+
 class Compute(Recipe):
-    """Batch sizes, disk use and GPU sharing; results do not depend on them."""
+    """Batch sizes, job sizes, disk use and GPU sharing; results do not depend on them."""
 
     token_budget: int | Literal["auto"] = Field(
         "auto",
@@ -45,6 +66,11 @@ class Compute(Recipe):
     slots_per_gpu: int = Field(
         1, ge=1, description="Jobs that may share a GPU. With 4 and one GPU, set `--resources gpu=4`."
     )
+    jobs: dict[str, JobSize] = Field(
+        {},
+        description="Smaller jobs, by dataset; `plumbline plan --cut` prints those that fit into their time. Set it "
+        "before the first run: what it cuts is computed again.",
+    )
 
     @field_validator("token_budget", mode="before")
     @classmethod
@@ -52,6 +78,10 @@ class Compute(Recipe):
         if value != "auto" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             raise ValueError("it must be 'auto' or a whole number of tokens, 1 or more")
         return value
+
+    def job(self, dataset: str) -> JobSize:
+        """The size of the jobs of a dataset."""
+        return self.jobs.get(dataset) or JobSize()
 
 
 class Report(Recipe):
@@ -127,13 +157,19 @@ class Study(Seeded):
         {}, description="The protocols that score explanations, by name, with options."
     )
     compute: Compute = Field(
-        default_factory=lambda: Compute(), description="Batch sizes, disk use and GPU sharing; no effect on results."
+        default_factory=lambda: Compute(),
+        description="Batch sizes, job sizes, disk use and GPU sharing; no effect on results.",
     )
     report: Report = Field(default_factory=lambda: Report(), description="What the report shows.")
 
     def blocks(self, model: str) -> list[str]:
-        """The seed blocks of a model."""
+        """The seed blocks of a model, as configured."""
         return self.models[model].seeds or self.seeds
+
+    def cut(self, dataset: str, blocks: list[str]) -> list[str]:
+        """Seed blocks, cut into those of the jobs of a dataset."""
+        most = self.compute.job(dataset).seeds
+        return [part for block in blocks for part in cut_block(block, most)]
 
     @property
     def degraded(self) -> dict[str, MeasureEntry]:

@@ -1,5 +1,6 @@
 """Blocks of seeds, such as `0-4` or `10,50,257`."""
 
+from itertools import pairwise
 from typing import Any
 
 
@@ -46,3 +47,21 @@ def parse_seeds(block: str) -> list[int]:
             )
         seeds += range(first, last + 1)
     return seeds
+
+
+def cut_block(block: str, most: int | None) -> list[str]:
+    """A block cut into as few as possible of at most `most` seeds, whose sizes differ by at most one; a block that is
+    small enough stays as written."""
+    seeds = parse_seeds(block)
+    if most is None or len(seeds) <= most:
+        return [block]
+    number = -(-len(seeds) // most)
+    bounds = [-(-len(seeds) * i // number) for i in range(number + 1)]
+    return [_block_of(seeds[start:stop]) for start, stop in pairwise(bounds)]
+
+
+def _block_of(seeds: list[int]) -> str:
+    """The block of some seeds; consecutive ones are a range."""
+    if len(seeds) > 1 and seeds == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]}-{seeds[-1]}"
+    return ",".join(map(str, seeds))

@@ -46,12 +46,14 @@ class ExplorerInputs:
     @cached_property
     def masked(self) -> list[dict[str, Any]]:
         """The curve points whose masks are shown: those of the first seed block of each dataset and model."""
-        blocks = self._resolved.study.blocks
+        study = self._resolved.study
         return [
             {**vars(point), "dataset": cell.dataset, "model": cell.model, "seeds": cell.seeds}
             for cell, points in self._runs.curves.items()
             for point in points
-            if cell.seeds == blocks(cell.model)[0] and not point.positions and point.variant != PLAIN
+            if cell.seeds == study.cut(cell.dataset, study.blocks(cell.model))[0]
+            and not point.positions
+            and point.variant != PLAIN
         ]
 
     def inputs(self) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import count
 from pathlib import Path
 
+from plumbline.config.external import IMPORTED
 from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Runs
 from plumbline.config.variants import UNMASKED
@@ -48,6 +49,16 @@ class MeasureGroups:
     def names(self) -> list[str]:
         """All names of groups and of measures; masking computes each measure in its own job."""
         return sorted({*self._names.values(), *self._names})
+
+    @cached_property
+    def splittable(self) -> list[str]:
+        """The groups whose instances may be split over jobs: costly measures that score each instance by itself."""
+        of = {name: self._resolved.declarations["measure", self._resolved.base_of(name)] for name in self._names}
+        return [
+            name
+            for name, declaration in of.items()
+            if not (declaration.cheap or declaration.whole or declaration.splits or declaration.name == IMPORTED)
+        ]
 
     def of(self, measure: str, masked: bool = False) -> str:
         """The group of a measure; for masking, the measure itself."""

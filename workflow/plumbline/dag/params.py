@@ -120,8 +120,11 @@ class Params:
     def attention(self, cell: CellKeys) -> tuple[list[int], list[str]]:
         """The seeds and splits whose attention is stored: those that derived models read, and the first seed of an
         adversary, which the report shows."""
-        readers = [derived for derived in self._resolved.derived.values() if derived.base == cell.model]
-        read = [derived.base_seed for derived in readers if derived.base_block == cell.seeds]
+        read = [
+            derived.base_seed
+            for derived in self._resolved.derived.values()
+            if derived.base == cell.model and self._resolved.base_block(derived.name, cell.dataset) == cell.seeds
+        ]
         shown = parse_seeds(cell.seeds)[:1] if cell.model in self._resolved.derived else []
         return sorted({*read, *shown}), SPLITS if read else list(self._resolved.study.explain) or ["test"]
 

@@ -87,13 +87,17 @@ class Paths:
         folder = Path(self.model_options(cell).get("checkpoint") or os.devnull)
         return sorted(str(path) for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
 
-    def of_base(self, cell: CellKeys, table: str) -> str | list[str]:
-        """A table of the base model of a derived model."""
+    def base(self, cell: CellKeys) -> Cell | None:
+        """The cell of the base model of a derived model; None for other models."""
         derived = self._resolved.derived.get(cell.model)
         if derived is None:
-            return []
-        base = Cell(cell.dataset, cell.variant, derived.base, derived.base_block)
-        return f"results/models/{cell_folder(base)}/{table}.parquet"
+            return None
+        return Cell(cell.dataset, cell.variant, derived.base, self._resolved.base_block(cell.model, cell.dataset))
+
+    def of_base(self, cell: CellKeys, table: str) -> str | list[str]:
+        """A table of the base model of a derived model."""
+        base = self.base(cell)
+        return f"results/models/{cell_folder(base)}/{table}.parquet" if base else []
 
     def masking(self, cell: CellKeys) -> Masked | None:
         """How the words of a variant are masked; None if they are not."""
@@ -115,10 +119,14 @@ class Paths:
 
     def importances_below(self, cell: CellKeys) -> str:
         """The importances that choose the masked words of a level."""
+        return self.importances(*self.explained_below(cell))
+
+    def explained_below(self, cell: CellKeys) -> tuple[Cell, str]:
+        """The cell and the measure of these importances."""
         masked = self.masking(cell)
         assert masked
         below = UNMASKED if masked.below == PLAIN else masked.below
-        return self.importances(Cell(cell.dataset, below, cell.model, cell.seeds), masked.measure)
+        return Cell(cell.dataset, below, cell.model, cell.seeds), masked.measure
 
     def explained_weights(self, cell: CellKeys) -> str:
         """The weights of the models that are explained."""
@@ -127,6 +135,19 @@ class Paths:
     def importances(self, cell: CellKeys, measure: str) -> str:
         """The file with a measure's importances, which cheap measures share."""
         return f"results/attributions/{cell_folder(cell)}/{self._groups.of(measure, is_masked(cell.variant))}.parquet"
+
+    def parts(self, cell: CellKeys, group: str) -> list[str]:
+        """The files of the jobs over which the instances of a group of measures are split; none if it is one job."""
+        number = self._resolved.study.compute.job(cell.dataset).attribution_parts
+        if number == 1 or group not in self._groups.splittable:
+            return []
+        stem = f"results/attributions/{cell_folder(cell)}/{group}"
+        return [f"{stem}.{part}-of-{number}.parquet" for part in range(1, number + 1)]
+
+    def importance_manifests(self, cell: CellKeys, measure: str) -> list[str]:
+        """The manifests of the jobs that compute a measure's importances."""
+        parts = self.parts(cell, self._groups.of(measure, is_masked(cell.variant)))
+        return [path.replace(".parquet", ".json") for path in parts or [self.importances(cell, measure)]]
 
     def all_importances(self, cell: CellKeys) -> dict[str, str]:
         """The file of each measure that explains a cell's model."""

@@ -96,15 +96,17 @@ class SourceFiles:
         if of == "models":
             return self.of_cells("results/models/{cell}/manifest.json", self._runs.cells)
         runs, study = self._runs, self._resolved.study
-        groups = dict.fromkeys(path for cell in runs.cells for path in self._paths.all_importances(cell).values())
-        masking = sorted(
-            {self._paths.importances_below(cell) for cell, masked in runs.masked.items() if not masked.positions}
-        )
+        explained = [(cell, measure) for cell in runs.cells for measure in runs.measures[cell.model]]
+        masking = {self._paths.explained_below(cell) for cell, masked in runs.masked.items() if not masked.positions}
         paths = [
             *(f"results/data/{dataset}/manifest.json" for dataset in study.datasets),
             *cell_paths("results/models/{cell}/manifest.json", [*runs.cells, *runs.adversaries, *runs.masked]),
             *cell_paths("results/models/{cell}/attention.json", self.attention_cells),
-            *(path.replace(".parquet", ".json") for path in [*groups, *masking]),
+            *dict.fromkeys(
+                path
+                for cell, measure in [*explained, *sorted(masking)]
+                for path in self._paths.importance_manifests(cell, measure)
+            ),
             *(
                 f"results/data/{dataset}/{variant}/subwords/{model}/manifest.json"
                 for dataset, variant, model in self.subword_variants
@@ -182,12 +184,7 @@ class SourceFiles:
     @cached_property
     def attention_cells(self) -> list[Cell]:
         """The cells with stored attention: those that a derived model reads, and those that the report shows."""
-        derived = self._resolved.derived
-        read = [
-            Cell(cell.dataset, cell.variant, derived[cell.model].base, derived[cell.model].base_block)
-            for cell in [*self._runs.cells, *self._runs.adversaries]
-            if cell.model in derived
-        ]
+        read = filter(None, map(self._paths.base, [*self._runs.cells, *self._runs.adversaries]))
         shown = (adversary for cell in self._runs.cells for adversary in self.shown_adversaries(cell))
         return sorted({*read, *shown})
 
@@ -195,10 +192,11 @@ class SourceFiles:
         """The adversaries that the report shows with a model: the strongest of each name, with its first seeds."""
         strongest: dict[str, Any] = {}
         for derived in self._resolved.derived.values():
-            if derived.adversary and (derived.base, derived.base_block) == (cell.model, cell.seeds):
+            if derived.adversary and self._paths.base(replace(cell, model=derived.name)) == cell:
                 previous = strongest.setdefault(derived.adversary, derived)
                 strongest[derived.adversary] = max(previous, derived, key=lambda adversary: adversary.strength or 0)
-        cells = [replace(cell, model=derived.name, seeds=derived.seeds[0]) for derived in strongest.values()]
+        blocks = {derived.name: self._resolved.study.cut(cell.dataset, derived.seeds) for derived in strongest.values()}
+        cells = [replace(cell, model=name, seeds=seeds[0]) for name, seeds in blocks.items()]
         return [adversary for adversary in cells if adversary in set(self._runs.adversaries)]
 
     @cached_property

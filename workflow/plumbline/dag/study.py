@@ -49,9 +49,18 @@ class StudyDag:
             "model": one_of([*self.study.models, *self.resolved.derived]),
             "seeds": one_of({cell.seeds for cell in cells}),
             "measures": one_of(self.groups.names),
+            "part": r"\d+-of-\d+",
             "protocol": one_of(self.study.protocols),
             "table": one_of(self.parts.tables),
         }
+
+    @cached_property
+    def split_wildcards(self) -> dict[str, str]:
+        """The patterns of the datasets and measures whose instances are split over jobs; empty if none are."""
+        jobs = self.study.compute.jobs
+        datasets = [dataset for dataset in jobs if jobs[dataset].attribution_parts > 1]
+        split = datasets and self.groups.splittable
+        return {"dataset": one_of(datasets), "measures": one_of(split)} if split else {}
 
     @cached_property
     def stored_pattern(self) -> str:

@@ -128,6 +128,11 @@ class Instances:
         drawn = draw_sample(self.split, count, seed)
         return self.take(np.union1d(drawn, np.flatnonzero(np.isin(self.split, list(whole)))))
 
+    def part(self, part: str) -> "Instances":
+        """A part such as `2-of-3`: every third instance from the second on, so that parts have alike lengths."""
+        first, number = map(int, part.split("-of-"))
+        return self.take(np.arange(first - 1, len(self), number))
+
     def generator(self, position: int, seed: int, purpose: str = "") -> np.random.Generator:
         """The random generator of one instance, seed and purpose; it does not depend on order or batches."""
         split, number = str(self.split[position]), int(self.instance[position])

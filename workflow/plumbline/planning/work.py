@@ -14,7 +14,14 @@ from plumbline.planning.sizes import SPLITS, Size, expected_size, stored_size
 from plumbline.registry import Kind, Registry
 
 # Rules that do the same work.
-WORKS = {"retrain": "train", "attribute_masked": "attribute", "score_models": "score"}
+WORKS = {
+    "retrain": "train",
+    "attribute_masked": "attribute",
+    "attribute_part": "attribute",
+    "join_importances": "summarise",
+    "join_masked_importances": "summarise",
+    "score_models": "score",
+}
 # Work on a whole dataset.
 DATA = ("prepare", "manipulate", "tokenize_subwords", "extract_attention")
 # Subword transformers truncate texts to this length.
@@ -124,6 +131,7 @@ class Works:
             measures = list(dict.fromkeys(map(self.resolved.base_of, grouped)))
             masked = is_masked(wildcards["variant"])
             rows = size.instances(SPLITS if masked else study.explain, None if masked else study.sample) * seeds
+            rows /= int(wildcards.get("part", "1-of-1").rpartition("-")[2])
         elif work == "score":
             measures = [wildcards["protocol"]]
             protocol = self.resolved.declarations["protocol", wildcards["protocol"]]
@@ -140,6 +148,18 @@ class Works:
         model_family = self.family(dataset, model)
         length, all_names = length_for(model_family, size.length), [(dataset, model, measure) for measure in measures]
         return [Work(work, rows, length, names, self.kinds(work, names), model_family) for names in all_names]
+
+    def is_splittable(self, job: PlannedJob) -> bool:
+        """Whether a job explains instances that may be split over several jobs."""
+        return kind_of_work(job.rule) == "attribute" and job.wildcards["measures"] in self._groups.splittable
+
+    def compares_seeds(self, dataset: str) -> bool:
+        """Whether a protocol compares the seeds of a block on a dataset, so that the block must stay whole."""
+        return any(
+            self.resolved.declarations["protocol", protocol].least_seeds > 1
+            and dataset in {cell.dataset for cell in cells}
+            for protocol, cells in self._runs.scored.items()
+        )
 
     def family(self, dataset: str, model: str) -> str:
         """The family of a model of the study, or of a registered one."""
