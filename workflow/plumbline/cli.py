@@ -65,7 +65,15 @@ def show_plans(options: argparse.Namespace) -> None:
     plans = []
     for config in configs or [None]:
         plans.append(
-            plan_study(config, machine, options.directory, options.timings, options.all, options.workflow_profile)
+            plan_study(
+                config,
+                machine,
+                options.directory,
+                options.timings,
+                options.all,
+                options.workflow_profile,
+                options.cut,
+            )
         )
         print(as_text(plans[-1]), end="\n\n" if len(plans) < len(configs) else "\n")
     if len(plans) > 1:
@@ -166,6 +174,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     planning.add_argument("--directory", type=Path, default=Path(), help="the working folder, like Snakemake's option")
     planning.add_argument("--workflow-profile", type=Path, help="like Snakemake's option, such as profiles/slurm")
+    planning.add_argument(
+        "--cut", action="store_true", help="cut jobs that would exceed the time they request, and print the lines"
+    )
     planning.add_argument("--all", action="store_true", help="include jobs that are already done")
     planning.add_argument("--json", type=Path, help="also write the list of plans, in seconds, to this file")
     drawing = commands.add_parser("graph", help="draw the rules of a study; needs graphviz")

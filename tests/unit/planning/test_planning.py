@@ -208,6 +208,16 @@ def test_the_work_of_jobs(tmp_path):
     assert works.of_job(job("report", ["index.html"], inputs=5)) == [Work("report")]
 
 
+def test_a_part_of_the_instances_is_a_part_of_the_work(tmp_path):
+    write_summary(tmp_path, "sst", 50, 10, 7.0)
+    works = Works(resolve(STUDY), tmp_path)
+    cell = {"dataset": "sst", "model": "small", "seeds": "0-1", "measures": "leave-one-out"}
+    (whole,) = works.of_job(job("attribute", ["a.parquet"], **cell))
+    (part,) = works.of_job(job("attribute_part", ["a.2-of-4.parquet"], part="2-of-4", **cell))
+    assert part == replace(whole, rows=whole.rows / 4) and whole.rows == 20
+    assert works.of_job(job("join_importances", ["a.parquet"], **cell)) == [Work("summarise")]
+
+
 def test_a_protocol_that_computes_measures_costs_as_much_as_these_at_each_level(tmp_path):
     write_summary(tmp_path, "sst", 50, 10, 7.0)
     model = {"kind": "bilstm-tanh", "training": {"masking": "uniform"}}

@@ -27,6 +27,11 @@ class Cost:
     seconds: float
     basis: Basis
 
+    @property
+    def total(self) -> float:
+        """All seconds of the job."""
+        return self.startup + self.seconds
+
 
 class Costs:
     """Looks up costs, first in `own`, measurements of the user's runs, then in `rates`, those of the package."""

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,15 @@ def _failure_message(output: str, study: str) -> str:
     return message or lines[at]
 
 
-def dry_run(config: Path | None, directory: Path, everything: bool, profile: Path | None = None) -> DryRun:
-    """The jobs of a study from a dry run: those left to do, or all with `everything`."""
+def dry_run(
+    config: Path | None,
+    directory: Path,
+    everything: bool,
+    profile: Path | None = None,
+    compute: Mapping[str, Any] | None = None,
+) -> DryRun:
+    """The jobs of a study from a dry run: those left to do, or all with `everything`. `compute` replaces values
+    of that section of the config."""
     with tempfile.TemporaryDirectory() as folder:
         records = Path(folder, "jobs")
         paths = [*(str(path.absolute()) for path in PYTHON_PATHS), os.environ.get("PYTHONPATH")]
@@ -74,7 +81,12 @@ def dry_run(config: Path | None, directory: Path, everything: bool, profile: Pat
         command += ["--logger", "plumbline", "--quiet", "rules", "progress", "host", "reason"]
         command += ["--directory", str(directory)]
         command += ["--forceall"] if everything else []
-        command += ["--configfile", str(config)] if config else []
+        configs = [config] if config else []
+        if compute:
+            # Snakemake merges several files; the last takes precedence.
+            configs.append(Path(folder, "compute.json"))
+            configs[-1].write_text(json.dumps({"compute": compute}), encoding="utf-8")
+        command += ["--configfile", *map(str, configs)] if configs else []
         command += ["--workflow-profile", str(profile)] if profile else []
         start = time.monotonic()
         done = subprocess.run(

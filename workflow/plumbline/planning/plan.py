@@ -1,13 +1,16 @@
 """The plan of a study: jobs per rule, their expected seconds, and the wall-clock time on a machine."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from plumbline.config.external import locate_files
 from plumbline.config.resolve import read_config, resolve
+from plumbline.config.schema import JobSize
 from plumbline.errors import PlumblineError
 from plumbline.planning.cost import BASES, Basis, Cost, Costs
+from plumbline.planning.cut import job_sizes
 from plumbline.planning.jobs import PlannedJob, dry_run
 from plumbline.planning.measured import NAME_TIMINGS, from_results, rates, read_timings
 from plumbline.planning.schedule import Task, finish_times, longest_chain
@@ -28,6 +31,10 @@ class Machine:
         cores = f"{self.cores} core{'s' * (self.cores != 1)}"
         return f"{self.gpus} GPU{'s' * (self.gpus != 1)} and {cores}" if self.gpus else cores
 
+    def device(self, job: PlannedJob) -> str:
+        """The kind of device that a job uses."""
+        return "cuda" if self.gpus and job.gpus else "cpu"
+
 
 @dataclass
 class RuleCost:
@@ -47,12 +54,12 @@ class RuleCost:
     def add(self, cost: Cost, job: PlannedJob) -> None:
         """Count a job."""
         self.jobs += 1
-        self.over += job.minutes is not None and cost.startup + cost.seconds > 60 * job.minutes
+        self.over += job.minutes is not None and cost.total > 60 * job.minutes
         self.of_seeds = self.of_seeds or "seeds" in job.wildcards
-        self.longest = max(self.longest, cost.startup + cost.seconds)
+        self.longest = max(self.longest, cost.total)
         self.startup += cost.startup
-        self.seconds += cost.startup + cost.seconds
-        self.by_basis[cost.basis] += cost.startup + cost.seconds
+        self.seconds += cost.total
+        self.by_basis[cost.basis] += cost.total
 
     @property
     def basis(self) -> Basis:
@@ -74,6 +81,8 @@ class Plan:
     chain: list[str]
     chain_seconds: float
     untimed: list[str]
+    # The sizes of the jobs of each dataset, of a plan that was asked for them.
+    sizes: dict[str, JobSize] | None = None
 
     @property
     def jobs(self) -> int:
@@ -96,6 +105,13 @@ class Plan:
         return {basis: seconds / self.seconds if self.seconds else 0.0 for basis, seconds in totals.items()}
 
 
+def expected_cost(job: PlannedJob, works: Works, costs: Costs, machine: Machine) -> Cost:
+    """The cost of a job on a machine."""
+    if job.rule.startswith(UNTIMED):
+        return Cost(0.0, 0.0, "measured")
+    return costs.job(works.of_job(job), machine.device(job))
+
+
 def plan_jobs(
     name: str, jobs: Sequence[PlannedJob], works: Works, costs: Costs, machine: Machine, dag_seconds: float
 ) -> Plan:
@@ -104,12 +120,11 @@ def plan_jobs(
     tasks: list[Task] = []
     spent = {"cuda": 0.0, "cpu": 0.0}
     for job in jobs:
-        device = "cuda" if machine.gpus and job.gpus else "cpu"
-        cost = Cost(0.0, 0.0, "measured") if job.rule.startswith(UNTIMED) else costs.job(works.of_job(job), device)
+        cost = expected_cost(job, works, costs, machine)
         rule = "download" if job.rule.startswith("download_") else job.rule
         rules.setdefault(rule, RuleCost(rule)).add(cost, job)
-        seconds = cost.startup + cost.seconds
-        spent[device] += seconds
+        seconds = cost.total
+        spent[machine.device(job)] += seconds
         tasks.append(Task(seconds, job.threads, job.gpus, job.after))
     ends = finish_times(tasks, machine.cores, machine.gpus or None)
     chain = longest_chain(tasks)
@@ -134,17 +149,33 @@ def plan_study(
     timings: Sequence[Path],
     everything: bool,
     profile: Path | None = None,
+    cut: bool = False,
 ) -> Plan:
-    """Plan the jobs of a study from a Snakemake dry run."""
+    """Plan the jobs of a study from a Snakemake dry run; with `cut`, in sizes with which none exceeds its time."""
     for path in timings:
         if not path.exists():
             raise PlumblineError(f"There are no timings in '{path}'; {NAME_TIMINGS}.")
     if not Path("Snakefile").exists():
         raise PlumblineError("There is no Snakefile in this folder; run `plumbline plan` in the project's folder.")
     path = config or Path("config.yaml")
-    resolved = resolve(locate_files(read_config(path), [Path(), path.parent]))
-    works = Works(resolved, directory / "results")
+    content = locate_files(read_config(path), [Path(), path.parent])
+    works = Works(resolve(content), directory / "results")
     own = [measurement for path in timings for measurement in read_timings(path, works)]
-    run = dry_run(config, directory, everything, profile)
     costs = Costs([*own, *from_results(works.results, works)], rates())
-    return plan_jobs(resolved.study.name, run.jobs, works, costs, machine, run.seconds)
+    sizes = None
+    if cut:
+        content = _resized(content, {dataset: JobSize() for dataset in works.resolved.study.datasets})
+        whole = Works(resolve(content), works.results)
+        run = dry_run(config, directory, everything, profile, content["compute"])
+        sizes = job_sizes(run.jobs, whole, lambda job: expected_cost(job, whole, costs, machine).total)
+        content = _resized(content, sizes)
+        works = Works(resolve(content), works.results)
+    run = dry_run(config, directory, everything, profile, content["compute"] if cut else None)
+    plan = plan_jobs(works.resolved.study.name, run.jobs, works, costs, machine, run.seconds)
+    return replace(plan, sizes=sizes)
+
+
+def _resized(content: Mapping[str, Any], sizes: Mapping[str, JobSize]) -> dict[str, Any]:
+    """A config with other sizes of jobs."""
+    jobs = {dataset: size.model_dump() for dataset, size in sizes.items()}
+    return {**content, "compute": {**(content.get("compute") or {}), "jobs": jobs}}

@@ -1,6 +1,8 @@
 """A plan as text and as JSON."""
 
+import json
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from plumbline.planning.plan import Plan
@@ -54,7 +56,7 @@ def plan_sentence(plan: Plan) -> str:
     )
     for rule in plan.rules:
         if rule.over:
-            smaller = "give those models smaller blocks of `seeds`, or " if rule.of_seeds else ""
+            smaller = "`plumbline plan --cut` makes smaller jobs, or " if rule.of_seeds else ""
             sentence += (
                 f" Of {rule.jobs} jobs `{rule.rule}`, {rule.over} may exceed the time that they request from a cluster,"
                 f" the longest with {duration(rule.longest)}: {smaller}give the rule more `runtime` in the profile."
@@ -95,24 +97,35 @@ def as_text(plan: Plan) -> str:
             ["Snakemake's DAG", f"{duration(plan.dag_seconds)} to build"],
         ]
         lines += [*_aligned(totals, 1), ""]
-    return "\n".join([*lines, plan_sentence(plan)])
+    return "\n".join([*lines, plan_sentence(plan), *_size_lines(plan)])
+
+
+def _size_lines(plan: Plan) -> list[str]:
+    """The sizes of jobs that a study's file needs, as YAML."""
+    if plan.sizes is None:
+        return []
+    jobs = {dataset: size.model_dump(exclude_defaults=True) for dataset, size in plan.sizes.items()}
+    if not any(jobs.values()):
+        return ["", "All jobs fit into the time that they request: `compute.jobs` need not be set."]
+    lines = [f"    {dataset}: {json.dumps(size).replace(chr(34), '')}" for dataset, size in jobs.items() if size]
+    return ["", "These are the jobs with the following lines in the study:", "", "compute:", "  jobs:", *lines]
 
 
 def _shortened(chain: Sequence[str]) -> str:
-    """A chain of rules, with repetitions of a pair written once with their number."""
+    """A chain of rules, with repetitions of two or three of them written once with their number."""
     parts: list[tuple[str, int]] = []
     at = 0
     while at < len(chain):
-        pair, times = chain[at : at + 2], 1
-        while len(pair) == 2 and chain[at + 2 * times : at + 2 * times + 2] == pair:
-            times += 1
-        if times > 1:
-            parts.append((f"({', '.join(pair)})", times))
-            at += 2 * times
-        else:
-            parts.append((chain[at], 1))
-            at += 1
-    return ", ".join(f"{what} x {times}" if times > 1 else what for what, times in parts)
+        width, times = max(((width, _repetitions(chain[at:], width)) for width in (2, 3)), key=lambda found: found[1])
+        width = width if times > 1 else 1
+        parts.append((", ".join(chain[at : at + width]), times))
+        at += width * times
+    return ", ".join(f"({what}) x {times}" if times > 1 else what for what, times in parts)
+
+
+def _repetitions(chain: Sequence[str], width: int) -> int:
+    """How often the first `width` rules of a chain follow each other."""
+    return next(n for n in count(1) if chain[n * width : (n + 1) * width] != chain[:width])
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
@@ -124,6 +137,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
         **{name: getattr(plan, name) for name in PLAN_VALUES},
         "shares": plan.fraction_by_basis(),
         "not_counted": plan.untimed,
+        **({} if plan.sizes is None else {"sizes": {name: size.model_dump() for name, size in plan.sizes.items()}}),
         "rules": [
             {
                 "rule": rule.rule,
