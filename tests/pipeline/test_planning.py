@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from plumbline.planning.measured import manifests
+from plumbline.planning.plan import Machine, Plan, plan_study
 
-from .conftest import run_snakemake, use_sst
+from .conftest import PROJECT, run_snakemake, use_sst
 
 pytestmark = pytest.mark.pipeline
 
@@ -54,3 +55,24 @@ def test_a_study_is_planned_before_its_data_are_there(fresh, reconfigure, monkey
     shown, (plan,) = plan_of(fresh)
     assert plan["not_counted"] == ["bring"] and plan["jobs"] > 20
     assert "Not counted: bring." in shown
+
+
+def too_long(plan: Plan) -> int:
+    """The number of jobs that are expected to exceed the time that they request."""
+    return sum(rule.over for rule in plan.rules)
+
+
+@pytest.mark.parametrize("study", ["jain-wallace", "song-of-disagreement", "recursive-roar"])
+def test_no_job_of_the_largest_studies_exceeds_its_time(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(PROJECT)
+    plan = plan_study(Path(f"studies/{study}.yaml"), Machine(8, 64), tmp_path, [], everything=False)
+    assert too_long(plan) == 0, "put what `plumbline plan --cut` prints into the study"
+
+
+def test_a_study_is_cut_until_all_jobs_fit(tmp_path, monkeypatch):
+    """On cores, for which the study is not made."""
+    monkeypatch.chdir(PROJECT)
+    study, machine = Path("studies/jain-wallace.yaml"), Machine(0, 64)
+    whole, cut = (plan_study(study, machine, tmp_path, [], False, cut=cut) for cut in (False, True))
+    assert too_long(whole) > 0 and whole.sizes is None
+    assert too_long(cut) == 0 and cut.jobs > whole.jobs and cut.sizes["cnn"].seeds == 1
