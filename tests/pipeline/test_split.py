@@ -59,7 +59,7 @@ def split_study(whole: Path, folder: Path, parts: int, **compute) -> Path:
     return folder
 
 
-def test_split_instances_have_the_importances_of_whole_ones(whole, tmp_path):
+def test_split_instances_have_the_importances_of_whole_ones(whole, tmp_path, reconfigure):
     folder = split_study(whole, tmp_path / "study", 3)
     repeated = planned_jobs(folder, targets=TARGETS)
     assert {job for job in repeated if "attribute" in job} == {f"attribute_part:{name}" for name in COSTLY}
@@ -71,6 +71,10 @@ def test_split_instances_have_the_importances_of_whole_ones(whole, tmp_path):
     assert measures_in(folder / CELL / "lime.parquet") == {"lime", "lime.permuted.0.5"}
     assert not planned_jobs(folder, targets=TARGETS), "nothing is left to do"
     check_timings(whole, folder)
+    # The parts are deleted, yet it is known how they were computed.
+    reconfigure(folder, lambda config: config["measures"]["integrated-gradient"].update(steps=3))
+    changed = {f"{rule}:integrated-gradient" for rule in ("attribute_part", "join_importances")}
+    assert planned_jobs(folder, targets=TARGETS) == {*changed, "table:timings"}
 
 
 def check_timings(whole: Path, folder: Path) -> None:
