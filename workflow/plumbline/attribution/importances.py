@@ -25,6 +25,13 @@ class AttributionOptions:
     specials: bool = True
 
 
+def exact_in_tf32(measure: Measure) -> Measure:
+    """Mark a measure that ranks words the same if a transformer rounds the factors of matrix products to TF32:
+    Kendall's τ with float32 is 0.999 or more (docs/engine.md)."""
+    measure.tf32 = True  # type: ignore[attr-defined]
+    return measure
+
+
 @dataclass(frozen=True)
 class Importances:
     """One score per word of each instance. `target[i]` is the explained class; None if the measure explains none.

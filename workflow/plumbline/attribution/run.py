@@ -12,6 +12,7 @@ from plumbline.attribution.importances import Importances
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
+from plumbline.models.reader import VectorReader
 from plumbline.registry import load
 from plumbline.runtime.progress import stage
 
@@ -61,6 +62,8 @@ def attribute(
         evaluator.importances_of = _importances_of(evaluator, texts, measures, computed)
         for together, names in families.items():
             started = time.perf_counter()
+            rounded = all(getattr(measures[name].function, "tf32", False) for name in names)
+            evaluator.precision = "tf32" if rounded and isinstance(evaluator.model, VectorReader) else "float32"
             try:
                 # A measure that changes the gradient mode does not affect the next one.
                 with torch.enable_grad(), stage(", ".join(names)):

@@ -13,7 +13,7 @@ from torch import nn
 from plumbline.data.instances import Instances, Texts, take_rows
 from plumbline.models.batch import Batch, collate, plan_batches
 from plumbline.models.budget import ROWS, Budget, out_of_memory
-from plumbline.runtime.devices import arithmetic, mixed_precision
+from plumbline.runtime.devices import arithmetic
 from plumbline.runtime.progress import Progress
 
 # `encode_without` stores only hidden states, nothing for a backward pass, so that this many times the tokens fit.
@@ -37,7 +37,7 @@ class Evaluator:
         self.budget = Budget.of(budget)
         self.device = device
         self.cell: Mapping[str, str] = {}
-        # The arithmetic of passes on a GPU: float32, tf32 or bfloat16.
+        # The arithmetic of passes on a GPU: float32 or tf32.
         self.precision = "float32"
         # The importances of another measure for the texts being explained, by its name in the study.
         self.importances_of: Callable[[str], Any] | None = None
@@ -76,7 +76,7 @@ class Evaluator:
                 progress.describe(f"seed {self.seed}", len(batches))
                 try:
                     while batches:
-                        with arithmetic(self.precision), mixed_precision(self.device, self.precision == "bfloat16"):
+                        with arithmetic(self.precision):
                             work(batches[0], self._batch(texts, batches[0]))
                         progress.update(len(batches.pop(0)))
                 except RuntimeError as error:

@@ -1,0 +1,117 @@
+"""Recent encoders and causal language models, of random weights, through a small study: every protocol that applies."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.unit.models.test_causal import FAMILIES as CAUSAL
+from tests.unit.models.test_causal import save_tokenizer
+from tests.unit.models.test_families import FAMILIES as ENCODERS
+
+from .conftest import CONFIG, run_study
+
+pytestmark = pytest.mark.studies
+FAMILIES = ["modernbert", "deberta-v3"]
+LANGUAGE = ["gpt2", "llama", "qwen2"]
+TRAINED = {"epochs": 2, "batch_size": 8}
+
+
+def model_entries() -> dict[str, dict]:
+    prompt = {"kind": "causal", "prompt": "Text: {text}\nClass:"}
+    return {
+        **{name: {"checkpoint": name, "training": TRAINED, "datasets": ["mock-2"]} for name in FAMILIES},
+        "gpt2": {**prompt, "checkpoint": "gpt2", "answers": [" bad", " good"], "datasets": ["mock-2"]},
+        "llama": {**prompt, "checkpoint": "llama", "training": TRAINED, "datasets": ["mock-2"]},
+        # The possible answers differ from question to question.
+        "qwen2": {"kind": "causal", "checkpoint": "qwen2", "prompt": "{text} {pair} Answer:", "datasets": ["stories"]},
+    }
+
+
+CONFIG_OF_FAMILIES = {
+    "name": "families",
+    "datasets": {
+        "mock-2": CONFIG["datasets"]["mock-2"],
+        "stories": {"train": 24, "dev": 8, "test": 8, "preparation": {"embedding": {"dimensions": 4}}},
+    },
+    "models": model_entries(),
+    "seeds": ["0"],
+    "sample": 6,
+    "roar": {"relative": {"levels": [50], "models": ["llama"], "measures": ["input-x-gradient"]}},
+    "measures": {
+        "input-x-gradient": {"function": "difference"},
+        "integrated-gradient-pad": {"function": "difference", "steps": 5, "tolerance": 0},
+        "lime": {"samples": 20},
+        "leave-one-out": {},
+        "rollout": {},
+        "random": {},
+    },
+    "protocols": {
+        "agreement": {},
+        "erasure": {"ratios": [20, 50], "draws": 1, "longest": 0},
+        "randomised_weights": {},
+    },
+}
+
+
+def run_families(folder: Path, tiny_bert: Path) -> None:
+    import torch
+    from transformers import AutoTokenizer
+
+    from plumbline.conformance.checkpoints import save_checkpoint
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    for name in FAMILIES:
+        kind, options = ENCODERS[name]
+        torch.manual_seed(0)
+        save_checkpoint(folder / name, kind, **{"pad_token_id": 0, **options, "vocab_size": len(tokenizer)})
+        tokenizer.save_pretrained(folder / name)
+    for name in LANGUAGE:
+        torch.manual_seed(0)
+        save_checkpoint(folder / name, name, causal=True, **CAUSAL[name], vocab_size=300, max_position_embeddings=700)
+        save_tokenizer(folder / name)
+    run_study(folder, CONFIG_OF_FAMILIES, "all", "--cores", "2")
+
+
+@pytest.fixture(scope="module")
+def study(once, tiny_bert) -> Path:
+    return once("families", lambda folder: run_families(folder, tiny_bert))
+
+
+def table(study: Path, name: str) -> pd.DataFrame:
+    return pd.read_parquet(study / "results" / "tables" / f"{name}.parquet")
+
+
+def test_every_model_is_scored_by_every_protocol(study):
+    for name, measure in (("agreement", "measure_a"), ("erasure", "measure"), ("randomised_weights", "measure")):
+        rows = table(study, name)
+        rows = rows[rows["status"] == "ok"]
+        for model in (*FAMILIES, *LANGUAGE):
+            found = set(rows.loc[rows["model"] == model, measure])
+            assert {"integrated-gradient-pad", "lime", "leave-one-out"} <= found, (name, model)
+    faithfulness = table(study, "faithfulness")
+    assert set(faithfulness["model"]) == {"llama"} and (faithfulness["status"] == "ok").all()
+
+
+def test_words_of_a_prompt_have_no_scores(study):
+    folder = study / "results" / "attributions" / "mock-2" / "plain" / "gpt2" / "0"
+    rows = pd.read_parquet(folder / "lime.parquet")
+    texts = pd.read_parquet(study / "results/data/mock-2/plain/subwords/gpt2/instances.parquet")
+    texts = texts[texts["split"] == "test"].set_index("instance")
+    assert rows["specials"].isna().all()
+    for row in rows.itertuples():
+        assert len(row.scores) == texts.loc[row.instance, "maskable"].sum() < len(texts.loc[row.instance, "ids"])
+
+
+def test_a_language_model_that_is_not_trained_is_used_as_it_is(study):
+    history = pd.read_parquet(study / "results/models/mock-2/plain/gpt2/0/history.parquet")
+    assert history["epoch"].max() == 0
+
+
+def test_only_possible_answers_have_probability(study):
+    predictions = pd.read_parquet(study / "results/models/stories/plain/qwen2/0/predictions.parquet")
+    texts = pd.read_parquet(study / "results/data/stories/plain/instances.parquet")
+    answers = texts.set_index(["split", "instance"])["answers"]
+    for row in predictions.itertuples():
+        possible = set(answers.loc[row.split, row.instance])
+        assert {i for i, p in enumerate(row.probabilities) if p > 0} <= possible
