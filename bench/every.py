@@ -66,7 +66,7 @@ class Single(Evaluator):
         super().__init__(evaluator.model, evaluator.seed, evaluator.budget, evaluator.device)
         self.index = index
 
-    def each(self, texts: Texts | Instances, work: Callable[[np.ndarray, Batch], None]) -> None:
+    def each(self, texts: Texts | Instances, work: Callable[[np.ndarray, Batch], None], copies: int = 1) -> None:
         """Call `work` with this instance only."""
         index = np.array([self.index])
         super().each(texts.take(index), lambda _, batch: work(index, batch))
