@@ -603,7 +603,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "checkpoint with a decoder": (
         bert(changed("config.json", model_type="t5", is_encoder_decoder=True)),
-        "'bert' is a t5, an encoder with a decoder, which is not supported; use an encoder or a causal language model.",
+        "'bert' has the type 't5', an encoder with a decoder, which is not supported; use an encoder or a causal",
     ),
     "checkpoint of a type that is no text": (
         bert(changed("config.json", model_type=[])),

@@ -5,7 +5,7 @@ import numpy as np
 from plumbline.attribution.run import attribute, load_calls
 from plumbline.data.instances import Instances
 from plumbline.data.schemas import INSTANCES
-from plumbline.models.block import checkpoint_models
+from plumbline.models.block import checkpoint_models, with_answers
 from plumbline.models.budget import Budget
 from plumbline.protocols.ground_truth.schemas import TRACE_SCORES
 from plumbline.protocols.ground_truth.score import trace_rows
@@ -24,7 +24,7 @@ with job(snakemake) as running:
     for epoch, evaluator in checkpoint_models(
         snakemake.input.weights,
         snakemake.params.model,
-        snakemake.params.model_options,
+        with_answers(snakemake.params.model_options, summary["classes"]),
         len(summary["classes"]),
         snakemake.params.seeds,
         running.budget(Budget),

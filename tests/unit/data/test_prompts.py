@@ -66,15 +66,15 @@ def test_tokens_are_those_of_the_whole_prompt(paired, folder, tmp_path):
                 own = ids[free][np.array(columns[f"word{suffix}"][i]) == place]
                 assert tokenizer.decode(own).strip() == word
         assert columns["tokens"][i] == tokenizer.convert_ids_to_tokens(columns["ids"][i])
-    assert summary["maximum"] == 512 - 16 and summary["cut"] == 0
+    assert summary["maximum"] == 160 - 16 and summary["cut"] == 0
     assert summary["mask_id"] == summary["unknown_id"] == tokenizer.eos_token_id
 
 
 def test_a_long_text_is_cut_and_the_prompt_stays(folder, tmp_path):
-    table = table_of(tmp_path, ["the " * 600 + "end", "good"])
+    table = table_of(tmp_path, ["the " * 200 + "end", "good"])
     columns, summary = tokenize_subwords(table, folder, "Review: {text}\nSentiment:")
     first, other = columns["ids"][0], columns["ids"][1]
-    assert len(first) == summary["longest"] == summary["maximum"] == 496 and summary["cut"] == 3
+    assert len(first) == summary["longest"] == summary["maximum"] == 144 and summary["cut"] == 3
     free = np.array(columns["maskable"][0])
     assert np.array(first)[~free].tolist() == np.array(other)[~np.array(columns["maskable"][1])].tolist()
 

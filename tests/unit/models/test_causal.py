@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import IntegratedGradients
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from plumbline.attribution.deep_lift import deep_lift
@@ -22,7 +22,7 @@ from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch, collate
 from plumbline.models.block import trained_models, with_answers
-from plumbline.models.causal import CausalClassifier
+from plumbline.models.causal import CausalClassifier, answer_tokens
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import Registry
 from plumbline.store import write_tensors
@@ -253,9 +253,9 @@ def test_classes_are_the_answers_by_default():
     ("answers", "fault"),
     [
         ([" good"], "`answers` has 1 entries, and the dataset has 2 classes; write one for each"),
-        ([" good", ""], "The answer '' has no token; each class needs an answer of its own."),
-        ([" bad", " bad"], "The answer ' bad' has the tokens of another; each class needs an answer of its own."),
-        ([" bad", " x" * 20], "has more than 16 tokens; each class needs an answer of its own."),
+        ([" good", ""], "The answer '' has no token; write a shorter one, or one that is not empty."),
+        ([" bad", " bad"], "The answer ' bad' is also the start of another; each class needs its own."),
+        ([" bad", " x" * 20], "has more than 16 tokens; write a shorter one"),
     ],
 )
 def test_unusable_answers_are_refused(answers, fault, folder_of):
@@ -263,8 +263,21 @@ def test_unusable_answers_are_refused(answers, fault, folder_of):
         CausalClassifier(None, 2, checkpoint=folder_of("gpt2"), prompt="{text}", answers=answers)
 
 
+def test_answers_have_the_tokens_that_follow_the_prompt(tmp_path):
+    """A tokenizer that marks the start of every text would give an answer alone another first token."""
+    tokenizer = Tokenizer(models.Unigram([("[UNK]", 0.0), ("▁", -5.0), ("▁good", -1.0), ("▁is:", -1.0)], unk_id=0))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]")
+    assert fast(" good")["input_ids"] == [1, 2]
+    assert answer_tokens(fast, "is:", [" good"], 1) == [[2]]
+    with pytest.raises(PlumblineError, match="changes the last token of the prompt, 'is: '; end the prompt without"):
+        answer_tokens(fast, "is: ", ["good"], 1)
+
+
 def test_an_encoder_is_refused(tmp_path):
     torch.manual_seed(0)
     save_checkpoint(tmp_path, "bert", causal=True, is_decoder=False)
-    with pytest.raises(PlumblineError, match="is a bert, which is no causal language model; leave out `kind: causal`"):
+    with pytest.raises(
+        PlumblineError, match="has the type 'bert', which is no causal language model; leave out `kind: causal`"
+    ):
         CausalClassifier(None, 2, checkpoint=str(tmp_path), prompt="{text}", answers=[" 1", " 2"])

@@ -172,8 +172,8 @@ def without(*patterns):
         (shutil.rmtree, r"`models.my-bert.checkpoint`: there is no folder '"),
         (without("config.json"), r"has no config.json; save the model there with `save_pretrained`\."),
         (
-            with_config(json.dumps({"model_type": "gpt2"})),
-            r"of type 'gpt2', which is not supported; choose from: al",
+            with_config(json.dumps({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]})),
+            r"is a causal language model \(GPT2LMHeadModel\); write `kind: causal` with a `prompt` and `answers`\.",
         ),
         (with_config("{"), r"the config.json of '.*' is not the config of a model\."),
         (

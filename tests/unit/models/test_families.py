@@ -112,6 +112,21 @@ def test_every_family_computes_what_transformers_computes(family, paired, folder
         assert layers[i][:, :, own][..., ~own].abs().sum() == 0, "no token attends to padding"
 
 
+@pytest.mark.parametrize("family", ["bert", "roberta", "deberta-v3", "modernbert"])
+def test_pairs_that_are_wider_together_than_any_of_them(family, folder_of):
+    """Of 64 positions each row needs 54, but both texts padded are 100 tokens wide."""
+    ours, _ = models_of(folder_of(family))
+    texts, seconds = rows((50, 4), 0), rows((4, 50), 1)
+    batch = collate(texts, None, "cpu", seconds)
+    with torch.no_grad():
+        alone = [ours(collate(texts[i : i + 1], None, "cpu", seconds[i : i + 1])).logits[0] for i in range(2)]
+        torch.testing.assert_close(ours(batch).logits, torch.stack(alone), atol=1e-5, rtol=1e-5)
+        vectors = ours.vectors(batch)
+        torch.testing.assert_close(ours.read(batch, vectors).logits, torch.stack(alone), atol=1e-5, rtol=1e-5)
+    assert vectors.shape[:2] == (2, 100)
+    assert ours.layers(batch).shape[-2:] == (100, 100) and ours.readout(batch).argmax(1).tolist() == [0, 0]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_output_reads_the_tokens_that_readout_names(family, folder_of):
     ours, _ = models_of(folder_of(family))
@@ -169,11 +184,19 @@ def test_measures_of_recent_encoders(family, folder_of):
 @pytest.mark.parametrize(
     ("kind", "options", "reason"),
     [
-        ("fnet", {}, "is a fnet, whose output depends on the padding after a text; use another model."),
-        ("convbert", {}, "is a convbert, whose output depends on the padding after a text; use another model."),
-        ("canine", {}, "is a canine, which cannot read word vectors in place of tokens ("),
-        ("bart", {"d_model": 16}, "is a bart, an encoder with a decoder; use an encoder such as BERT, ModernBERT or"),
-        ("gpt2", {}, "is a gpt2, a causal language model; write `kind: causal` with a `prompt` and `answers`."),
+        ("fnet", {}, "has the type 'fnet', whose output depends on the padding after a text; use another model."),
+        (
+            "convbert",
+            {},
+            "has the type 'convbert', whose output depends on the padding after a text; use another model.",
+        ),
+        ("canine", {}, "has the type 'canine', which cannot read word vectors in place of tokens ("),
+        (
+            "bart",
+            {"d_model": 16},
+            "has the type 'bart', an encoder with a decoder; use an encoder such as BERT, ModernBERT",
+        ),
+        ("gpt2", {}, "has the type 'gpt2', a causal language model; save it with `AutoModelForCausalLM`, and write"),
     ],
 )
 def test_others_are_refused_in_a_sentence(kind, options, reason, tmp_path):

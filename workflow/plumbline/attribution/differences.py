@@ -30,9 +30,9 @@ METADATA = {
 }  # fmt: skip
 LINEAR = {
     "__getitem__", "__rsub__", "T", "add", "cat", "chunk", "clone", "contiguous", "cumsum", "double", "dropout",
-    "expand", "expand_as", "flatten", "flip", "float", "gather", "index_select", "mT", "masked_fill", "mean", "narrow",
+    "expand", "expand_as", "flatten", "flip", "gather", "index_select", "mT", "masked_fill", "mean", "narrow",
     "neg", "pad", "permute", "repeat", "repeat_interleave", "reshape", "roll", "rsub", "scatter", "select", "split",
-    "squeeze", "stack", "sub", "sum", "to", "transpose", "type_as", "unbind", "unflatten", "unsqueeze", "view",
+    "squeeze", "stack", "sub", "sum", "transpose", "type_as", "unbind", "unflatten", "unsqueeze", "view",
     "view_as", "where",
 }  # fmt: skip
 # Linear in each factor, so linear if only one factor depends on the text.
@@ -256,6 +256,12 @@ def _attention(
     return scores.softmax(-1) @ value
 
 
+def _cast(x: TensorWithBaseline, *args: Any, **kwargs: Any) -> Any:
+    """A cast to less than the precision of the rules is left out: quotients of small differences need all digits."""
+    narrower = any(part in (torch.float32, torch.bfloat16, torch.float16) for part in (*args, *kwargs.values()))
+    return x if narrower else _linear(torch.Tensor.to, (x, *args), kwargs)
+
+
 def _add_in_place(x: TensorWithBaseline, other: torch.Tensor) -> TensorWithBaseline:
     result = x + other
     x.value, x.baseline = result.value, result.baseline  # type: ignore[attr-defined]
@@ -264,6 +270,8 @@ def _add_in_place(x: TensorWithBaseline, other: torch.Tensor) -> TensorWithBasel
 
 RULES: dict[str, Callable[..., Any]] = {
     "add_": _add_in_place,
+    "to": _cast,
+    "float": lambda x: x,
     "addmm": lambda bias, a, b: a @ b + bias,
     "div": _quotient,
     "__rdiv__": lambda b, a: _quotient(a, b),

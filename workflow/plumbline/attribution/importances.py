@@ -25,7 +25,7 @@ class AttributionOptions:
     specials: bool = True
 
 
-def exact_in_tf32(measure: Measure) -> Measure:
+def tolerates_tf32(measure: Measure) -> Measure:
     """Mark a measure that ranks words the same if a transformer rounds the factors of matrix products to TF32:
     Kendall's τ with float32 is 0.999 or more (docs/engine.md)."""
     measure.tf32 = True  # type: ignore[attr-defined]

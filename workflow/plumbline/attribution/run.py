@@ -1,7 +1,8 @@
 """Compute several measures for the instances of a cell, seed by seed."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -62,11 +63,10 @@ def attribute(
         evaluator.importances_of = _importances_of(evaluator, texts, measures, computed)
         for together, names in families.items():
             started = time.perf_counter()
-            rounded = all(getattr(measures[name].function, "tf32", False) for name in names)
-            evaluator.precision = "tf32" if rounded and isinstance(evaluator.model, VectorReader) else "float32"
             try:
                 # A measure that changes the gradient mode does not affect the next one.
-                with torch.enable_grad(), stage(", ".join(names)):
+                functions = [measures[name].function for name in names]
+                with torch.enable_grad(), stage(", ".join(names)), _arithmetic_of(evaluator, functions):
                     if callable(together):
                         results = together(evaluator, texts, [measures[name].options for name in names])
                     else:
@@ -95,6 +95,18 @@ def attribute(
     return columns, seconds
 
 
+@contextmanager
+def _arithmetic_of(evaluator: Evaluator, functions: Sequence[Callable[..., Any]]) -> Iterator[None]:
+    """Let the passes of a transformer round to TF32 if all these measures tolerate it."""
+    tolerated = all(getattr(function, "tf32", False) for function in functions)
+    before = evaluator.precision
+    evaluator.precision = "tf32" if tolerated and isinstance(evaluator.model, VectorReader) else "float32"
+    try:
+        yield
+    finally:
+        evaluator.precision = before
+
+
 def _importances_of(
     evaluator: Evaluator, texts: Instances, measures: Mapping[str, MeasureCall], computed: dict[str, Importances]
 ) -> Callable[[str], Importances]:
@@ -104,7 +116,8 @@ def _importances_of(
     def importances_of(name: str) -> Importances:
         if name not in computed:
             call = bases[name]
-            computed[name] = call.function(evaluator, texts, **call.options)
+            with _arithmetic_of(evaluator, [call.function]):
+                computed[name] = call.function(evaluator, texts, **call.options)
         return computed[name]
 
     return importances_of

@@ -215,8 +215,8 @@ def _check_checkpoint(where: str, name: str, causal: bool) -> None:
         raise PlumblineError(f"{where}: the {CONFIG} of '{name}' does not name the type of its model (`model_type`).")
     if config.get("is_encoder_decoder"):
         raise PlumblineError(
-            f"{where}: '{name}' is a {model_type}, an encoder with a decoder, which is not supported; use an encoder "
-            "or a causal language model."
+            f"{where}: '{name}' has the type '{model_type}', an encoder with a decoder, which is not supported; use an "
+            "encoder or a causal language model."
         )
     _check_architecture(where, name, config.get("architectures") or [], causal)
     if not any((folder / file).is_file() for file in TOKENIZER_FILES):
@@ -238,7 +238,8 @@ def _check_architecture(where: str, name: str, architectures: Sequence[str], cau
         )
     if causal and architectures and not found:
         raise PlumblineError(
-            f"{where}: '{name}' is no causal language model ({architectures[0]}); leave out `kind: causal`."
+            f"{where}: '{name}' is saved as a {architectures[0]}; save a causal language model with "
+            "`AutoModelForCausalLM`, or leave out `kind: causal` for an encoder."
         )
 
 

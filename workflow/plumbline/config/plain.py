@@ -7,7 +7,7 @@ from typing import Any
 from plumbline.errors import PlumblineError
 
 # The texts that may span several lines: a title, and what a language model reads.
-LINES = re.compile(r"name|models\.[^.]+\.(prompt|answers\.\d+)")
+LINES = re.compile(r"name|models\..+\.(prompt|answers\.\d+)")
 
 
 def check_plain(value: Any, where: str = "") -> None:

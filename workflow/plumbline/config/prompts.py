@@ -26,7 +26,7 @@ def parse_prompt(prompt: str, paired: bool) -> Prompt:
         raise PlumblineError(f"`prompt` is {prompt!r}: {error}; write {{{{ and }}}} for braces.") from None
     fields = [field for _, field, *_ in parsed if field is not None]
     expected = [TEXT, PAIR] if paired else [TEXT]
-    if fields != expected:
+    if fields != expected or any(specification or conversion for *_, specification, conversion in parsed):
         places = " and then ".join(f"{{{name}}}" for name in expected)
         kind = "pairs of texts" if paired else "single texts"
         raise PlumblineError(f"`prompt` is {prompt!r}; for {kind} it must contain {places}, once each, and no others.")
@@ -35,6 +35,12 @@ def parse_prompt(prompt: str, paired: bool) -> Prompt:
         parts[-1] += literal
         parts += [] if field is None else [""]
     return Prompt(parts)
+
+
+def prompt_end(prompt: str) -> str:
+    """The fixed words after the last text of a prompt; if there are none, a letter in the text's place."""
+    after = "".join(literal if field is None else f"{literal}\0" for literal, field, *_ in Formatter().parse(prompt))
+    return after.rpartition("\0")[2] or "x"
 
 
 def check_prompt(where: str, prompt: str, dataset: str, paired: bool) -> None:

@@ -114,7 +114,7 @@ def longest_input(tokenizer: Any, checkpoint: str) -> int:
         config = AutoConfig.from_pretrained(find_checkpoint(checkpoint))
     positions = getattr(config, "max_position_embeddings", None) or MAXIMUM
     # RoBERTa's 514 positions are for 512 tokens.
-    return min(tokenizer.model_max_length, MAXIMUM if positions <= MAXIMUM + 2 else min(positions, LONG))
+    return min(tokenizer.model_max_length, MAXIMUM if positions == MAXIMUM + 2 else min(positions, LONG))
 
 
 def tokenize_subwords(table: pa.Table, checkpoint: str, prompt: str = "") -> tuple[dict[str, list], dict[str, Any]]:

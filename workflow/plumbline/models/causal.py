@@ -9,12 +9,13 @@ from torch import nn
 from torch.nn.functional import pad
 
 from plumbline.config.checkpoints import find_checkpoint
+from plumbline.config.prompts import prompt_end
 from plumbline.data.subwords import ANSWER, load_tokenizer, neutral_id, reading_checkpoint
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.pretrained import load_causal
 from plumbline.models.reader import VectorReader
-from plumbline.models.sequence import Sequence, sequence_of
+from plumbline.models.sequence import Sequence
 from plumbline.registry import model
 
 
@@ -64,7 +65,7 @@ class CausalClassifier(VectorReader):
     ) -> None:
         super().__init__()
         tokenizer = load_tokenizer(checkpoint, prompted=True)
-        self.answer_ids = answer_tokens(tokenizer, answers, classes)
+        self.answer_ids = answer_tokens(tokenizer, prompt_end(prompt), answers, classes)
         # The baseline of texts without a word.
         self.pad_id = neutral_id(tokenizer, "pad", "eos", "unk")
         with reading_checkpoint(checkpoint):
@@ -98,7 +99,7 @@ class CausalClassifier(VectorReader):
 
     def readout(self, batch: Batch) -> torch.Tensor:
         """The weights [B, T] with which the output reads the last layer: all on the last token."""
-        sequence = sequence_of(batch)
+        sequence = self.sequence(batch)
         last = sequence.order.gather(1, sequence.last[:, None])[:, 0]
         return nn.functional.one_hot(last, sequence.order.shape[1]).to(self.embedding.weight.dtype)
 
@@ -108,10 +109,12 @@ class CausalClassifier(VectorReader):
 
     def _next_token_logits(self, sequence: Sequence, embedded: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """The logits [B, n, V] of the tokens after these positions [B, n]."""
-        index = positions[..., None].expand(-1, -1, self.encoder.config.hidden_size)
-        head = self.encoder.get_output_embeddings()
+
+        def at_positions(module: nn.Module, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+            return (inputs[0].gather(1, positions[..., None].expand(-1, -1, inputs[0].shape[-1])),)
+
         # Only these positions go through the output layer, whatever the model then does to its logits.
-        hook = head.register_forward_pre_hook(lambda module, inputs: (inputs[0].gather(1, index),))
+        hook = self.encoder.get_output_embeddings().register_forward_pre_hook(at_positions, prepend=True)
         try:
             return self.run(sequence, embedded).logits
         finally:
@@ -136,23 +139,29 @@ class CausalClassifier(VectorReader):
         return logits.log_softmax(-1).gather(2, answer[1:].expand(rows, -1)[..., None]).sum((1, 2))
 
 
-def answer_tokens(tokenizer: Any, answers: Rows[str], classes: int) -> list[list[int]]:
-    """The token ids of each class's answer."""
+def answer_tokens(tokenizer: Any, end: str, answers: Rows[str], classes: int) -> list[list[int]]:
+    """The token ids of each class's answer after the end of a prompt: some tokenizers mark the start of a text, so that
+    an answer alone would have other tokens."""
     if len(answers) != classes:
         raise PlumblineError(
             f"`answers` has {len(answers)} entries, and the dataset has {classes} classes; write one for each, in the "
             "order of the classes."
         )
     tokenize = partial(tokenizer, add_special_tokens=False, verbose=False)
-    ids = [[*map(int, tokenize(answer)["input_ids"])] for answer in answers]
-    for answer, tokens in zip(answers, ids, strict=True):
-        if not tokens or len(tokens) > ANSWER or ids.count(tokens) > 1:
-            fault = (
-                "no token"
-                if not tokens
-                else f"more than {ANSWER} tokens"
-                if len(tokens) > ANSWER
-                else "the tokens of another"
+    before = [*map(int, tokenize(end)["input_ids"])]
+    ids = []
+    for answer in answers:
+        together = [*map(int, tokenize(end + answer)["input_ids"])]
+        if together[: len(before)] != before:
+            raise PlumblineError(
+                f"The answer {answer!r} changes the last token of the prompt, {end!r}; end the prompt without a space "
+                "and begin the answer with it."
             )
-            raise PlumblineError(f"The answer {answer!r} has {fault}; each class needs an answer of its own.")
+        ids.append(together[len(before) :])
+    for answer, tokens in zip(answers, ids, strict=True):
+        if not 0 < len(tokens) <= ANSWER:
+            count = f"more than {ANSWER} tokens" if tokens else "no token"
+            raise PlumblineError(f"The answer {answer!r} has {count}; write a shorter one, or one that is not empty.")
+        if sum(other[: len(tokens)] == tokens for other in ids) > 1:
+            raise PlumblineError(f"The answer {answer!r} is also the start of another; each class needs its own.")
     return ids

@@ -1,5 +1,6 @@
 """Models of the transformers library that read vectors in place of token ids."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import signature
@@ -34,11 +35,12 @@ class VectorReader(nn.Module):
     def adopt(self, encoder: Any, checkpoint: str, causal: bool = False) -> None:
         """Take the model as `encoder`, and its input embeddings as `embedding`; refuse what cannot be explained."""
         if fault := DECODER if encoder.config.is_encoder_decoder else _fault(probe(encoder), causal):
-            raise PlumblineError(f"The checkpoint '{checkpoint}' is a {encoder.config.model_type}, {fault}.")
+            raise PlumblineError(f"The checkpoint '{checkpoint}' has the type '{encoder.config.model_type}', {fault}.")
         self.embedding = encoder.get_input_embeddings()
         encoder.set_input_embeddings(nn.Identity())
         self.encoder = encoder
         self._fusible = encoder.config._attn_implementation == FUSED
+        self.longest = _positions(encoder)
         # The number of token types, with which some models tell second texts from first ones.
         accepted = signature(encoder.forward).parameters
         self.types: int = getattr(encoder.config, "type_vocab_size", 0) if "token_type_ids" in accepted else 0
@@ -61,10 +63,14 @@ class VectorReader(nn.Module):
         as in models with rotary positions."""
         return getattr(self.encoder.base_model, "embeddings", None)
 
+    def sequence(self, batch: Batch) -> Sequence:
+        """The sequence that the model reads."""
+        return sequence_of(batch, self.longest)
+
     def forward(
         self, batch: Batch, embedded: torch.Tensor | None = None, pair_embedded: torch.Tensor | None = None
     ) -> Output:
-        sequence = sequence_of(batch)
+        sequence = self.sequence(batch)
         return self._output(batch, sequence, sequence.arrange(self.word_vectors(batch, embedded, pair_embedded)))
 
     def vectors(self, batch: Batch) -> torch.Tensor:
@@ -73,7 +79,7 @@ class VectorReader(nn.Module):
 
         Those of second texts follow the padded texts. They include dropout in training mode only.
         """
-        words, sequence = self.word_vectors(batch), sequence_of(batch)
+        words, sequence = self.word_vectors(batch), self.sequence(batch)
         if self.input_layer is None:
             return words
         outputs: list[torch.Tensor] = []
@@ -83,7 +89,7 @@ class VectorReader(nn.Module):
 
     def read(self, batch: Batch, vectors: torch.Tensor) -> Output:
         """The output for the given inputs of the first layer [B, T, d]."""
-        sequence = sequence_of(batch)
+        sequence = self.sequence(batch)
         arranged = sequence.arrange(vectors)
         if self.input_layer is None:
             return self._output(batch, sequence, arranged)
@@ -92,15 +98,15 @@ class VectorReader(nn.Module):
 
     def layers(self, batch: Batch) -> torch.Tensor:
         """The self-attention [B, layers, heads, T, T] over texts and second texts."""
-        sequence = sequence_of(batch)
+        sequence = self.sequence(batch)
         with self._explicit_attention():
             outputs = self.run(sequence, sequence.arrange(self.word_vectors(batch)), output_attentions=True)
-        width = sequence.order.shape[1]
+        width = sequence.present.shape[1]
         attentions = outputs.attentions or ()
         if not attentions or any(layer is None or layer.shape[-2:] != (width, width) for layer in attentions):
             raise PlumblineError(
-                f"A {self.encoder.config.model_type} does not return the attention of all tokens over all tokens, "
-                "which this measure needs."
+                f"A model of type '{self.encoder.config.model_type}' does not return the attention of all tokens over "
+                "all tokens, which this measure needs."
             )
         # Both the attending and the attended tokens return to their places.
         rows = sequence.restore(torch.stack(attentions, dim=1).movedim(3, 1))
@@ -158,7 +164,16 @@ def _fault(tried: Probe, causal: bool) -> str:
     if tried.error:
         return f"which cannot read word vectors in place of tokens ({tried.error}); use another model"
     if tried.causal and not causal:
-        return "a causal language model; write `kind: causal` with a `prompt` and `answers`"
+        return "a causal language model; save it with `AutoModelForCausalLM`, and write `kind: causal` with a `prompt`"
     if causal and not tried.causal:
-        return "which is no causal language model; leave out `kind: causal` for an encoder"
+        return "which is no causal language model; leave out `kind: causal`"
     return "whose output depends on the padding after a text; use another model" if tried.padding else ""
+
+
+def _positions(encoder: Any) -> int:
+    """The most tokens that a model has positions for."""
+    table = getattr(getattr(encoder.base_model, "embeddings", None), "position_embeddings", None)
+    # If the position embeddings have a padding index, as RoBERTa's do, texts start after it.
+    padding = getattr(table, "padding_idx", None)
+    positions = getattr(encoder.config, "max_position_embeddings", None) or sys.maxsize
+    return positions - (0 if padding is None else padding + 1)

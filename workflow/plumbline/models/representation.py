@@ -26,4 +26,6 @@ def represent(model: Any, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         for hook in hooks:
             hook.remove()
     representation = inputs[0] if inputs else logits
+    # A language model reads one position of each text.
+    representation = representation.squeeze(1) if representation.dim() == 3 else representation
     return logits, representation if representation.shape[:-1] == logits.shape[:-1] else logits

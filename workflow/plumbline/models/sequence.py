@@ -12,8 +12,8 @@ from plumbline.models.batch import Batch
 
 
 class Sequence(NamedTuple):
-    """present: [B, T] False for padding; second: [B, T] 1 for second texts; order: [B, T] the token of the batch, texts
-    before second texts, at each position."""
+    """present: [B, S] False for padding; second: [B, S] 1 for second texts; order: [B, T] the tokens of the batch,
+    texts before second texts, in the order of the sequence, which ends after the first S."""
 
     present: torch.Tensor
     second: torch.Tensor
@@ -25,12 +25,14 @@ class Sequence(NamedTuple):
         return self.present.sum(1) - 1
 
     def arrange(self, values: torch.Tensor) -> torch.Tensor:
-        """Values [B, T, ...] of the batch's tokens, by position."""
-        return _taken(values, self.order)
+        """Values [B, T, ...] of the batch's tokens, by position, [B, S, ...]."""
+        return _taken(values, self.order[:, : self.present.shape[1]])
 
     def restore(self, values: torch.Tensor) -> torch.Tensor:
-        """Values [B, T, ...] by position, by the batch's tokens."""
-        return _taken(values, self.order.argsort(1))
+        """Values [B, S, ...] by position, by the batch's tokens, [B, T, ...]; 0 for padding after the end."""
+        place, width = self.order.argsort(1), self.present.shape[1]
+        inside = (place < width).view(*place.shape, *[1] * (values.dim() - 2))
+        return torch.where(inside, _taken(values, place.clamp(max=width - 1)), torch.zeros_like(values[:1, :1]))
 
 
 def _taken(values: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
@@ -38,11 +40,13 @@ def _taken(values: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
     return values.gather(1, index.expand(-1, -1, *values.shape[2:]))
 
 
-def sequence_of(batch: Batch) -> Sequence:
-    """The sequence of a batch, whatever the place of its padding."""
+def sequence_of(batch: Batch, longest: int) -> Sequence:
+    """The sequence of a batch, whatever the place of its padding. No row has more than `longest` tokens, but texts and
+    second texts, each padded to its longest, may be wider together."""
     present, second = batch.present, torch.zeros_like(batch.ids)
     if batch.pair is not None:
         present = torch.cat([present, batch.pair.present], dim=1)
         second = torch.cat([second, torch.ones_like(batch.pair.ids)], dim=1)
     order = (~present).to(torch.uint8).argsort(dim=1, stable=True)
-    return Sequence(present.gather(1, order), second.gather(1, order), order)
+    first = order[:, :longest]
+    return Sequence(present.gather(1, first), second.gather(1, first), order)

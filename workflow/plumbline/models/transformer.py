@@ -11,7 +11,7 @@ from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.pretrained import load_with_new_head, load_with_own_head, output_of_each_class
 from plumbline.models.reader import VectorReader
-from plumbline.models.sequence import Sequence, sequence_of
+from plumbline.models.sequence import Sequence
 from plumbline.registry import model
 
 # Values of `classifier_pooling` with which the output reads all tokens alike.
@@ -72,7 +72,7 @@ def untranspose(values: nn.Linear, projection: nn.Linear) -> None:
         "schedule": "linear",
         "warmup": 0.06,
         "weight_decay": 0.01,
-        "no_decay": ["*bias", "*LayerNorm.weight"],
+        "no_decay": ["*bias", "*LayerNorm.weight", "*norm.weight"],
         "class_weights": "none",
         "reduction": "mean",
         "batching": "shuffle",
@@ -136,7 +136,7 @@ class TransformerClassifier(VectorReader):
     def readout(self, batch: Batch) -> torch.Tensor:
         """The weights [B, T] with which the output reads the last layer: all on the first token or, in models that
         average, equal ones on all tokens."""
-        sequence = sequence_of(batch)
+        sequence = self.sequence(batch)
         present = sequence.restore(sequence.present).to(self.embedding.weight.dtype)
         if getattr(self.encoder.config, "classifier_pooling", "") in AVERAGED:
             return present / present.sum(1, keepdim=True)

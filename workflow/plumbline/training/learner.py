@@ -127,8 +127,9 @@ class Learner:
         self._chunks = {name: split.plan_chunks(self.model, budget) for name, split in self.held_out.items()}
         steps = -(-len(train) // training.batch_size)
         self._rate = learning_rate_schedule(training, steps, device)
+        # A model that is not trained needs no moments.
         self._optimiser = OPTIMISERS[training.optimiser](
-            parameter_groups(model, training),
+            parameter_groups(model, training) if training.epochs else [],
             self._rate.value if self._rate else training.learning_rate,
             training.beta2,
         )
@@ -141,7 +142,8 @@ class Learner:
         self._metrics = torch.full(shape, torch.nan, dtype=torch.double, device=device)
         self._best = torch.full((), -torch.inf, dtype=torch.double, device=device)
         self._selected = torch.zeros((), dtype=torch.long, device=device)
-        self._kept = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+        kept = self.model.state_dict() if training.epochs else {}
+        self._kept = {name: tensor.detach().clone() for name, tensor in kept.items()}
 
     @staticmethod
     def _wait(waiting: torch.cuda.Stream | None, awaited: torch.cuda.Stream | None) -> None:

@@ -11,7 +11,7 @@ from torch import nn
 # The word vectors of a model, and the prefix of parts that read second texts.
 EMBEDDING, PAIR = "embedding", "pair_"
 # Lists of layers that follow each other have one of these names; others, such as parallel heads, are one layer.
-STACKS = ("layer", "layers", "blocks")
+STACKS = ("layer", "layers", "blocks", "h")
 
 
 def layer_groups(model: nn.Module) -> dict[str, list[str]]:
