@@ -370,7 +370,7 @@ def test_roberta_trains_as_specified(dataset):
     assert (training.epochs, training.batch_size) == (8 if dataset in BABI else 3, 16)
     assert (training.optimiser, training.learning_rate, training.beta2) == ("adamw", 2e-5, 0.98)
     assert (training.schedule, training.warmup) == ("linear", 0.06)
-    assert (training.weight_decay, training.no_decay) == (0.01, ["*bias", "*LayerNorm.weight"])
+    assert (training.weight_decay, training.no_decay) == (0.01, ["*bias", "*LayerNorm.weight", "*norm.weight"])
     assert (training.class_weights, training.reduction, training.batching) == ("none", "mean", "shuffle")
     assert (training.select_on, training.select_by) == ("dev", "roc_auc" if dataset in SINGLE else "accuracy")
     assert (training.first_eligible_epoch, training.patience) == (1, None)
