@@ -1,7 +1,9 @@
 """Recent encoders and causal language models, of random weights, through a small study: every protocol that applies."""
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -23,7 +25,6 @@ def model_entries() -> dict[str, dict]:
         **{name: {"checkpoint": name, "training": TRAINED, "datasets": ["mock-2"]} for name in FAMILIES},
         "gpt2": {**prompt, "checkpoint": "gpt2", "answers": [" bad", " good"], "datasets": ["mock-2"]},
         "llama": {**prompt, "checkpoint": "llama", "training": TRAINED, "datasets": ["mock-2"]},
-        # The possible answers differ from question to question.
         "qwen2": {"kind": "causal", "checkpoint": "qwen2", "prompt": "{text} {pair} Answer:", "datasets": ["stories"]},
     }
 
@@ -83,14 +84,15 @@ def table(study: Path, name: str) -> pd.DataFrame:
 
 
 def test_every_model_is_scored_by_every_protocol(study):
-    for name, measure in (("agreement", "measure_a"), ("erasure", "measure"), ("randomised_weights", "measure")):
+    """Models of random weights are at chance, which the tables state; their scores are there all the same."""
+    for name, value in (("agreement", "mean"), ("erasure", "mean"), ("randomised_weights", "kendall")):
         rows = table(study, name)
-        rows = rows[rows["status"] == "ok"]
         for model in (*FAMILIES, *LANGUAGE):
-            found = set(rows.loc[rows["model"] == model, measure])
+            own = rows[rows["model"] == model]
+            found = {value for column in own.columns if column.startswith("measure") for value in own[column]}
             assert {"integrated-gradient-pad", "lime", "leave-one-out"} <= found, (name, model)
-    faithfulness = table(study, "faithfulness")
-    assert set(faithfulness["model"]) == {"llama"} and (faithfulness["status"] == "ok").all()
+            assert own[value].notna().any(), (name, model)
+    assert set(table(study, "roar")["model"]) == set(table(study, "faithfulness")["model"]) == {"llama"}
 
 
 def test_words_of_a_prompt_have_no_scores(study):
@@ -108,10 +110,10 @@ def test_a_language_model_that_is_not_trained_is_used_as_it_is(study):
     assert history["epoch"].max() == 0
 
 
-def test_only_possible_answers_have_probability(study):
+def test_answers_are_the_names_of_the_classes_by_default(study):
+    classes = json.loads((study / "results/data/stories/dataset.json").read_text())["classes"]
     predictions = pd.read_parquet(study / "results/models/stories/plain/qwen2/0/predictions.parquet")
-    texts = pd.read_parquet(study / "results/data/stories/plain/instances.parquet")
-    answers = texts.set_index(["split", "instance"])["answers"]
-    for row in predictions.itertuples():
-        possible = set(answers.loc[row.split, row.instance])
-        assert {i for i, p in enumerate(row.probabilities) if p > 0} <= possible
+    probabilities = np.stack(predictions["probabilities"].to_numpy())
+    assert probabilities.shape[1] == len(classes) == 6
+    np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-5)
+    assert probabilities.std(0).min() > 0, "they depend on the text"
