@@ -9,7 +9,7 @@ import torch
 
 from plumbline.attribution.explained_output import ExplainedOutput
 from plumbline.attribution.importances import AttributionOptions, Importances, ScoreBuffer
-from plumbline.attribution.inputs import baseline_vectors, feature_mask, forward_vectors, input_vectors
+from plumbline.attribution.inputs import baseline_vectors, feature_mask, forward_vectors, input_vectors, is_prompted
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
@@ -64,7 +64,7 @@ def explain(
 
     `copies` is the number of perturbed copies of each text. The words of a prompt are no features.
     """
-    specials = options.specials and not getattr(evaluator.model, "prompted", False)
+    specials = options.specials and not is_prompted(evaluator.model)
     buffer = ScoreBuffer(instances, options.texts, specials)
 
     def work(index: np.ndarray, batch: Batch) -> None:

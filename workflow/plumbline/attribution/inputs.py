@@ -55,6 +55,11 @@ def feature_mask(batch: Batch, texts: Literal["first", "both"] = "both", special
     return torch.cat([first, second if texts == "both" else torch.zeros_like(second)], dim=1)
 
 
+def is_prompted(model: Any) -> bool:
+    """Whether the special tokens of a model's texts are the words of a prompt, which no measure changes or ranks."""
+    return getattr(model, "prompted", False)
+
+
 def _pair_embedding(model: Any) -> Any:
     """The embedding of second texts: that of texts unless the model has a separate one."""
     return getattr(model, "pair_embedding", model.embedding)

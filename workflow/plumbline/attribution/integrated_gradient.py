@@ -11,6 +11,7 @@ from plumbline.attribution.completeness import Residuals, refine
 from plumbline.attribution.explained_output import ExplainedOutput
 from plumbline.attribution.gradient import differentiable
 from plumbline.attribution.importances import Importances, empty_scores, per_word
+from plumbline.attribution.inputs import is_prompted
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
@@ -47,7 +48,7 @@ def integrate_from_zero(
 
 def _zero(model: Any, batch: Batch, embedded: torch.Tensor) -> torch.Tensor:
     """The start of the path [B, L, d]: zeros, except for the words of a prompt."""
-    kept = batch.present & ~batch.attendable if getattr(model, "prompted", False) else torch.zeros_like(batch.present)
+    kept = batch.present & ~batch.attendable if is_prompted(model) else torch.zeros_like(batch.present)
     return embedded * kept[..., None]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from plumbline.attribution.importances import Importances
+from plumbline.attribution.inputs import is_prompted
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
@@ -78,7 +79,7 @@ def attribute(
             for name, importances in zip(names, results, strict=True):
                 seconds[name] += share
                 check_scores(importances, texts, name)
-                if getattr(evaluator.model, "prompted", False):
+                if is_prompted(evaluator.model):
                     # The words of a prompt are not ranked.
                     importances = replace(importances, specials=None)
                 computed[name] = importances

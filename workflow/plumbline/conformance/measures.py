@@ -10,6 +10,7 @@ import torch
 from tqdm import tqdm
 
 from plumbline.attribution.importances import Importances
+from plumbline.attribution.inputs import is_prompted
 from plumbline.conformance.declarations import check_documentation, with_few_steps
 from plumbline.conformance.examples import (
     LARGE_BUDGET,
@@ -108,7 +109,7 @@ def _check_explaining(
     faults = list(_check_inputs(evaluator, state, outputs, inputs, instances))
     faults += _check_importances(importances, instances)
     # The words of a prompt are not scored.
-    absent = {"specials"} if getattr(evaluator.model, "prompted", False) else set()
+    absent = {"specials"} if is_prompted(evaluator.model) else set()
     absent |= {"pair"} if instances.pair is None else set()
     faults += [
         f"it covers '{part}', but its Importances have no `{part}`."
