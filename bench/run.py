@@ -1,9 +1,12 @@
 """Print a table that compares plain implementations with ours, measured in this run on this machine.
 
     python bench/run.py [--only NAME ...] [--devices NAME ...] [--data FOLDER ...] [--epochs N] [--tiny]
+                        [--checkpoint FOLDER --subwords FOLDER ...]
 
 `--data` names prepared datasets, such as results/data/sst, for attribution, counterfactual and training on a GPU; by
-default random texts of SST's sizes are used. `--tiny` runs everything once on a few texts, as a smoke test.
+default random texts of SST's sizes are used. `--checkpoint` names a pre-trained encoder and `--subwords` datasets in
+its subwords, such as results/data/sst/plain/subwords/minilm, for the effect of precision on its explanations. `--tiny`
+runs everything once on a few texts, as a smoke test.
 """
 
 import argparse
@@ -23,6 +26,7 @@ import memory
 import precision
 import torch
 import training
+import transformer
 from data import Task
 from sizes import FULL, TINY, Sizes
 from timing import Row
@@ -38,6 +42,7 @@ GROUPS = {
     "training": "training: a block of five seeds, half a minute",
     "adversary": "adversary: nine seeds of adversaries, 35 seconds",
     "memory": "memory: peaks at two token budgets, 45 seconds",
+    "transformer": "transformer: fine-tuning and explanations of RoBERTa's shape, only on a GPU",
     "precision": "precision: F1 and tau by training precision, only on a GPU and with --data",
 }
 
@@ -52,7 +57,13 @@ def processor() -> str:
 
 
 def run_groups(
-    groups: list[str], devices: list[str], sizes: Mapping[str, Sizes], prepared: list[Path], epochs: int
+    groups: list[str],
+    devices: list[str],
+    sizes: Mapping[str, Sizes],
+    prepared: list[Path],
+    epochs: int,
+    checkpoint: Path | None = None,
+    subwords: list[Path] = [],  # noqa: B006
 ) -> Iterator[Row | str]:
     """The rows of the table, and the lines below it."""
     if "kendall" in groups:
@@ -74,6 +85,8 @@ def run_groups(
             yield from adversary.rows(device, sizes[device])
         if "memory" in groups:
             yield from memory.lines(device, sizes[device])
+        if "transformer" in groups and (device == "cuda" or sizes is TINY):
+            yield from transformer.rows(device, sizes[device], checkpoint, subwords)
         if "precision" in groups and device == "cuda":
             for folder in prepared:
                 yield from precision.lines(Task.prepared(folder, epochs=epochs), device, sizes[device])
@@ -83,6 +96,8 @@ def main(given: list[str] | None = None) -> None:
     """Run all benchmarks, on one CPU thread and on a GPU if there is one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", type=Path, default=[], help="folders of prepared datasets")
+    parser.add_argument("--checkpoint", type=Path, help="a folder with a pre-trained encoder")
+    parser.add_argument("--subwords", nargs="+", type=Path, default=[], help="folders of datasets in its subwords")
     parser.add_argument("--epochs", type=int, default=8, help="epochs of the training on a GPU")
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="; ".join(GROUPS.values()))
     parser.add_argument("--devices", nargs="+", choices=["cpu", "cuda"], help="by default the CPU, and a GPU if any")
@@ -101,7 +116,8 @@ def main(given: list[str] | None = None) -> None:
     print(f"{processor()}, {os.cpu_count()} cores, one thread; {name}; torch {torch.__version__}\n")
     print("| what | plain [s] | ours [s] | ratio | |\n|---|---|---|---|---|")
     sizes, below = TINY if arguments.tiny else FULL, []
-    for row in run_groups(arguments.only, devices, sizes, arguments.data, arguments.epochs):
+    given_data = arguments.data, arguments.epochs, arguments.checkpoint, arguments.subwords
+    for row in run_groups(arguments.only, devices, sizes, *given_data):
         if isinstance(row, str):
             below.append(row)
             continue

@@ -25,11 +25,15 @@ class AttributionOptions:
     specials: bool = True
 
 
-def tolerates_tf32(measure: Measure) -> Measure:
-    """Mark a measure that ranks words the same if a transformer rounds the factors of matrix products to TF32:
-    Kendall's τ with float32 is 0.999 or more (docs/engine.md)."""
-    measure.tf32 = True  # type: ignore[attr-defined]
-    return measure
+def passes_in(precision: Literal["bf16x3", "tf32"]) -> Callable[[Measure], Measure]:
+    """Mark a measure that ranks words the same if the passes of a transformer have this precision on a GPU: Kendall's τ
+    with float32 is 0.999 or more (docs/engine.md)."""
+
+    def mark(measure: Measure) -> Measure:
+        measure.precision = precision  # type: ignore[attr-defined]
+        return measure
+
+    return mark
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from plumbline.attribution.attribution_batch import copies_per_pass, require_pos
 from plumbline.attribution.completeness import Residuals, refine
 from plumbline.attribution.explained_output import ExplainedOutput
 from plumbline.attribution.gradient import differentiable
-from plumbline.attribution.importances import Importances, empty_scores, per_word
+from plumbline.attribution.importances import Importances, empty_scores, passes_in, per_word
 from plumbline.attribution.inputs import is_prompted
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
@@ -59,6 +59,7 @@ def _zero(model: Any, batch: Batch, embedded: torch.Tensor) -> torch.Tensor:
     limits={"steps": [1, None], "tolerance": [0, None]},
     equation="|(1/k) Σ_i e_t · ∇f_c(i/k x)|",
 )
+@passes_in("bf16x3")
 def integrated_gradient(
     evaluator: Evaluator,
     instances: Instances,

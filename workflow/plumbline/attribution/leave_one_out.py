@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from plumbline.attribution.importances import Importances, empty_scores
+from plumbline.attribution.importances import Importances, empty_scores, passes_in
 from plumbline.data.instances import Instances, Texts
 from plumbline.models.block import predicted_classes
 from plumbline.models.evaluator import Evaluator
@@ -90,6 +90,7 @@ def deletion_probabilities(evaluator: Evaluator, instances: Instances, chunk: np
 
 
 @measure("leave-one-out", equation="Σ_c |p_c(x) - p_c(x without t)|", range=[0, 2])
+@passes_in("bf16x3")
 def leave_one_out(
     evaluator: Evaluator,
     instances: Instances,

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from plumbline.attribution.attribution_batch import AttributionBatch, copies_per_pass, explain, require_positive
-from plumbline.attribution.importances import AttributionOptions, Importances, tolerates_tf32
+from plumbline.attribution.importances import AttributionOptions, Importances, passes_in
 from plumbline.attribution.inputs import feature_mask
 from plumbline.data.instances import Instances
 from plumbline.models.evaluator import Evaluator
@@ -113,7 +113,7 @@ def feature_coefficients(
     stochastic=True,
     equation="|β_t|, β = argmin Σ_i exp(-(1 - cos(x, x_i))² / 2) (p_c(x_i) - β₀ - β · z_i)² + ‖β‖²",
 )
-@tolerates_tf32
+@passes_in("tf32")
 def lime(
     evaluator: Evaluator,
     instances: Instances,

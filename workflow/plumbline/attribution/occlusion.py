@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from plumbline.attribution.attribution_batch import AttributionBatch, copies_per_pass, explain
-from plumbline.attribution.importances import AttributionOptions, Importances
+from plumbline.attribution.importances import AttributionOptions, Importances, passes_in
 from plumbline.attribution.leave_one_out import RESOLUTION, merge_rounding_ties, rounding_error
 from plumbline.data.instances import Instances
 from plumbline.models.evaluator import Evaluator
@@ -21,6 +21,7 @@ def occluded_outputs(evaluator: Evaluator, inputs: AttributionBatch, numbers: to
 
 
 @measure("occlusion", equation="|p_c(x) - p_c(x with b_t for x_t)|")
+@passes_in("bf16x3")
 def occlusion(
     evaluator: Evaluator,
     instances: Instances,

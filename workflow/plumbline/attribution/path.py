@@ -10,7 +10,7 @@ import torch
 from plumbline.attribution.attribution_batch import AttributionBatch, copies_per_pass, explain, require_positive
 from plumbline.attribution.completeness import Residuals, gauss_legendre, refine
 from plumbline.attribution.gradient import differentiable
-from plumbline.attribution.importances import AttributionOptions, Importances, tolerates_tf32
+from plumbline.attribution.importances import AttributionOptions, Importances, passes_in
 from plumbline.data.instances import Instances
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
@@ -55,7 +55,7 @@ def integrate_path(
     pixels=True,
     equation="|∫₀¹ (x - b)_t · ∇p_c(b + a (x - b)) da|",
 )
-@tolerates_tf32
+@passes_in("bf16x3")
 def integrated_gradient_pad(
     evaluator: Evaluator,
     instances: Instances,
@@ -101,7 +101,7 @@ def integrated_gradient_pad(
     stochastic=True,
     equation="|(1/k) Σ_i (x - b)_t · ∇p_c(b + a_i (x - b))|, a_i ~ U(0, 1)",
 )
-@tolerates_tf32
+@passes_in("bf16x3")
 def grad_shap(
     evaluator: Evaluator,
     instances: Instances,

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from plumbline.attribution.importances import Importances, ScoreBuffer, tolerates_tf32
+from plumbline.attribution.importances import Importances, ScoreBuffer, passes_in
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
 from plumbline.models.evaluator import Evaluator
@@ -36,7 +36,7 @@ def roll_out(mixed: torch.Tensor, readout: torch.Tensor) -> torch.Tensor:
 
 @measure("rollout", needs=["layers"], cheap=True, range=[0, 1], equation="(r Â_L ⋯ Â_1)_t, Â_l = (Ā_l + I) / 2")
 @torch.no_grad()
-@tolerates_tf32
+@passes_in("tf32")
 def rollout(
     evaluator: Evaluator,
     instances: Instances,

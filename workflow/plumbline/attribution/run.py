@@ -16,6 +16,7 @@ from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.reader import VectorReader
 from plumbline.registry import load
+from plumbline.runtime.devices import PRECISIONS
 from plumbline.runtime.progress import stage
 
 KEYS = ("seed", "split", "instance", "target", "scores", "pair", "specials", "residual")
@@ -98,10 +99,10 @@ def attribute(
 
 @contextmanager
 def _arithmetic_of(evaluator: Evaluator, functions: Sequence[Callable[..., Any]]) -> Iterator[None]:
-    """Let the passes of a transformer round to TF32 if all these measures tolerate it."""
-    tolerated = all(getattr(function, "tf32", False) for function in functions)
+    """Give the passes of a transformer on a GPU the precision of these measures, or of the most exact of them."""
     before = evaluator.precision
-    evaluator.precision = "tf32" if tolerated and isinstance(evaluator.model, VectorReader) else "float32"
+    if isinstance(evaluator.model, VectorReader) and torch.device(evaluator.device).type == "cuda":
+        evaluator.precision = min((getattr(f, "precision", PRECISIONS[0]) for f in functions), key=PRECISIONS.index)
     try:
         yield
     finally:

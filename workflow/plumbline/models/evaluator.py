@@ -13,7 +13,7 @@ from torch import nn
 from plumbline.data.instances import Instances, Texts, take_rows
 from plumbline.models.batch import Batch, collate, plan_batches
 from plumbline.models.budget import ROWS, Budget, out_of_memory
-from plumbline.runtime.devices import arithmetic
+from plumbline.runtime.devices import PRECISIONS, arithmetic
 from plumbline.runtime.progress import Progress
 
 # `encode_without` stores only hidden states, nothing for a backward pass, so that this many times the tokens fit.
@@ -37,8 +37,8 @@ class Evaluator:
         self.budget = Budget.of(budget)
         self.device = device
         self.cell: Mapping[str, str] = {}
-        # The arithmetic of passes on a GPU: float32 or tf32.
-        self.precision = "float32"
+        # The arithmetic of passes on a GPU.
+        self.precision = PRECISIONS[0]
         # The importances of another measure for the texts being explained, by its name in the study.
         self.importances_of: Callable[[str], Any] | None = None
 

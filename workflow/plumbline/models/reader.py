@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from inspect import signature
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,6 +13,7 @@ from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.classifier import Output
 from plumbline.models.pretrained import Probe, probe
+from plumbline.models.repeatable import RepeatableGradients
 from plumbline.models.sequence import Sequence, sequence_of
 
 FUSED, EXPLICIT = "sdpa", "eager"
@@ -24,8 +25,7 @@ class VectorReader(nn.Module):
 
     Anything that maps input embeddings and a mask of padding to an output fits: positions are the model's own affair,
     since the sequence has no padding but at its end. Attention is computed by PyTorch's fused kernels where the model
-    supports them; step by step where its weights are asked for, and in training, because on a GPU the gradients of the
-    fused kernels differ between runs for long texts.
+    supports them, and step by step where its weights are asked for.
     """
 
     embedding: nn.Embedding
@@ -39,18 +39,10 @@ class VectorReader(nn.Module):
         self.embedding = encoder.get_input_embeddings()
         encoder.set_input_embeddings(nn.Identity())
         self.encoder = encoder
-        self._fusible = encoder.config._attn_implementation == FUSED
         self.longest = _positions(encoder)
         # The number of token types, with which some models tell second texts from first ones.
         accepted = signature(encoder.forward).parameters
         self.types: int = getattr(encoder.config, "type_vocab_size", 0) if "token_type_ids" in accepted else 0
-
-    def train(self, mode: bool = True) -> Self:
-        """Set training or evaluation mode, and with it how attention is computed."""
-        super().train(mode)
-        if self.encoder.config._attn_implementation in (FUSED, EXPLICIT) and self._fusible:
-            self.encoder.set_attn_implementation(EXPLICIT if mode else FUSED)
-        return self
 
     @property
     def pair_embedding(self) -> nn.Embedding:
@@ -71,7 +63,8 @@ class VectorReader(nn.Module):
         self, batch: Batch, embedded: torch.Tensor | None = None, pair_embedded: torch.Tensor | None = None
     ) -> Output:
         sequence = self.sequence(batch)
-        return self._output(batch, sequence, sequence.arrange(self.word_vectors(batch, embedded, pair_embedded)))
+        with RepeatableGradients() if self.training else nullcontext():
+            return self._output(batch, sequence, sequence.arrange(self.word_vectors(batch, embedded, pair_embedded)))
 
     def vectors(self, batch: Batch) -> torch.Tensor:
         """The input of the first layer [B, T, d], T = L + M: sums of word and position vectors, after the norm, or word
