@@ -7,7 +7,7 @@ min_version("9.11")
 # A study's config file replaces the default study; by default Snakemake would merge the two.
 if "datasets" not in config:
 
-    configfile: f"{workflow.basedir}/config.yaml"
+    configfile: f"{workflow.current_basedir}/config.yaml"
 
 
 include: "rules/common.smk"

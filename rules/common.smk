@@ -2,14 +2,19 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-LIBRARY = Path(workflow.basedir, "workflow")
-sys.path.insert(0, str(LIBRARY))
-os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")])))
+# A clone has the library next to these rules, wherever they are included from; otherwise it is installed.
+OWN = Path(str(workflow.current_basedir)).parent / "workflow"
+if (OWN / "plumbline").is_dir():
+    sys.path.insert(0, str(OWN))
+    os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(OWN), os.environ.get("PYTHONPATH")])))
+elif find_spec("plumbline") is None:
+    raise WorkflowError("The library of this workflow is not installed: pip install plumbline.")
 
 from plumbline.config.external import locate, locate_files
 from plumbline.config.masking import baseline
@@ -20,18 +25,20 @@ from plumbline.dag.study import StudyDag, one_of
 from plumbline.data.raw import FETCHED, check_raw, downloads, raw_files, vector_file
 from plumbline.errors import PlumblineError
 from plumbline.planning.absent import absent_files
+from plumbline.project import PACKAGE, PROJECT, SCRIPTS
 from plumbline.runtime.provenance import text_hash
 from plumbline.runtime.run import Run
 from plumbline.tables.names import argument
 
-# Folders of a study's own files: the working folder, that of its config file, and the project.
-FOLDERS = [Path(), *(Path(file).resolve().parent for file in workflow.configfiles), Path(workflow.basedir)]
+# Folders of a study's own files: the working folder, those of its config file and the main Snakefile, and the project.
+CONFIGS = [Path(file).resolve().parent for file in workflow.configfiles]
+FOLDERS = [Path(), *CONFIGS, Path(workflow.basedir), PROJECT]
 PLANNING = "PLUMBLINE_PLAN" in os.environ
 
 try:
     config.update(locate_files(config, FOLDERS))
     RESOLVED = resolve(config)
-    GRAPH = StudyDag(RESOLVED, FOLDERS, LIBRARY / "scripts")
+    GRAPH = StudyDag(RESOLVED, FOLDERS, SCRIPTS)
     RAW = Path(os.environ.get("PLUMBLINE_DATA") or locate(GRAPH.study.raw, FOLDERS))
     # A plan may precede the raw files: those that the user has yet to supply are then outputs of a job.
     ABSENT = absent_files(RESOLVED, RAW) if PLANNING else []

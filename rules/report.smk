@@ -16,7 +16,7 @@ rule report:
         ENVIRONMENT
     params:
         **GRAPH.report_params(),
-        site=text_hash(LIBRARY, "plumbline/report/assets/*", "plumbline/report/templates/*"),
+        site=text_hash(PACKAGE, "report/assets/*", "report/templates/*"),
         code=GRAPH.report_code(),
     script:
         "../workflow/scripts/report.py"

@@ -744,17 +744,25 @@ def test_config_file_that_cannot_be_opened(fresh, name, counted):
 # Arguments of the command `plumbline`, and what it says.
 COMMANDS: dict[str, tuple[list[str], str]] = {
     "no command": ([], "the following arguments are required: command"),
-    "unknown command": (["run"], "invalid choice: 'run'"),
+    "unknown command": (["runn"], "invalid choice: 'runn'"),
+    "run of an unknown study": (["run", "jain-walace"], "and no such file; did you mean 'jain-wallace'?"),
+    "run of a missing config": (["run", "gone.yaml"], "There is no config file 'gone.yaml'."),
+    "run of a folder": (["run", "raw"], "'raw' is a folder; name a config file."),
+    "run of invalid YAML": (["run", "bad.yaml"], "'bad.yaml', line 1 is not valid YAML: "),
+    "run of a config without datasets": (["run", "empty.yaml"], "`datasets` is missing"),
+    "run without cores": (["run", "--cores", "0"], "'0' is not a whole number of 1 or more"),
+    "run of GPUs in words": (["run", "--gpus", "many"], "'many' is not a whole number of 0 or more"),
+    "run with GPUs named twice": (
+        ["run", "good.yaml", "--gpus", "2", "--", "--resources", "mem_mb=9"],
+        "`--resources` replaces `--gpus`: write gpu=2 among the resources instead.",
+    ),
     "plan of a missing config": (["plan", "gone.yaml"], "There is no config file 'gone.yaml'."),
     "plan of a folder": (["plan", "raw"], "'raw' is a folder; name a config file."),
     "plan of invalid YAML": (["plan", "bad.yaml"], "'bad.yaml', line 1 is not valid YAML: "),
     "plan of a date that there is not": (["plan", "date.yaml"], "'date.yaml' is not valid YAML: "),
     "plan of a list": (["plan", "list.yaml"], "'list.yaml' must hold keys and values, as config.yaml does."),
     "plan of bytes": (["plan", "bytes.yaml"], "'bytes.yaml' is not a config file: it is not UTF-8 text."),
-    "plan outside of the project": (
-        ["plan", "good.yaml"],
-        "There is no Snakefile in this folder; run `plumbline plan` in",
-    ),
+    "plan of an unknown study": (["plan", "atefa"], "There is no study 'atefa', and no such file; did you mean"),
     "plan without cores": (["plan", "--cores", "0"], "'0' is not a whole number of 1 or more"),
     "plan of GPUs in words": (["plan", "--gpus", "many"], "'many' is not a whole number of 0 or more"),
     "plan into a folder": (["plan", "--json", "raw"], "'raw' is a folder; name a file for the plans."),
@@ -798,6 +806,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
 def test_command_line_of_plumbline(study, fault, capsys, counted):
     arguments, sentence = COMMANDS[fault]
     files = {"bad.yaml": "a: [1", "list.yaml": "- a", "key.yaml": "3: a", "date.yaml": "a: 2020-13-40"}
+    files["empty.yaml"] = "name: nothing"
     for name, text in {**files, "bytes.yaml": b"\xff\xfe", "bytes.py": b"\xff\xfe"}.items():
         write(name, text)(study.folder)
     (study.folder / "good.yaml").write_text("datasets: [echo]")

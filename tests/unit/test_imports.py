@@ -1,6 +1,8 @@
 """What the scripts of rules import before they begin: a job pays for it each time it starts."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,6 +14,7 @@ from plumbline.runtime.provenance import module_file
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "workflow" / "scripts").glob("*.py"))
 HEAVY = {"torch", "transformers", "spacy", "seaborn", "captum", "sklearn", "gensim"}
+SLOW = HEAVY | {"numpy", "pandas", "pyarrow", "pydantic", "snakemake", "yaml"}
 # Everything that trains or asks models, and everything that draws.
 MODELS = {"train", "extract_attention", "attribute", "trace"}
 
@@ -54,3 +57,11 @@ def test_a_job_imports_no_slow_package_that_it_does_not_use(script):
 def test_tables_criteria_and_pages_import_no_slow_package(kind):
     """Their jobs import the files that declare them."""
     assert [one.name for one in Registry().all(kind) if heavy(one.path)] == []
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_command_answers_before_it_imports_anything_slow(option):
+    code = "import sys\nfrom plumbline.cli import main\ntry:\n    main(sys.argv[1:])\nfinally:\n    print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, option], text=True, capture_output=True, check=True)
+    assert "plumbline" in done.stdout.splitlines()[0]
+    assert not SLOW & set(done.stdout.splitlines()[-1].split())

@@ -1,4 +1,7 @@
-"""The command `plumbline`: list and plan runs, list registered objects, check your own methods, find damaged files."""
+"""The command `plumbline`: run and plan studies, list registered objects, check your own methods, find damaged files.
+
+Commands import what they need when they run, so that `--help` and `--version` answer at once.
+"""
 
 import argparse
 import os
@@ -6,18 +9,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from plumbline.config.external import locate_files
-from plumbline.config.reference import generated_files
-from plumbline.config.resolve import read_config, resolve
-from plumbline.config.runs import list_runs
+from plumbline import __version__
 from plumbline.errors import PlumblineError
+from plumbline.project import DEFAULT, find_study
 from plumbline.registry import KINDS, Kind, Registry
-from plumbline.runtime.corruption import set_aside
-from plumbline.runtime.verify import damaged_files
 
 
-def show_runs(config: Path) -> None:
+def show_runs(study: Path) -> None:
     """Print every valid run of a study and the reason for each excluded combination."""
+    from plumbline.config.external import locate_files
+    from plumbline.config.resolve import read_config, resolve
+    from plumbline.config.runs import list_runs
+
+    config = find_study(study)
     resolved = resolve(locate_files(read_config(config), [Path(), config.parent]))
     runs = list_runs(resolved)
     for cell in [*runs.cells, *runs.adversaries]:
@@ -50,6 +54,7 @@ def show_registered(kind: str, plugins: list[Path]) -> None:
 
 def show_plans(options: argparse.Namespace) -> None:
     """Print the plan of each study, and their sum if there are several."""
+    from plumbline.config.resolve import read_config
     from plumbline.planning.plan import Machine, plan_study
     from plumbline.planning.show import as_json, as_text, total_sentence
     from plumbline.runtime.gpus import installed_gpus, visible_gpus
@@ -59,11 +64,11 @@ def show_plans(options: argparse.Namespace) -> None:
         raise PlumblineError(f"'{options.json}' is a folder; name a file for the plans.")
     gpus = len(visible_gpus(os.environ, installed_gpus())) if options.gpus is None else options.gpus
     machine = Machine(gpus, options.cores)
-    configs = [*options.config, *options.configfile]
+    configs = [find_study(study) for study in (*options.config, *options.configfile) or (DEFAULT,)]
     for config in configs:
         read_config(config)
     plans = []
-    for config in configs or [None]:
+    for config in configs:
         plans.append(
             plan_study(
                 config,
@@ -116,6 +121,8 @@ def _at_least(least: int) -> Callable[[str], int]:
 
 def generate(project: Path, check: bool) -> int:
     """Write the generated files, or with `check` only list those that are out of date."""
+    from plumbline.config.reference import generated_files
+
     if not (project / "config.yaml").is_file():
         raise PlumblineError(f"'{project}' is not the project's folder: it has no config.yaml; set --project.")
     files = generated_files(project)
@@ -130,6 +137,9 @@ def generate(project: Path, check: bool) -> int:
 
 def verify(results: Path, only_list: bool) -> int:
     """List the damaged files of a study and set them aside."""
+    from plumbline.runtime.corruption import set_aside
+    from plumbline.runtime.verify import damaged_files
+
     if not results.is_dir():
         raise PlumblineError(f"There is no folder '{results}': name the results of a study.")
     files = list(damaged_files(results))
@@ -142,12 +152,37 @@ def verify(results: Path, only_list: bool) -> int:
     return int(bool(files))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Entry point."""
-    parser = argparse.ArgumentParser(prog="plumbline", description=__doc__)
+def run(options: argparse.Namespace) -> None:
+    """Run a study, or list the studies."""
+    from plumbline.launch import Launch, list_studies, run_study
+
+    if options.list:
+        print(list_studies())
+    else:
+        run_study(Launch(options.study, options.cores, options.gpus, options.slurm, options.snakemake))
+
+
+def _parser() -> argparse.ArgumentParser:
+    """The parser of all commands and their options."""
+    parser = argparse.ArgumentParser(prog="plumbline", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--version", action="version", version=f"plumbline {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
+    running = commands.add_parser(
+        "run",
+        help="run a study in the working folder",
+        usage="plumbline run [STUDY | FILE] [--cores N] [--gpus N] [--slurm] [-- OPTIONS OF SNAKEMAKE]",
+    )
+    running.add_argument(
+        "study", nargs="?", default=DEFAULT, help="a name of --list or a config file; by default the default study"
+    )
+    running.add_argument("--list", action="store_true", help="list the studies that come with plumbline")
+    running.add_argument("--cores", type=_at_least(1), help="number of cores; by default all")
+    running.add_argument("--gpus", type=_at_least(0), help="jobs on GPUs at a time; 0 computes on cores only")
+    running.add_argument("--slurm", action="store_true", help="submit jobs to SLURM by the profile profiles/slurm")
     runs = commands.add_parser("runs", help="list all valid runs of a study, and why others are excluded")
-    runs.add_argument("config", type=Path, nargs="?", default=Path("config.yaml"), help="by default config.yaml")
+    runs.add_argument(
+        "config", type=Path, nargs="?", default=Path("config.yaml"), help="a study; by default config.yaml"
+    )
     listing = commands.add_parser("list", help="list registered objects")
     listing.add_argument("kind", type=lambda word: f"{word.removesuffix('s')}s", choices=[f"{kind}s" for kind in KINDS])
     listing.add_argument("--plugin", type=Path, action="append", default=[])
@@ -165,7 +200,7 @@ def main(arguments: list[str] | None = None) -> int:
     new.add_argument("name", help="its name in configs, such as late-words")
     new.add_argument("--folder", type=Path, default=Path(), help="where to write; by default the working folder")
     planning = commands.add_parser("plan", help="estimate the jobs, start-up times and hours of a study")
-    planning.add_argument("config", type=Path, nargs="*", help="studies to plan; by default config.yaml")
+    planning.add_argument("config", type=Path, nargs="*", help="studies to plan; by default the default study")
     planning.add_argument("--configfile", type=Path, nargs="+", default=[], help="the same, like Snakemake's option")
     planning.add_argument("--gpus", type=_at_least(0), help="number of GPUs; by default those of this machine")
     planning.add_argument("--cores", type=_at_least(1), default=os.cpu_count() or 1, help="likewise for cores")
@@ -192,9 +227,20 @@ def main(arguments: list[str] | None = None) -> int:
     verifying.add_argument("--list", action="store_true", help="only list them")
     watching = commands.add_parser("progress", help="show the running jobs of a study, from another terminal")
     watching.add_argument("results", type=Path, nargs="?", default=Path("results"), help="by default results")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point."""
+    given = sys.argv[1:] if arguments is None else arguments
+    # What follows `--` is for Snakemake.
+    end = given.index("--") if given[:1] == ["run"] and "--" in given else len(given)
+    options = _parser().parse_args(given[:end])
+    options.snakemake = given[end + 1 :]
     try:
-        if options.command == "runs":
+        if options.command == "run":
+            run(options)
+        elif options.command == "runs":
             show_runs(options.config)
         elif options.command == "list":
             show_registered(options.kind.removesuffix("s"), options.plugin)

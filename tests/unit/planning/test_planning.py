@@ -306,7 +306,7 @@ def test_no_timings_are_refused_in_one_sentence(tmp_path, monkeypatch):
         (["."], "'.' is a folder; name a config file."),
         (["bad.yaml"], "'bad.yaml', line 2 is not valid YAML: expected ',' or ']', but got ':'."),
         (["--json", "."], "'.' is a folder; name a file for the plans."),
-        ([], "There is no Snakefile in this folder; run `plumbline plan` in the project's folder."),
+        (["jain-walace"], "There is no study 'jain-walace', and no such file; did you mean 'jain-wallace'?"),
     ],
 )
 def test_unplannable_arguments_are_refused_before_the_dry_run(tmp_path, monkeypatch, capsys, given, message):
@@ -390,15 +390,6 @@ def test_only_files_that_no_rule_makes_are_absent(tmp_path, monkeypatch):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).touch()
     assert absent_files(resolved, tmp_path) == []
-
-
-def test_a_plan_outside_of_the_project_is_refused_in_one_sentence(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "config.yaml").write_text(json.dumps(STUDY))
-    assert main(["plan"]) == 1
-    assert capsys.readouterr().err.splitlines() == [
-        "plumbline: There is no Snakefile in this folder; run `plumbline plan` in the project's folder."
-    ]
 
 
 def test_a_machine_without_cores_is_refused(capsys):

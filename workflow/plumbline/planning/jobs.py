@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.errors import PlumblineError
+from plumbline.project import current_project, library
 from plumbline.runtime.events import PLAN, TARGETS
-
-# The project's logger plugin for Snakemake, and its library.
-PYTHON_PATHS = [Path("workflow/plumbline/runtime/logger"), Path("workflow")]
 
 
 @dataclass(frozen=True)
@@ -75,9 +73,13 @@ def dry_run(
     of that section of the config."""
     with tempfile.TemporaryDirectory() as folder:
         records = Path(folder, "jobs")
-        paths = [*(str(path.absolute()) for path in PYTHON_PATHS), os.environ.get("PYTHONPATH")]
+        project = current_project()
+        # The library of the project, and its logger plug-in for Snakemake.
+        package = library(project)
+        paths = [str(package / "runtime" / "logger"), str(package.parent), os.environ.get("PYTHONPATH")]
         environment = os.environ | {PLAN: str(records), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         command = [sys.executable, "-m", "snakemake", "all", "--dry-run", "--cores", "1", "--nolock"]
+        command += ["--snakefile", str(project / "Snakefile")]
         command += ["--logger", "plumbline", "--quiet", "rules", "progress", "host", "reason"]
         command += ["--directory", str(directory)]
         command += ["--forceall"] if everything else []

@@ -143,7 +143,7 @@ def plan_jobs(
 
 
 def plan_study(
-    config: Path | None,
+    config: Path,
     machine: Machine,
     directory: Path,
     timings: Sequence[Path],
@@ -155,10 +155,7 @@ def plan_study(
     for path in timings:
         if not path.exists():
             raise PlumblineError(f"There are no timings in '{path}'; {NAME_TIMINGS}.")
-    if not Path("Snakefile").exists():
-        raise PlumblineError("There is no Snakefile in this folder; run `plumbline plan` in the project's folder.")
-    path = config or Path("config.yaml")
-    content = locate_files(read_config(path), [Path(), path.parent])
+    content = locate_files(read_config(config), [Path(), config.parent])
     works = Works(resolve(content), directory / "results")
     own = [measurement for path in timings for measurement in read_timings(path, works)]
     costs = Costs([*own, *from_results(works.results, works)], rates())
