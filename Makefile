@@ -58,7 +58,7 @@ check-types:
 	$(BIN)/mypy
 
 check-rules:
-	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/snakefmt --check Snakefile workflow/Snakefile rules
 	PATH="$(BIN):$$PATH" snakemake --lint
 	$(BIN)/plumbline generate --check
 

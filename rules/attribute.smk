@@ -7,7 +7,7 @@ rule attribute:
         subwords=PATHS.subwords,
         weights=PATHS.explained_weights,
         masks=PATHS.masks,
-        imported=lambda wildcards: PATHS.imported(wildcards, wildcards.measures),
+        imported=lambda wildcards: external(PATHS.imported(wildcards, wildcards.measures)),
     output:
         importances=f"results/attributions/{CELL}/{{measures}}.parquet",
         manifest=f"results/attributions/{CELL}/{{measures}}.json",

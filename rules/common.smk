@@ -79,6 +79,17 @@ def kept(path, keep):
     return path if keep else temp(path)
 
 
+def external(paths):
+    """Files that are no results, such as raw data: where this workflow is a module, its prefix is not theirs."""
+    return [local(str(path)) for path in paths]
+
+
+def is_new(paths):
+    """Whether nothing writes these raw files yet: modules of one workflow share their raw folder."""
+    written = {str(path) for other in workflow.rules for path in other.output}
+    return written.isdisjoint(map(str, paths))
+
+
 def named_inputs(sources):
     """The files of each source as named inputs."""
     return {argument(source): [file.path for file in files] for source, files in sources.items()}

@@ -1,23 +1,30 @@
-rule fetch_vader:
-    output:
-        [str(RAW / path) for path in FETCHED],
-    log:
-        "results/logs/fetch_vader.log",
-    conda:
-        ENVIRONMENT
-    script:
-        "../workflow/scripts/fetch_vader.py"
+if is_new(RAW / path for path in FETCHED):
+
+    rule fetch_vader:
+        output:
+            external(RAW / path for path in FETCHED),
+        log:
+            "results/logs/fetch_vader.log",
+        conda:
+            ENVIRONMENT
+        script:
+            "../workflow/scripts/fetch_vader.py"
 
 
 # Only for missing files that a study needs: Snakemake removes outputs before a job runs, so no existing file may be
 # one. These rules run on the submit host, as compute nodes often have no network.
 for archive, absent in DOWNLOADS:
+    if not is_new(RAW / name for name in absent):
+        continue
 
     rule:
         name:
             f"download_{archive.name}"
         output:
-            [directory(str(RAW / path)) if archive.is_folder(path) else str(RAW / path) for path in absent],
+            [
+                directory(path) if archive.is_folder(name) else path
+                for name, path in zip(absent, external(RAW / name for name in absent))
+            ],
         log:
             f"results/logs/download_{archive.name}.log",
         localrule: True
@@ -35,12 +42,12 @@ if ABSENT:
 
     rule bring:
         output:
-            ABSENT,
+            external(ABSENT),
 
 
 rule prepare:
     input:
-        raw=lambda wildcards: raw_files(RESOLVED, wildcards.dataset, RAW),
+        raw=lambda wildcards: external(raw_files(RESOLVED, wildcards.dataset, RAW)),
     output:
         instances="results/data/{dataset}/plain/instances.parquet",
         vocabulary="results/data/{dataset}/vocabulary.parquet",
@@ -99,7 +106,7 @@ rule embed:
         instances="results/data/{dataset}/plain/instances.parquet",
         vocabulary="results/data/{dataset}/vocabulary.parquet",
         summary="results/data/{dataset}/dataset.json",
-        vectors=lambda wildcards: vector_file(RESOLVED, wildcards.dataset, RAW),
+        vectors=lambda wildcards: external(vector_file(RESOLVED, wildcards.dataset, RAW)),
     output:
         embedding="results/data/{dataset}/embedding.safetensors",
         summary="results/data/{dataset}/embedding.json",
@@ -121,7 +128,7 @@ rule embed:
 rule tokenize_subwords:
     input:
         instances="results/data/{dataset}/{variant}/instances.parquet",
-        files=PATHS.checkpoint_files,
+        files=lambda wildcards: external(PATHS.checkpoint_files(wildcards)),
     output:
         instances="results/data/{dataset}/{variant}/subwords/{model}/instances.parquet",
         summary="results/data/{dataset}/{variant}/subwords/{model}/subwords.json",
@@ -142,13 +149,15 @@ rule tokenize_subwords:
 
 
 # Only if a study reads the notes of MIMIC-III.
-if {"diabetes", "anemia"} & {PARAMS.declaration("dataset", name).name for name in STUDY.datasets}:
+NOTE_VECTORS = RAW / "mimic3/discharge_summaries.300d.vec"
+READERS = {"diabetes", "anemia"} & {PARAMS.declaration("dataset", name).name for name in STUDY.datasets}
+if READERS and is_new([NOTE_VECTORS]):
 
     rule mimic_vectors:
         input:
-            notes=RAW / "mimic3/NOTEEVENTS.csv",
+            notes=local(str(RAW / "mimic3/NOTEEVENTS.csv")),
         output:
-            vectors=RAW / "mimic3/discharge_summaries.300d.vec",
+            vectors=local(str(NOTE_VECTORS)),
         log:
             "results/logs/mimic_vectors.log",
         conda:

@@ -5,7 +5,7 @@ rule train:
         embedding=PATHS.vectors,
         subwords=PATHS.subwords,
         # A dependency only: the model reads its checkpoint by name.
-        files=PATHS.checkpoint_files,
+        files=lambda wildcards: external(PATHS.checkpoint_files(wildcards)),
         # Of the same level, for a model that sees only the positions of masks.
         masks=PATHS.masks,
         # Of the base model, if this model has one.
@@ -50,7 +50,7 @@ use rule train as retrain with:
         summary=PATHS.record_of,
         embedding=PATHS.vectors,
         subwords=PATHS.subwords,
-        files=PATHS.checkpoint_files,
+        files=lambda wildcards: external(PATHS.checkpoint_files(wildcards)),
         predictions=[],
         attention=[],
         importances=PATHS.importances_below,

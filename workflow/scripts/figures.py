@@ -12,6 +12,7 @@ from plumbline.tables.sources import Sources
 with job(snakemake):
     params = SimpleNamespace(**snakemake.params.figures)
     sources = Sources.of_job(snakemake.input, params)
-    for plot in params.plots:
+    paths = [Path(path) for path in snakemake.output if path.endswith(".svg")]
+    for plot, path in zip(params.plots, paths, strict=True):
         figure = load(params.objects[plot["kind"]])(Drawing(sources, plot["dataset"], plot["model"]))
-        save(figure, Path("results", "figures", plot["stem"]))
+        save(figure, path.with_suffix(""))

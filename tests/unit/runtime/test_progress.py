@@ -378,3 +378,18 @@ def test_watching_ends_when_it_is_interrupted(tmp_path, terminal, monkeypatch):
         watch(tmp_path, stream, sleep)
     assert naps[0].startswith("train sst  0:0")
     assert terminal.read() == []
+
+
+@pytest.mark.parametrize(
+    ("output", "folder"),
+    [
+        ("results/models/sst/weights", "results"),
+        ("explanations/results/models/sst/weights", "explanations/results"),
+        ("results/of/mine/results/models/sst/weights", "results/of/mine/results"),
+        ("raw/sst.txt", "results"),
+    ],
+)
+def test_progress_is_reported_next_to_the_results_of_a_module(tmp_path, monkeypatch, output, folder):
+    monkeypatch.chdir(tmp_path)
+    with reporting(Path("results"), "train", [output]):
+        assert [path.parent for path in tmp_path.rglob(job_key([output]))] == [tmp_path / folder / FOLDER]

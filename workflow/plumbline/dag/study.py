@@ -111,7 +111,7 @@ class StudyDag:
         figures = self.parts.figure_groups[group]
         return {
             "objects": {figure.name: figure.pointer for figure in figures},
-            "plots": [plot._asdict() | {"stem": plot.stem} for plot in self.parts.plots(figures)],
+            "plots": [plot._asdict() for plot in self.parts.plots(figures)],
             "files": _keys(self.parts.reads(figures)),
             "facts": self.facts.requested_by(figures),
         }

@@ -8,7 +8,7 @@ import pandas as pd
 from plumbline.store import read_stamped
 from plumbline.tables.chance import above_chance_rows
 
-FIGURES = Path("results", "figures")
+FIGURES = "results/figures/"
 # Matplotlib writes this id for an axis: a figure without it is only a sentence.
 AXIS = 'id="matplotlib.axis_'
 
@@ -24,8 +24,5 @@ def read_tables(paths: Sequence[str]) -> dict[str, pd.DataFrame]:
 
 def read_figures(paths: Sequence[str]) -> dict[str, str]:
     """SVG text by path below the folder of figures, without suffix; `mean-differences` only if it has bars."""
-    texts = {
-        Path(path).relative_to(FIGURES).with_suffix("").as_posix(): Path(path).read_text(encoding="utf-8")
-        for path in paths
-    }
+    texts = {path.rpartition(FIGURES)[2].removesuffix(".svg"): Path(path).read_text(encoding="utf-8") for path in paths}
     return {path: svg for path, svg in texts.items() if path != "mean-differences" or AXIS in svg}

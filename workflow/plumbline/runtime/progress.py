@@ -101,6 +101,12 @@ def job_key(outputs: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(map(str, outputs)).encode()).hexdigest()[:16]
 
 
+def _with_prefix(results: Path, outputs: Sequence[str]) -> Path:
+    """The folder of results that has a job's outputs: in a module with a prefix, it is below that."""
+    prefix, found, _ = f"/{outputs[0]}".rpartition(f"/{results}/")
+    return Path(prefix[1:], results) if found else results
+
+
 @contextmanager
 def reporting(
     results: Path, job: str, outputs: Sequence[str], clock: Callable[[], float] = time.time
@@ -108,7 +114,8 @@ def reporting(
     """A context in which all progress is reported for this job; a retry overwrites the report of the first attempt."""
     global _reporter
     period = CLUSTER_PERIOD if "SLURM_JOB_ID" in os.environ else PERIOD
-    _reporter = _Reporter(results / FOLDER / job_key(outputs), job, clock, period)
+    folder = _with_prefix(results, outputs) / FOLDER
+    _reporter = _Reporter(folder / job_key(outputs), job, clock, period)
     try:
         _reporter.write({})
         yield
