@@ -81,7 +81,7 @@ def test_on_slurm_the_profile_sets_the_number_of_jobs(monkeypatch):
     ("missing", "launch", "sentence"),
     [
         ("snakemake", Launch(), "Snakemake is missing in this environment: pip install 'snakemake"),
-        ("snakemake_executor_plugin_slurm", Launch(slurm=True), "pip install 'plumbline[slurm]'."),
+        ("snakemake_executor_plugin_slurm", Launch(slurm=True), "pip install 'snakemake-executor-plugin-slurm>=2.8'."),
     ],
 )
 def test_missing_packages_are_named(monkeypatch, missing, launch, sentence):

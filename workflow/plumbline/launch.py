@@ -41,7 +41,9 @@ def check_environment(launch: Launch) -> None:
     if find_spec("snakemake") is None:
         raise PlumblineError("Snakemake is missing in this environment: pip install 'snakemake>=9.11,<10'.")
     if launch.slurm and find_spec("snakemake_executor_plugin_slurm") is None:
-        raise PlumblineError("Snakemake's plug-in for SLURM is missing: pip install 'plumbline[slurm]'.")
+        raise PlumblineError(
+            "Snakemake's plug-in for SLURM is missing: pip install 'snakemake-executor-plugin-slurm>=2.8'."
+        )
     if launch.gpus is not None and "--resources" in launch.options:
         raise PlumblineError(f"`--resources` replaces `--gpus`: write gpu={launch.gpus} among the resources instead.")
     if not {"--directory", "-d"} & set(launch.options) and not os.access(Path.cwd(), os.W_OK):

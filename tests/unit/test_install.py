@@ -1,0 +1,52 @@
+"""What the pages say about installing and running is so, and the image is built from all that the package needs."""
+
+import ast
+import re
+import shlex
+import tomllib
+
+import pytest
+
+from plumbline.cli import _parser
+from plumbline.project import PROJECT, study_files
+
+PAGES = [PROJECT / "README.md", PROJECT / "config" / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+# Of plumbline itself, and of the image, whose command it is.
+COMMAND = re.compile(r"^    (?:plumbline|(?:podman|apptainer) run .*?plumbline(?:\.sif|:cuda)?) (run\b.*)$", re.M)
+COMMANDS = [(page.name, line) for page in PAGES for line in COMMAND.findall(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize(("page", "line"), COMMANDS)
+def test_commands_of_the_pages_are_valid(page: str, line: str) -> None:
+    given = shlex.split(line, comments=True)
+    options = _parser().parse_args(given[: given.index("--")] if "--" in given else given)
+    assert options.study == "my.yaml" or options.study in study_files(PROJECT)
+
+
+def test_commands_are_found() -> None:
+    pages = [page for page, _ in COMMANDS]
+    assert pages.count("README.md") == 3 and pages.count("install.md") > 9
+
+
+def copied_files(text: str) -> set[str]:
+    """The files and folders that a container file copies into the image."""
+    return {source for line in re.findall(r"^COPY (.*) \S+$", text, re.M) for source in line.split()}
+
+
+def test_the_image_is_built_from_all_that_the_wheel_carries() -> None:
+    text = (PROJECT / "envs" / "Containerfile").read_text(encoding="utf-8")
+    copied = copied_files(text)
+    assert all((PROJECT / source).exists() for source in copied)
+    tree = ast.parse((PROJECT / "setup.py").read_text(encoding="utf-8"))
+    carried = next(
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FILES"
+    )
+    assert "rules/*.smk" in carried
+    for pattern in carried:
+        assert {pattern, pattern.partition("/")[0]} & copied, pattern
+    assert {"setup.py", "pyproject.toml", "README.md", "LICENSE", "envs/requirements.lock"} <= copied
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (version,) = re.findall(r"^FROM docker\.io/library/python:3\.(\d+)-slim$", text, re.M)
+    assert project["requires-python"] == ">=3.11,<3.15" and 11 <= int(version) < 15
