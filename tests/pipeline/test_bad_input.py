@@ -752,6 +752,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "run of a config without datasets": (["run", "empty.yaml"], "`datasets` is missing"),
     "run without cores": (["run", "--cores", "0"], "'0' is not a whole number of 1 or more"),
     "run of GPUs in words": (["run", "--gpus", "many"], "'many' is not a whole number of 0 or more"),
+    "run on SLURM without GPUs": (["run", "--slurm", "--gpus", "0"], "set `gpu: 0` under `train` in the profile"),
     "run with GPUs named twice": (
         ["run", "good.yaml", "--gpus", "2", "--", "--resources", "mem_mb=9"],
         "`--resources` replaces `--gpus`: write gpu=2 among the resources instead.",

@@ -129,5 +129,7 @@ def test_the_installed_library_did_the_work_and_wrote_only_into_the_working_fold
 
 def test_a_second_run_has_nothing_to_do_and_a_plan_knows_it(study, program):
     assert "Nothing to be done" in call(program, study, "run", "my.yaml", "--cores", "2", "--", "tables")
+    dry = call(program, study, "run", "my.yaml", "--slurm", "--", "tables", "-n")
+    assert "plumbline/workflow/profiles/slurm for setting" in dry and "Nothing to be done" in dry
     plan = call(program, study, "plan", "my.yaml", "--gpus", "0", "--cores", "2")
     assert "tiny wheel" in plan and "train" not in plan and "report" in plan

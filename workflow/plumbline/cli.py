@@ -180,9 +180,7 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--gpus", type=_at_least(0), help="jobs on GPUs at a time; 0 computes on cores only")
     running.add_argument("--slurm", action="store_true", help="submit jobs to SLURM by the profile profiles/slurm")
     runs = commands.add_parser("runs", help="list all valid runs of a study, and why others are excluded")
-    runs.add_argument(
-        "config", type=Path, nargs="?", default=Path("config.yaml"), help="a study; by default config.yaml"
-    )
+    runs.add_argument("config", type=Path, nargs="?", default=Path(DEFAULT), help="by default the default study")
     listing = commands.add_parser("list", help="list registered objects")
     listing.add_argument("kind", type=lambda word: f"{word.removesuffix('s')}s", choices=[f"{kind}s" for kind in KINDS])
     listing.add_argument("--plugin", type=Path, action="append", default=[])
@@ -216,7 +214,7 @@ def _parser() -> argparse.ArgumentParser:
     planning.add_argument("--json", type=Path, help="also write the list of plans, in seconds, to this file")
     drawing = commands.add_parser("graph", help="draw the rules of a study; needs graphviz")
     drawing.add_argument("file", type=Path, help="the SVG file to write")
-    drawing.add_argument("--configfile", type=Path, help="a study, like Snakemake's option; by default config.yaml")
+    drawing.add_argument("--configfile", type=Path, default=Path(DEFAULT), help="a study; by default the default study")
     generating = commands.add_parser(
         "generate", help="write the schema, the reference page and the comments of configs"
     )
@@ -259,7 +257,7 @@ def main(arguments: list[str] | None = None) -> int:
         elif options.command == "graph":
             from plumbline.planning.graph import draw_rules
 
-            draw_rules(options.configfile, options.file)
+            draw_rules(find_study(options.configfile), options.file)
         else:
             return generate(options.project, options.check)
     except PlumblineError as error:

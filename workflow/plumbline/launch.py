@@ -44,6 +44,8 @@ def check_environment(launch: Launch) -> None:
         raise PlumblineError(
             "Snakemake's plug-in for SLURM is missing: pip install 'snakemake-executor-plugin-slurm>=2.8'."
         )
+    if launch.slurm and launch.gpus == 0:
+        raise PlumblineError("`--gpus 0` has no effect on SLURM: set `gpu: 0` under `train` in the profile instead.")
     if launch.gpus is not None and "--resources" in launch.options:
         raise PlumblineError(f"`--resources` replaces `--gpus`: write gpu={launch.gpus} among the resources instead.")
     if not {"--directory", "-d"} & set(launch.options) and not os.access(Path.cwd(), os.W_OK):

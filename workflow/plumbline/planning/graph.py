@@ -22,7 +22,7 @@ def as_dot(jobs: Sequence[PlannedJob]) -> str:
     return "\n".join(["digraph rules {", STYLE, *lines, "}"])
 
 
-def draw_rules(config: Path | None, target: Path) -> None:
+def draw_rules(config: Path, target: Path) -> None:
     """Draw the rule graph of a study, without edges that a longer path implies."""
     for program in ("tred", "dot"):
         if not shutil.which(program):

@@ -57,13 +57,13 @@ def _failure_message(output: str, study: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     at = next((n for n, line in enumerate(lines) if "Error" in line.split(" ")[0] or "Exception" in line), None)
     if at is None:
-        return f"Snakemake could not plan {study}: {lines[-1] if lines else 'it printed nothing'}"
+        return f"Snakemake could not plan '{study}': {lines[-1] if lines else 'it printed nothing'}"
     message = lines[at + 1] if lines[at].endswith(":") and at + 1 < len(lines) else lines[at].partition(": ")[2]
     return message or lines[at]
 
 
 def dry_run(
-    config: Path | None,
+    config: Path,
     directory: Path,
     everything: bool,
     profile: Path | None = None,
@@ -83,12 +83,12 @@ def dry_run(
         command += ["--logger", "plumbline", "--quiet", "rules", "progress", "host", "reason"]
         command += ["--directory", str(directory)]
         command += ["--forceall"] if everything else []
-        configs = [config] if config else []
+        configs = [config]
         if compute:
             # Snakemake merges several files; the last takes precedence.
             configs.append(Path(folder, "compute.json"))
             configs[-1].write_text(json.dumps({"compute": compute}), encoding="utf-8")
-        command += ["--configfile", *map(str, configs)] if configs else []
+        command += ["--configfile", *map(str, configs)]
         command += ["--workflow-profile", str(profile)] if profile else []
         start = time.monotonic()
         done = subprocess.run(
@@ -96,6 +96,6 @@ def dry_run(
         )
         seconds = time.monotonic() - start
         if done.returncode:
-            raise PlumblineError(_failure_message(done.stdout, f"'{config}'" if config else "the default study"))
+            raise PlumblineError(_failure_message(done.stdout, str(config)))
         lines = records.read_text(encoding="utf-8").splitlines()
     return DryRun(connect_jobs([json.loads(line) for line in lines]), seconds)
