@@ -66,7 +66,9 @@ def write_workflow(folder: Path, snakefile: str, config: dict) -> None:
 
 
 def test_two_studies_are_modules_of_another_workflow(tmp_path):
-    second = {**CONFIG, "datasets": {"mock-1": CONFIG["datasets"]["mock-2"]}}
+    measures = {"attention": {}, "theirs": {"kind": "imported", "path": "theirs.parquet"}}
+    second = {**CONFIG, "datasets": {"mock-1": CONFIG["datasets"]["mock-2"]}, "measures": measures}
+    pd.DataFrame({"split": ["test"], "instance": [0], "scores": [[0.5]]}).to_parquet(tmp_path / "theirs.parquet")
     outer = OUTER.format(snakefile=str(PROJECT / "workflow" / "Snakefile"))
     write_workflow(tmp_path, outer, {"first": CONFIG, "second": second})
     done = run_snakemake(tmp_path, "--cores", "2")
@@ -77,11 +79,13 @@ def test_two_studies_are_modules_of_another_workflow(tmp_path):
     assert (tmp_path / "mine.txt").read_text() == ",".join(taus.columns) + "\n"
     # Raw data and the working folder have no prefix, and only results are written.
     assert {path.name for path in tmp_path.iterdir()} == {
-        "workflow", "config", "raw", "explanations", "mine.txt", ".snakemake",
+        "workflow", "config", "raw", "theirs.parquet", "explanations", "mine.txt", ".snakemake",
     }  # fmt: skip
     assert [path.name for path in (tmp_path / "explanations/of/second").iterdir()] == ["results"]
     every = run_snakemake(tmp_path, "first_all", "-n", "--quiet", "rules")
     assert every.returncode == 0 and "first_report" in every.stdout and "first_train" not in every.stdout, every.stdout
+    shown = run_snakemake(tmp_path, "second_tables", "-n").stdout
+    assert ", theirs.parquet\n" in shown and "second/theirs.parquet" not in shown, shown
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="git is missing")

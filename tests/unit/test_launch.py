@@ -65,6 +65,14 @@ def test_options_become_those_of_snakemake(executed):
     assert environment.get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
+def test_a_study_with_files_in_another_working_folder_is_checked_there(executed, capsys):
+    Path("my.yaml").write_text(str({**CONFIG, "plugins": ["mine.py"]}))
+    Path("elsewhere").mkdir()
+    Path("elsewhere/mine.py").touch()
+    assert main(["run", "my.yaml"]) == 1 and "The plug-in file 'mine.py' does not exist" in capsys.readouterr().err
+    assert Path(parsed(executed("my.yaml", "--", "--directory", "elsewhere")[0]).directory) == Path("elsewhere")
+
+
 def test_without_gpus_jobs_see_none(executed):
     command, environment = executed("--gpus", "0")
     assert environment["CUDA_VISIBLE_DEVICES"] == "" and "--resources" not in command
@@ -96,7 +104,8 @@ def test_a_folder_without_write_permission_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(launching.os, "access", lambda path, mode: not (Path(path) == tmp_path and mode == os.W_OK))
     with pytest.raises(PlumblineError, match=f"You may not write into the working folder '{tmp_path}'"):
         check_environment(Launch())
-    check_environment(Launch(options=["--directory", "elsewhere"]))
+    for option in (["--directory", "elsewhere"], ["-d", "elsewhere"], ["--directory=elsewhere"]):
+        check_environment(Launch(options=option))
 
 
 def test_the_list_has_a_line_for_each_study(capsys):

@@ -12,6 +12,9 @@ from plumbline.config.resolve import read_config, resolve
 from plumbline.errors import PlumblineError
 from plumbline.project import DEFAULT, current_project, find_study, study_files
 
+# Names of Snakemake's option for another working folder.
+DIRECTORY = ("--directory", "-d")
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -25,6 +28,10 @@ class Launch:
     gpus: int | None = None
     slurm: bool = False
     options: Sequence[str] = ()
+
+    def passes(self, *names: str) -> bool:
+        """Whether Snakemake is given one of these options."""
+        return any(option.partition("=")[0] in names for option in self.options)
 
 
 def list_studies() -> str:
@@ -46,9 +53,9 @@ def check_environment(launch: Launch) -> None:
         )
     if launch.slurm and launch.gpus == 0:
         raise PlumblineError("`--gpus 0` has no effect on SLURM: set `gpu: 0` under `train` in the profile instead.")
-    if launch.gpus is not None and "--resources" in launch.options:
+    if launch.gpus is not None and launch.passes("--resources"):
         raise PlumblineError(f"`--resources` replaces `--gpus`: write gpu={launch.gpus} among the resources instead.")
-    if not {"--directory", "-d"} & set(launch.options) and not os.access(Path.cwd(), os.W_OK):
+    if not launch.passes(*DIRECTORY) and not os.access(Path.cwd(), os.W_OK):
         raise PlumblineError(
             f"You may not write into the working folder '{Path.cwd()}', where results/ would be; change to another "
             "folder, or add `-- --directory FOLDER`."
@@ -75,8 +82,11 @@ def job_environment(launch: Launch, environment: Mapping[str, str]) -> dict[str,
 def run_study(launch: Launch) -> None:
     """Check the study, then replace this process by Snakemake's, which gets the signals and sets the exit status."""
     check_environment(launch)
-    config = find_study(launch.study)
-    resolve(locate_files(read_config(config), [Path(), config.parent]))
-    command = snakemake_command(launch, current_project(), config)
+    config, project = find_study(launch.study), current_project()
+    content = read_config(config)
+    # In another working folder there may be files of the study, so that Snakemake alone can check it.
+    if not launch.passes(*DIRECTORY):
+        resolve(locate_files(content, [Path(), config.parent, project]))
+    command = snakemake_command(launch, project, config)
     sys.stdout.flush()
     os.execve(command[0], command, job_environment(launch, os.environ))
