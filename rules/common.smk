@@ -90,6 +90,12 @@ def is_new(paths):
     return written.isdisjoint(map(str, paths))
 
 
+def raw_inputs(dataset):
+    """The files that a dataset is read from. Of own data, a param has the content, so that dates do not matter."""
+    files = external(raw_files(RESOLVED, dataset, RAW))
+    return [ancient(file) for file in files] if PARAMS.content(dataset) else files
+
+
 def named_inputs(sources):
     """The files of each source as named inputs."""
     return {argument(source): [file.path for file in files] for source, files in sources.items()}

@@ -47,7 +47,7 @@ if ABSENT:
 
 rule prepare:
     input:
-        raw=lambda wildcards: external(raw_files(RESOLVED, wildcards.dataset, RAW)),
+        raw=lambda wildcards: raw_inputs(wildcards.dataset),
     output:
         instances="results/data/{dataset}/plain/instances.parquet",
         vocabulary="results/data/{dataset}/vocabulary.parquet",
@@ -69,6 +69,7 @@ rule prepare:
         task=lambda wildcards: PARAMS.declaration("dataset", wildcards.dataset).task,
         evidence=lambda wildcards: PARAMS.declaration("dataset", wildcards.dataset).evidence,
         words=lambda wildcards: RESOLVED.inserted_words(wildcards.dataset),
+        content=lambda wildcards: PARAMS.content(wildcards.dataset),
         code=lambda wildcards: PARAMS.code("prepare", ("dataset", wildcards.dataset)),
     script:
         "../workflow/scripts/prepare.py"

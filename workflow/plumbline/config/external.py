@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.config.checkpoints import check_checkpoint
+from plumbline.config.own_data import HUB, OWN, label_text
 from plumbline.config.plain import check_plain
 from plumbline.config.resolved import Resolved
 from plumbline.errors import PlumblineError, nearest
@@ -53,7 +54,11 @@ def locate_files(config: dict[str, Any], folders: Sequence[Path]) -> dict[str, A
         plugins = [locate(path, folders) for path in plugins]
         config = {**config, "plugins": plugins}
         folders = [*folders, *(Path(path).parent for path in plugins)]
-    for section, locate_entry in (("measures", _locate_measure), ("models", _locate_checkpoint)):
+    for section, locate_entry in (
+        ("datasets", _locate_data),
+        ("measures", _locate_measure),
+        ("models", _locate_checkpoint),
+    ):
         entries = config.get(section)
         if isinstance(entries, dict):
             located = {
@@ -62,6 +67,21 @@ def locate_files(config: dict[str, Any], folders: Sequence[Path]) -> dict[str, A
             }
             config = {**config, section: located}
     return config
+
+
+def _locate_data(name: str, entry: dict[str, Any], folders: Sequence[Path]) -> dict[str, Any]:
+    """The entry of own data with its paths located and the labels of its classes as text."""
+    kind, path, classes = entry.get("kind", name), entry.get("path"), entry.get("classes")
+    if kind not in OWN:
+        return entry
+    if path and isinstance(path, str):
+        entry = {**entry, "path": locate(path, folders)}
+    elif isinstance(path, dict):
+        files = {split: locate(file, folders) if isinstance(file, str) else file for split, file in path.items()}
+        entry = {**entry, "path": files}
+    if isinstance(classes, dict):
+        entry = {**entry, "classes": {label_text(label): class_ for label, class_ in classes.items()}}
+    return _locate_folder(entry, "name", folders) if kind == HUB else entry
 
 
 def _locate_measure(name: str, entry: dict[str, Any], folders: Sequence[Path]) -> dict[str, Any]:
@@ -74,9 +94,14 @@ def _locate_measure(name: str, entry: dict[str, Any], folders: Sequence[Path]) -
 
 
 def _locate_checkpoint(name: str, entry: dict[str, Any], folders: Sequence[Path]) -> dict[str, Any]:
-    checkpoint = entry.get("checkpoint")
-    if checkpoint and isinstance(checkpoint, str) and any(os.path.isdir(folder / checkpoint) for folder in folders):
-        return {**entry, "checkpoint": locate(checkpoint, folders)}
+    return _locate_folder(entry, "checkpoint", folders)
+
+
+def _locate_folder(entry: dict[str, Any], key: str, folders: Sequence[Path]) -> dict[str, Any]:
+    """The entry with the name of a folder located; any other name is one of the hub."""
+    name = entry.get(key)
+    if name and isinstance(name, str) and any(os.path.isdir(folder / name) for folder in folders):
+        return {**entry, key: locate(name, folders)}
     return entry
 
 

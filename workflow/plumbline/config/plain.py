@@ -8,12 +8,16 @@ from plumbline.errors import PlumblineError
 
 # The texts that may span several lines: a title, and what a language model reads.
 LINES = re.compile(r"name|models\..+\.(prompt|answers\.\d+)")
+# Keys of these sections are labels of data, which may be numbers.
+LABELS = re.compile(r"datasets\..+\.classes")
 
 
 def check_plain(value: Any, where: str = "") -> None:
     """Refuse keys that are not text, unprintable characters and numbers that are not finite; `where` is the key."""
     if isinstance(value, dict):
         for key, inner in value.items():
+            if LABELS.fullmatch(where) and type(key) in (int, float):
+                key = str(key)
             if not isinstance(key, str):
                 owner = f"`{where}`" if where else "The config"
                 raise PlumblineError(f"{owner} has the key {key!r}, which is not text; put it in quotation marks.")

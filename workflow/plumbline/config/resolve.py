@@ -15,6 +15,7 @@ from plumbline.config.manipulations import applicable_datasets, check_variants, 
 from plumbline.config.masking import check_roar
 from plumbline.config.messages import validation_message
 from plumbline.config.names import check_name
+from plumbline.config.own_data import refine_own
 from plumbline.config.prompts import check_prompt
 from plumbline.config.recipes import OBJECTIVE_TRAINING, PAIRED_TRAINING, Training
 from plumbline.config.resolved import Derived, Resolved, check_options, merge_recipe
@@ -33,6 +34,7 @@ def resolve(config: dict[str, Any]) -> Resolved:
     study = expand_degraded(study)
     resolved = Resolved(study)
     inherit_declarations(resolved)
+    refine_own(resolved)
     for name in study.compute.jobs:
         if name not in study.datasets:
             raise PlumblineError(f"`compute.jobs` names '{name}'; {nearest(name, study.datasets)}")

@@ -6,13 +6,14 @@ from typing import Any
 
 from plumbline.config.external import CAPTUM, IMPORTED, method_file
 from plumbline.config.masking import measure_options
+from plumbline.config.own_data import OWN, own_paths
 from plumbline.config.resolved import Resolved
 from plumbline.config.runs import Runs
 from plumbline.config.seeds import parse_seeds
 from plumbline.dag.groups import MeasureGroups, is_masked
 from plumbline.dag.paths import CellKeys, Paths
 from plumbline.registry import IMAGES, Declaration, Kind
-from plumbline.runtime.provenance import code_hash
+from plumbline.runtime.provenance import code_hash, content_hash
 
 SPLITS = ["train", "dev", "test"]
 
@@ -40,6 +41,14 @@ class Params:
     def embedding(self, dataset: str) -> dict[str, Any]:
         """The recipe of a dataset's word vectors."""
         return self._resolved.preparations[dataset].embedding.model_dump(exclude={"trainable"})
+
+    def content(self, dataset: str) -> str:
+        """The hash of the user's own data, so that a changed file reruns what depends on it; empty for other datasets.
+
+        The publishers' files do not change.
+        """
+        kind = self._resolved.declarations["dataset", dataset].name
+        return content_hash(*own_paths(kind, self.options("dataset", dataset))) if kind in OWN else ""
 
     def manipulation(self, variant: str) -> dict[str, Any]:
         """How a manipulated variant is made."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Corpus:
 
     `vocabulary` holds words that enter the vocabulary however rare they are. `dropped` counts the texts that the reader
     left out, by reason and split (`all` where texts had no split yet). `every_class` requires every class in each
-    split, which answers to questions need not fulfil.
+    split, which answers to questions need not fulfil. `drawn` says how splits were drawn, if they were, for the record.
     """
 
     examples: list[Example]
@@ -44,9 +44,10 @@ class Corpus:
     vocabulary: list[str] | None = None
     dropped: Dropped = field(default_factory=dict)
     every_class: bool = True
+    drawn: dict[str, Any] = field(default_factory=dict)
 
 
-def split_by_seed(n: int, shares: Mapping[str, float], seed: int) -> list[str]:
+def split_by_seed(n: int, shares: Mapping[str, float], seed: int | Sequence[int]) -> list[str]:
     """The random split of each of `n` texts; the last split takes the remainder of rounding.
 
     The seed is the `seed` of the preparation recipe, which `prepare` records.

@@ -38,11 +38,13 @@ class ImageExample:
 
 @dataclass(frozen=True)
 class ImageCorpus:
-    """The images that a reader returns. `dropped` counts those that it left out, by reason and split."""
+    """The images that a reader returns. `dropped` counts those that it left out, by reason and split; `drawn` says how
+    splits were drawn, if they were."""
 
     images: list[ImageExample]
     classes: list[str]
     dropped: Dropped = field(default_factory=dict)
+    drawn: dict[str, Any] = field(default_factory=dict)
 
 
 Numbered = tuple[int, ImageExample]
@@ -83,6 +85,7 @@ def prepare_images(
         "vocabulary_size": 0,
         "seed": recipe.seed,
         "side": side,
+        **({"drawn": corpus.drawn} if corpus.drawn else {}),
     }
     return Prepared(_columns(kept, side**2), {"id": [], "word": [], "document_frequency": []}, summary)
 

@@ -80,6 +80,7 @@ def prepare(
         "evidence": evidence,
         "vocabulary_size": size,
         "seed": recipe.seed,
+        **({"drawn": corpus.drawn} if corpus.drawn else {}),
     }
     table: dict[str, list[Any]] = {
         "id": list(range(size)),

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+from plumbline.config.own_data import OWN, own_paths
 from plumbline.config.resolved import Resolved
+from plumbline.data.own_files import check_own
 from plumbline.data.publishers import Archive, archive_of
 from plumbline.data.sources import missing_files
 from plumbline.data.vector_file import missing_vectors
@@ -28,7 +30,10 @@ def _needed(resolved: Resolved, dataset: str) -> Iterator[tuple[str, str]]:
 
 
 def raw_files(resolved: Resolved, dataset: str, raw: Path) -> list[str]:
-    """The files that a dataset is read from."""
+    """The files that a dataset is read from; own data lies where the config says."""
+    kind = resolved.declarations["dataset", dataset].name
+    if kind in OWN:
+        return own_paths(kind, resolved.options["dataset", dataset])
     return [str(raw / path) for _, path in _needed(resolved, dataset)]
 
 
@@ -61,6 +66,7 @@ def check_raw(resolved: Resolved, raw: Path) -> None:
     """Refuse, before any work, a study with missing files that no rule makes; the message names source and target."""
     for dataset in resolved.study.datasets:
         declaration = resolved.declarations["dataset", dataset]
+        check_own(f"datasets.{dataset}", declaration.name, resolved.options["dataset", dataset])
         needed = _needed(resolved, dataset)
         files = {key: path for key, path in needed if path not in FETCHED and not _downloadable(path)}
         if message := missing_files(dataset, files, raw, declaration.source):

@@ -49,8 +49,11 @@ def declared_files(
     return {key: raw / path for key, path in files.items()}
 
 
-def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """The lines of a text file that are not blank, with their numbers from 1."""
+def read_lines(
+    path: Path, encoding: str = "utf-8", advice: str = "the file is damaged, get it again"
+) -> Iterator[tuple[int, str]]:
+    """The lines of a text file that are not blank, with their numbers from 1; `advice` ends the message about bytes of
+    another encoding."""
     # Bytes are split at line feeds only: str.splitlines also splits at characters that texts may contain.
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -58,7 +61,7 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
                 text = line.decode(encoding).strip("\r\n")
             except UnicodeDecodeError:
                 raise PlumblineError(
-                    f"'{path}', line {number} is not {encoding} text: the file is damaged, get it again."
+                    f"'{path}', line {number} is not {encoding.removesuffix('-sig')} text: {advice}."
                 ) from None
             if text.strip():
                 yield number, text

@@ -24,7 +24,12 @@ def words(texts: Iterable[str], lowercase: bool = False) -> Iterator[list[str]]:
 
 def clean(texts: Iterable[str]) -> list[list[str]]:
     """The generic cleaner: collapse white space, tokenize, lowercase; a word with a digit becomes `qqq`."""
-    return [[NUMBER if any(map(str.isdigit, word)) else word for word in text] for text in words(texts, True)]
+    return [clean_words(text) for text in words(texts)]
+
+
+def clean_words(text: Iterable[str]) -> list[str]:
+    """The same for a text that is already tokenized."""
+    return [NUMBER if any(map(str.isdigit, word)) else sys.intern(word.lower()) for word in text]
 
 
 def clean_treebank(texts: Iterable[str]) -> list[list[str]]:

@@ -23,6 +23,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "subword_training": {},
         "model_options": {},
         "limits": {},
+        "required": [],
         # What its `evidence` is: "rule" where it determines the label by construction, "human" where people marked it.
         "evidence": "",
     },

@@ -125,3 +125,20 @@ def code_hash(*roots: Path) -> str:
     """A short hash of all code that the roots reach, independent of the project's path."""
     digests = sorted(_read(path)[0] for path in reachable(*roots) if path != PROGRESS)
     return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
+
+
+@cache
+def content_hash(*paths: str) -> str:
+    """A short hash of data: the bytes of files and, of folders, the names and bytes of the files in them.
+
+    Missing files, which a plan may have, count as empty.
+    """
+    digest = hashlib.sha256()
+    for path in map(Path, paths):
+        inside = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        for file in inside:
+            digest.update(f"{file.relative_to(path)}\0".encode())
+            if file.is_file():
+                with file.open("rb") as opened:
+                    digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return digest.hexdigest()[:16]

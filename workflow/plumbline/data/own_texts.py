@@ -1,0 +1,187 @@
+"""From the rows of the user's own table to a corpus: classes, splits, words and evidence."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from plumbline.config.own_data import label_text, split_list, split_of
+from plumbline.data.corpus import Corpus, Dropped, Example
+from plumbline.data.marked_words import flag_words, read_spans
+from plumbline.data.own_splits import assign_splits
+from plumbline.data.tabular import Row
+from plumbline.data.tokenize import clean_words, words
+from plumbline.errors import PlumblineError
+
+# More distinct labels than this are no classes, unless `classes` names them.
+MOST_CLASSES = 100
+# The labels that a message shows.
+SHOWN_LABELS = 5
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """Which columns of a table hold what, and how texts become instances."""
+
+    text: str = ""
+    label: str = ""
+    pair: str = ""
+    task: Literal["", "classification", "question answering", "inference", "paraphrase"] = ""
+    classes: dict[str, str] | list[str] | None = None
+    split: str = ""
+    shares: dict[str, float] | None = None
+    dev_share: float = 0.0
+    stratified: bool = True
+    duplicates: Literal["keep", "drop"] = "keep"
+    tokens: Literal["cleaned", "cased", "spaces"] = "cleaned"
+    evidence: str = ""
+    evidence_form: Literal["flags", "spans"] = "flags"
+    evidence_source: Literal["human", "rule"] = "human"
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return [name for name in (self.text, self.label, self.pair, self.split, self.evidence) if name]
+
+    @property
+    def class_names(self) -> dict[str, str]:
+        """The class of each named label, in the order of classes."""
+        listed = self.classes if isinstance(self.classes, dict) else {label: label for label in self.classes or ()}
+        return {label_text(label): name for label, name in listed.items()}
+
+
+class Labelled(NamedTuple):
+    """A row with its text and its label, both as they stand in the file; an empty split is drawn."""
+
+    row: Row
+    text: str
+    pair: str
+    label: str
+    split: str
+
+
+def read_corpus(rows: Iterable[Row], options: TextOptions, seed: int, order: Sequence[str] = ()) -> Corpus:
+    """The corpus of a table; `order` are the classes that the data itself declares, if any."""
+    kept, dropped = _keep(rows, options)
+    names = options.class_names or {label: label for label in order or _distinct_labels(kept, options.label)}
+    # Labels of one class need not follow each other.
+    classes = list(dict.fromkeys(names.values()))
+    labels = [classes.index(names[item.label]) for item in kept]
+    _check_classes(labels, classes, options)
+    splits, drawn = assign_splits(
+        [item.split for item in kept], labels, classes, seed, options.shares, options.dev_share, options.stratified
+    )
+    tokens, evidence = _words(kept, options)
+    pairs = _tokenize([item.pair for item in kept], options)[1] if options.pair else [None] * len(kept)
+    columns = zip(splits, labels, tokens, pairs, evidence, strict=True)
+    examples = [Example(split, label, text, pair, None, marks) for split, label, text, pair, marks in columns]
+    # Answers to questions are often rare.
+    return Corpus(examples, classes, None, dropped, options.task != "question answering", drawn)
+
+
+def _keep(rows: Iterable[Row], options: TextOptions) -> tuple[list[Labelled], Dropped]:
+    """The rows with a text, a named label and, if duplicates are dropped, a new text; and the number of the others."""
+    kept: list[Labelled] = []
+    dropped: dict[str, Counter[str]] = {}
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        item = _labelled(row, options)
+        reason = _reason(item, options, seen)
+        if reason:
+            dropped.setdefault(reason, Counter())[item.split or "all"] += 1
+        else:
+            kept.append(item)
+            seen.add((item.text, item.pair))
+    return kept, {reason: dict(counts) for reason, counts in dropped.items()}
+
+
+def _reason(item: Labelled, options: TextOptions, seen: set[tuple[str, str]]) -> str:
+    """Why a row is dropped, or an empty string."""
+    if not item.text.strip() or (options.pair and not item.pair.strip()):
+        return "empty text"
+    if not item.label:
+        return "no label"
+    if options.class_names and item.label not in options.class_names:
+        return "label not in classes"
+    return "duplicate" if options.duplicates == "drop" and (item.text, item.pair) in seen else ""
+
+
+def _labelled(row: Row, options: TextOptions) -> Labelled:
+    text, pair = (_text(row, column) for column in (options.text, options.pair))
+    label = row.values.get(options.label)
+    if isinstance(label, list | dict):
+        raise PlumblineError(f"{row.where}: the label in column '{options.label}' is {label!r}; it must be one value.")
+    return Labelled(row, text, pair, label_text(label), _split(row, options.split))
+
+
+def _text(row: Row, column: str) -> str:
+    value = row.values.get(column) if column else None
+    if value is None or value != value:
+        return ""
+    if isinstance(value, list | dict | bytes):
+        raise PlumblineError(f"{row.where}: column '{column}' holds a {type(value).__name__}; it must hold text.")
+    return str(value)
+
+
+def _split(row: Row, column: str) -> str:
+    """The split of a row: that of its file, or that which a column names."""
+    if not column:
+        return row.split
+    name = label_text(row.values.get(column))
+    if not split_of(name):
+        raise PlumblineError(
+            f"{row.where}: column '{column}' holds '{name}', which is no split; write one of {split_list()}."
+        )
+    return split_of(name)
+
+
+def _distinct_labels(kept: Sequence[Labelled], column: str) -> list[str]:
+    """The distinct labels, sorted as numbers if all are."""
+    labels = sorted({item.label for item in kept})
+    if len(labels) > MOST_CLASSES:
+        raise PlumblineError(
+            f"Column '{column}' holds {len(labels)} different labels, such as {', '.join(labels[:SHOWN_LABELS])}; name "
+            "another column in `label`, or list those that are classes in `classes`."
+        )
+    try:
+        return sorted(labels, key=float)
+    except ValueError:
+        return labels
+
+
+def _check_classes(labels: Sequence[int], classes: Sequence[str], options: TextOptions) -> None:
+    """Refuse a class without rows, and fewer than two classes."""
+    if not labels:
+        named = f" and one of the labels {', '.join(options.class_names)}" if options.class_names else " and a label"
+        raise PlumblineError(f"No row has a text in column '{options.text}'{named} in column '{options.label}'.")
+    if len(classes) < 2:
+        raise PlumblineError(
+            f"Column '{options.label}' holds only the label '{classes[0]}'; a study needs two classes or more."
+        )
+    for label in sorted({*range(len(classes))} - {*labels}):
+        raise PlumblineError(
+            f"No row is of class '{classes[label]}'; correct `classes`, whose labels are values of column "
+            f"'{options.label}'."
+        )
+
+
+def _tokenize(texts: Sequence[str], options: TextOptions) -> tuple[list[list[str]], list[list[str]]]:
+    """The words of each text as they stand in it, and as models read them."""
+    cased = [text.split() for text in texts] if options.tokens == "spaces" else list(words(texts))
+    return cased, [clean_words(text) for text in cased] if options.tokens == "cleaned" else cased
+
+
+def _words(kept: Sequence[Labelled], options: TextOptions) -> tuple[list[list[str]], list[list[bool]] | list[None]]:
+    """The words of each text, and the flags of those that are evidence."""
+    cased, tokens = _tokenize([item.text for item in kept], options)
+    if not options.evidence:
+        return tokens, [None] * len(kept)
+    return tokens, [_evidence(item, text, options) for item, text in zip(kept, cased, strict=True)]
+
+
+def _evidence(item: Labelled, cased: Sequence[str], options: TextOptions) -> list[bool]:
+    try:
+        spans = read_spans(item.row.values.get(options.evidence), item.text, options.evidence_form)
+    except ValueError as error:
+        raise PlumblineError(f"{item.row.where}: column '{options.evidence}' {error}.") from None
+    return flag_words(cased, item.text, spans)
