@@ -21,6 +21,7 @@ include: "rules/report.smk"
 
 
 onstart:
+    check_own_data()
     RUN.begin(workflow)
 
 

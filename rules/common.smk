@@ -113,6 +113,18 @@ def figure_outputs(plot, caption, experiment):
 RUN = Run()
 
 
+def check_own_data():
+    """Before the first job, refuse own data whose rows cannot be used. The import is lazy, as every job parses this."""
+    from plumbline.data.own_check import check_rows
+
+    try:
+        for job in workflow.dag.needrun_jobs():
+            if job.rule.name == "prepare":
+                check_rows(RESOLVED, job.wildcards.dataset)
+    except PlumblineError as error:
+        raise WorkflowError(str(error)) from None
+
+
 def findings():
     """Findings for the summary of a run. The import is lazy, as every job parses the Snakefile."""
     from plumbline.papers.comparison import stored_verdict

@@ -7,6 +7,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 from plumbline import __version__
@@ -88,13 +89,16 @@ def show_plans(options: argparse.Namespace) -> None:
 
 
 def show_checks(files: list[Path], raw: Path, tracebacks: bool) -> int:
-    """Print the faults of the objects that files declare as they are found."""
+    """Print the faults of the objects that files declare as they are found, and previews of the data of configs."""
     from tqdm import tqdm
 
     from plumbline.conformance.checking import check_files
+    from plumbline.conformance.preview import preview_studies
 
+    configs = [file for file in files if file.suffix in (".yaml", ".yml")]
     all_passed = True
-    for line, passed in check_files(files, raw, tracebacks):
+    checks = check_files([file for file in files if file not in configs], raw, tracebacks)
+    for line, passed in chain(preview_studies(configs, raw), checks):
         # Above the progress bar, if there is one.
         tqdm.write(line)
         all_passed &= passed
@@ -185,7 +189,9 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("kind", type=lambda word: f"{word.removesuffix('s')}s", choices=[f"{kind}s" for kind in KINDS])
     listing.add_argument("--plugin", type=Path, action="append", default=[])
     checking = commands.add_parser("check", help="report what is wrong with your own measures, datasets, models, ...")
-    checking.add_argument("file", type=Path, nargs="+", help="Python files that declare them")
+    checking.add_argument(
+        "file", type=Path, nargs="+", help="Python files that declare them, or configs, whose own data is previewed"
+    )
     checking.add_argument(
         "--raw",
         type=Path,

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from plumbline.config.own_data import label_text, split_list, split_of
 from plumbline.data.corpus import Corpus, Dropped, Example
@@ -60,23 +60,48 @@ class Labelled(NamedTuple):
     split: str
 
 
-def read_corpus(rows: Iterable[Row], options: TextOptions, seed: int, order: Sequence[str] = ()) -> Corpus:
-    """The corpus of a table; `order` are the classes that the data itself declares, if any."""
+@dataclass(frozen=True)
+class Selected:
+    """The rows that become instances, each with its class and split, and what became of the others."""
+
+    rows: list[Labelled]
+    labels: list[int]
+    splits: list[str]
+    classes: list[str]
+    dropped: Dropped
+    drawn: dict[str, Any]
+
+
+def select_rows(rows: Iterable[Row], options: TextOptions, seed: int, order: Sequence[str] = ()) -> Selected:
+    """Name the classes and draw the splits; `order` are the classes that the data itself declares, if any."""
     kept, dropped = _keep(rows, options)
     names = options.class_names or {label: label for label in order or _distinct_labels(kept, options.label)}
     # Labels of one class need not follow each other.
     classes = list(dict.fromkeys(names.values()))
     labels = [classes.index(names[item.label]) for item in kept]
     _check_classes(labels, classes, options)
-    splits, drawn = assign_splits(
-        [item.split for item in kept], labels, classes, seed, options.shares, options.dev_share, options.stratified
-    )
-    tokens, evidence = _words(kept, options)
-    pairs = _tokenize([item.pair for item in kept], options)[1] if options.pair else [None] * len(kept)
-    columns = zip(splits, labels, tokens, pairs, evidence, strict=True)
+    given = [item.split for item in kept]
+    splits, drawn = assign_splits(given, labels, classes, seed, options.shares, options.dev_share, options.stratified)
+    return Selected(kept, labels, splits, classes, dropped, drawn)
+
+
+def read_corpus(rows: Iterable[Row], options: TextOptions, seed: int, order: Sequence[str] = ()) -> Corpus:
+    """The corpus of a table."""
+    selected = select_rows(rows, options, seed, order)
+    tokens, evidence = _words(selected.rows, options)
+    pairs: Sequence[list[str] | None] = [None] * len(tokens)
+    if options.pair:
+        pairs = _tokenize([item.pair for item in selected.rows], options)[1]
+    columns = zip(selected.splits, selected.labels, tokens, pairs, evidence, strict=True)
     examples = [Example(split, label, text, pair, None, marks) for split, label, text, pair, marks in columns]
-    # Answers to questions are often rare.
-    return Corpus(examples, classes, None, dropped, options.task != "question answering", drawn)
+    return Corpus(
+        examples,
+        selected.classes,
+        dropped=selected.dropped,
+        # Answers to questions are often rare.
+        every_class=options.task != "question answering",
+        drawn=selected.drawn,
+    )
 
 
 def _keep(rows: Iterable[Row], options: TextOptions) -> tuple[list[Labelled], Dropped]:

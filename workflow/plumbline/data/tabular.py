@@ -76,11 +76,8 @@ class TableFile:
         """Refuse a column that the file does not have, or has twice, with those that it has."""
         names = self.columns()
         for column in columns:
-            if names.count(column) != 1:
-                wrong = "has two columns" if column in names else "has no column"
-                hint = nearest(column, names)
-                others = "" if "choose from" in hint or len(names) < 2 else f" Its columns are {', '.join(names)}."
-                raise PlumblineError(f"'{self.path}' {wrong} '{column}'; {hint}{others}")
+            if fault := missing_column(column, names):
+                raise PlumblineError(f"'{self.path}' {fault}")
 
     # Text.
 
@@ -184,3 +181,14 @@ class TableFile:
             for values in batch.to_pylist():
                 number += 1
                 yield Row(values, self.path, number, "row")
+
+
+def missing_column(column: str, names: Sequence[str]) -> str:
+    """What is wrong with the name of a column, given those of a table, or an empty string."""
+    if names.count(column) == 1:
+        return ""
+    if column in names:
+        return f"has two columns '{column}'; rename one."
+    hint = nearest(column, names)
+    others = "" if "choose from" in hint or len(names) < 2 else f" Its columns are {', '.join(names)}."
+    return f"has no column '{column}'; {hint}{others}"

@@ -1,6 +1,6 @@
 """Images in one folder per class: the birds of Zhou et al. 2022, or any others in the same layout."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -50,22 +50,39 @@ def image_folder(raw: Path, seed: int, *, folder: str = "images", size: int = 0)
 
 def read_folders(folders: Mapping[str, Path], size: int) -> ImageCorpus:
     """The images of each split's folder, with one folder per class; classes and files are sorted by name."""
-    if size < 0:
-        raise PlumblineError(f"`size` is {size}; it must be the side in pixels, or 0 to keep the size of images.")
-    paths = [path for folder in folders.values() for path in folder.iterdir() if path.is_dir()]
-    classes = sorted({path.name for path in paths if not path.name.startswith(".")})
-    if len(classes) < 2:
-        held = f"only '{classes[0]}'" if classes else "none"
-        raise PlumblineError(
-            f"'{folders['train']}' must hold a folder of images for each of two or more classes, and there is {held}."
-        )
+    classes = class_folders(folders)
     files = [
         (split, label, path)
         for split, folder in folders.items()
         for label, class_ in enumerate(classes)
-        for path in sorted((folder / class_).glob("*"))
-        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+        for path in image_files(folder / class_)
     ]
+    return ImageCorpus(read_images(files, size), classes)
+
+
+def class_folders(folders: Mapping[str, Path]) -> list[str]:
+    """The names of the folders of classes, sorted; fewer than two are refused."""
+    paths = [path for folder in folders.values() for path in folder.iterdir() if path.is_dir()]
+    classes = sorted({path.name for path in paths if not path.name.startswith(".")})
+    if len(classes) < 2:
+        held = f"only '{classes[0]}'" if classes else "none"
+        first = next(iter(folders.values()))
+        raise PlumblineError(
+            f"'{first}' must hold a folder of images for each of two or more classes, and there is {held}."
+        )
+    return classes
+
+
+def image_files(folder: Path) -> list[Path]:
+    """The images in a folder, sorted by name."""
+    files = sorted(folder.glob("*"))
+    return [path for path in files if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")]
+
+
+def read_images(files: Sequence[tuple[str, int, Path]], size: int) -> list[ImageExample]:
+    """The images of files, each with its split and label, all square and of one size."""
+    if size < 0:
+        raise PlumblineError(f"`size` is {size}; it must be the side in pixels, or 0 to keep the size of images.")
     images: list[ImageExample] = []
     for split, label, path in shown(files, "read images", "image"):
         pixels = _read(path, size)
@@ -76,7 +93,7 @@ def read_folders(folders: Mapping[str, Path], size: int) -> ImageCorpus:
                 "option `size`."
             )
         images.append(ImageExample(split, label, pixels))
-    return ImageCorpus(images, classes)
+    return images
 
 
 def _read(path: Path, size: int) -> np.ndarray:

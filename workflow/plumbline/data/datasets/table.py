@@ -33,11 +33,11 @@ def table(
 ) -> Corpus:
     """Your own texts: a file, or one for each split, with a column `text`, a column `label` and any others that the
     options name (docs/own-data.md)."""
-    rows = _rows(path, TableFile("", format, separator, encoding, quotes), options)
+    rows = table_rows(path, TableFile("", format, separator, encoding, quotes), options)
     return read_corpus(shown(rows, "read", "row"), options, seed)
 
 
-def _rows(path: str | dict[str, str], table: TableFile, options: TextOptions) -> Iterator[Row]:
+def table_rows(path: str | dict[str, str], table: TableFile, options: TextOptions) -> Iterator[Row]:
     """The rows of all files, each with the split of its file."""
     for split, file in split_paths(path):
         for row in replace(table, path=file).rows(options.columns):

@@ -1,0 +1,91 @@
+"""Texts of a dataset of the Hugging Face hub, or of a local folder in the hub's format."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from plumbline.config.own_data import label_text, split_list, split_of
+from plumbline.data.corpus import Corpus
+from plumbline.data.own_texts import TextOptions, read_corpus
+from plumbline.data.tabular import Row, missing_column
+from plumbline.errors import PlumblineError
+from plumbline.registry import dataset
+from plumbline.runtime.progress import shown
+
+OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
+
+
+@dataset(
+    "hub",
+    source="the Hugging Face hub",
+    licence="that of the dataset's page",
+    required=["name", "text", "label"],
+    limits={"dev_share": [0, 0.9]},
+)
+def hub(
+    raw: Path,
+    seed: int,
+    *,
+    name: str = "",
+    config: str = "",
+    revision: str = "",
+    options: TextOptions = TextOptions(),
+) -> Corpus:
+    """Texts of a dataset of the Hugging Face hub at a fixed `revision`, or of a local folder in the hub's format
+    (docs/own-data.md)."""
+    rows, order = hub_rows(name, config, revision, options)
+    return read_corpus(shown(rows, "read", "row"), options, seed, order)
+
+
+def hub_rows(name: str, config: str, revision: str, options: TextOptions) -> tuple[Iterator[Row], list[str]]:
+    """The rows of all splits, and the classes in the order that the dataset declares, if it does."""
+    tables = _splits(_load(name, config, revision), name, options)
+    for table in tables.values():
+        for column in options.columns:
+            if fault := missing_column(column, table.column_names):
+                raise PlumblineError(f"'{name}' {fault}")
+    feature = next(iter(tables.values())).features[options.label]
+    classes = list(getattr(feature, "names", None) or [])
+    return _rows(tables, name, options, classes), [label_text(class_) for class_ in classes]
+
+
+def _load(name: str, config: str, revision: str) -> Any:
+    """The dataset, from the cache if it is there; the sentences of the package are kept as the reason."""
+    from datasets import load_dataset
+
+    try:
+        return load_dataset(name, config or None, revision=revision or None)
+    # The package raises its own exceptions, those of the hub, and those of each format.
+    except Exception as error:
+        offline = [
+            variable for variable in OFFLINE if os.environ.get(variable, "0").upper() in ("1", "TRUE", "YES", "ON")
+        ]
+        remedy = "check `name`, `config` and `revision`, and that the hub can be reached"
+        if offline and not os.path.isdir(name):
+            remedy = f"{offline[0]} is set and the cache lacks it, so load it once where there is a network"
+        reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
+        raise PlumblineError(f"The dataset '{name}' cannot be loaded ({reason}); {remedy}.") from error
+
+
+def _splits(loaded: Any, name: str, options: TextOptions) -> dict[str, Any]:
+    """The tables of train, dev and test; a dataset with one table, or with a column of splits, has that of ''."""
+    if options.split or options.shares is not None or len(loaded) == 1:
+        if len(loaded) > 1:
+            given = "`split` names a column" if options.split else "`shares` draws splits"
+            raise PlumblineError(f"{given}, but '{name}' has the splits {', '.join(loaded)}; remove it.")
+        return {"": next(iter(loaded.values()))}
+    tables = {split_of(key): table for key, table in loaded.items() if split_of(key)}
+    if "train" not in tables:
+        raise PlumblineError(f"'{name}' has the splits {', '.join(loaded)}; plumbline knows {split_list()}.")
+    return tables
+
+
+def _rows(tables: dict[str, Any], name: str, options: TextOptions, classes: list[str]) -> Iterator[Row]:
+    for split, table in tables.items():
+        for number, values in enumerate(table.select_columns(options.columns), 1):
+            label = values[options.label]
+            if classes and isinstance(label, int):
+                # The hub marks a missing label by -1.
+                values[options.label] = classes[label] if label >= 0 else None
+            yield Row(values, name, number, f"split '{split}', row" if split else "row", split)
