@@ -115,10 +115,9 @@ def _check_splits(where: str, options: Mapping[str, Any]) -> None:
             raise PlumblineError(f"{given} and `{where}.split` names a column; remove one.")
         given = f"`{where}.split` names a column"
     if shares is not None:
-        if given or dev_share:
-            raise PlumblineError(
-                f"{given or f'`{where}.dev_share` is set'} and `{where}.shares` draws splits; remove one."
-            )
+        given = given or (f"`{where}.dev_share` draws dev from train" if dev_share else "")
+        if given:
+            raise PlumblineError(f"{given} and `{where}.shares` draws all splits; remove one.")
         _check_shares(f"{where}.shares", shares)
     if isinstance(files, dict):
         _check_names(f"{where}.path", files, [] if dev_share else ["dev"])

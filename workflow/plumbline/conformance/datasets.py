@@ -42,6 +42,9 @@ def check_dataset(declaration: Declaration, raw: Path | None = None) -> Iterator
 def _check_reading(declaration: Declaration, raw: Path) -> Iterator[str]:
     """The corpus can be prepared, and is the same when it is read again."""
     options = declaration.defaults
+    if declaration.required:
+        yield Unchecked(f"it was not read: a config must set its options {', '.join(declaration.required)}")
+        return
     files = {key: path.format(**options) for key, path in declaration.files.items() if holds(key, options)}
     lacking = missing_files(declaration.name, files, raw, declaration.source)
     if lacking:
