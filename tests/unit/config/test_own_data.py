@@ -116,6 +116,11 @@ CONFIG_FAULTS = {
     "no revision": (
         {"kind": "hub", "name": "a/b", "path": None}, "`datasets.mine.revision` is missing; write the commit of 'a/b'",
     ),
+    "tables and shares": (
+        {"kind": "hub", "name": "a/b", "path": None, "revision": COMMIT, "splits": {"train": "a", "dev": "b",
+         "test": "c"}, "shares": {"train": 0.8, "dev": 0.1, "test": 0.1}},
+        "`datasets.mine.splits` names a table for each split and `datasets.mine.shares` draws all splits; remove one.",
+    ),
     "branch": (
         {"kind": "hub", "name": "a/b", "path": None, "revision": "main"},
         "`datasets.mine.revision` is 'main'; write the commit of 'a/b', the 40 digits",

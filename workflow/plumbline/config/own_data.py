@@ -107,20 +107,24 @@ def _task(where: str, options: Mapping[str, Any]) -> str:
 
 
 def _check_splits(where: str, options: Mapping[str, Any]) -> None:
-    """Splits come from files, from a column or from a draw, and from one of them only."""
-    files, column, shares, dev_share = (options.get(key) for key in ("path", "split", "shares", "dev_share"))
-    given = f"`{where}.path` has a file for each split" if isinstance(files, dict) else ""
-    if column:
-        if given:
-            raise PlumblineError(f"{given} and `{where}.split` names a column; remove one.")
-        given = f"`{where}.split` names a column"
-    if shares is not None:
-        given = given or (f"`{where}.dev_share` draws dev from train" if dev_share else "")
-        if given:
-            raise PlumblineError(f"{given} and `{where}.shares` draws all splits; remove one.")
-        _check_shares(f"{where}.shares", shares)
-    if isinstance(files, dict):
-        _check_names(f"{where}.path", files, [] if dev_share else ["dev"])
+    """Splits come from files or tables, from a column or from a draw, and from one of them only."""
+    dev_share = options.get("dev_share")
+    stated = {
+        f"`{where}.path` has a file for each split": isinstance(options.get("path"), dict),
+        f"`{where}.splits` names a table for each split": bool(options.get("splits")),
+        f"`{where}.split` names a column": bool(options.get("split")),
+        f"`{where}.shares` draws all splits": options.get("shares") is not None,
+    }
+    given = [sentence for sentence, is_stated in stated.items() if is_stated]
+    if dev_share and options.get("shares") is not None:
+        given.insert(0, f"`{where}.dev_share` draws dev from train")
+    if len(given) > 1:
+        raise PlumblineError(f"{given[0]} and {given[1]}; remove one.")
+    if options.get("shares") is not None:
+        _check_shares(f"{where}.shares", options["shares"])
+    for key in ("path", "splits"):
+        if isinstance(options.get(key), dict):
+            _check_names(f"{where}.{key}", options[key], [] if dev_share else ["dev"])
 
 
 def _check_shares(where: str, shares: Mapping[str, float]) -> None:
@@ -140,7 +144,9 @@ def _check_names(where: str, named: Mapping[str, Any], also: Sequence[str]) -> N
             raise PlumblineError(f"`{where}` names the split '{split}' twice; remove one.")
     for split in ("train", *also, "test"):
         if split not in splits.values():
-            remedy = ", or set `dev_share` to draw it from train" if split == "dev" and "path" in where else ""
+            remedy = (
+                ", or set `dev_share` to draw it from train" if split == "dev" and not where.endswith("shares") else ""
+            )
             raise PlumblineError(f"`{where}` has no split '{split}'; add it{remedy}.")
 
 

@@ -32,7 +32,8 @@ def _read(kind: str, options: Mapping[str, Any], seed: int) -> None:
         return
     text_options = TextOptions(**{field.name: options[field.name] for field in fields(TextOptions)})
     if kind == HUB:
-        rows, order = hub_rows(options["name"], options["config"], options["revision"], text_options)
+        revision, splits = options["revision"], options["splits"]
+        rows, order = hub_rows(options["name"], options["config"], revision, splits, text_options)
         select_rows(rows, text_options, seed, order)
         return
     table = TableFile("", *(options[key] for key in ("format", "separator", "encoding", "quotes")))

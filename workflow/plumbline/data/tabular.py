@@ -18,8 +18,6 @@ from plumbline.errors import PlumblineError, nearest
 SEPARATORS = (",", ";", "\t", "|")
 # The lines of a file of JSON lines whose keys are its columns.
 FIRST_LINES = 100
-# A text may be longer than the csv module's limit of 131072 characters.
-csv.field_size_limit(sys.maxsize)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +130,7 @@ class TableFile:
         while True:
             numbers.clear()
             try:
-                fields = next(reader, None)
+                fields = _next_row(reader)
             except csv.Error as error:
                 raise PlumblineError(
                     f"'{self.path}', line {numbers[0]}: the row cannot be read ({error}); double the quotation marks "
@@ -181,6 +179,15 @@ class TableFile:
             for values in batch.to_pylist():
                 number += 1
                 yield Row(values, self.path, number, "row")
+
+
+def _next_row(reader: Iterator[list[str]]) -> list[str] | None:
+    """The next row; a text may be longer than the limit of the csv module, which is one for all readers."""
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        return next(reader, None)
+    finally:
+        csv.field_size_limit(limit)
 
 
 def missing_column(column: str, names: Sequence[str]) -> str:

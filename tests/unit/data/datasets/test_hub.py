@@ -75,6 +75,13 @@ def test_a_dataset_of_one_split_is_drawn(folder):
     assert sorted(example.split for example in corpus.examples) == ["dev"] * 2 + ["test"] * 2 + ["train"] * 4
 
 
+def test_splits_may_be_named(folder):
+    corpus = read(folder, splits={"train": "train", "test": "validation"}, dev_share=0.25)
+    assert [e.tokens[0] for e in corpus.examples if e.split == "test"] == ["validation"] * 4
+    assert [e.tokens[0] for e in corpus.examples if e.split == "dev"] == ["train"] * 2
+    assert fault(folder, splits={"train": "train", "test": "validatoin"}).endswith("did you mean 'validation'?")
+
+
 def test_faults(folder, monkeypatch):
     assert fault(folder, text="sentense") == (
         f"'{folder}' has no column 'sentense'; did you mean 'sentence'? Its columns are sentence, label."

@@ -1,7 +1,7 @@
 """Texts of a dataset of the Hugging Face hub, or of a local folder in the hub's format."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from plumbline.config.own_data import label_text, split_list, split_of
 from plumbline.data.corpus import Corpus
 from plumbline.data.own_texts import TextOptions, read_corpus
 from plumbline.data.tabular import Row, missing_column
-from plumbline.errors import PlumblineError
+from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import dataset
 from plumbline.runtime.progress import shown
 
@@ -30,17 +30,21 @@ def hub(
     name: str = "",
     config: str = "",
     revision: str = "",
+    splits: dict[str, str] | None = None,
     options: TextOptions = TextOptions(),
 ) -> Corpus:
     """Texts of a dataset of the Hugging Face hub at a fixed `revision`, or of a local folder in the hub's format
     (docs/own-data.md)."""
-    rows, order = hub_rows(name, config, revision, options)
+    rows, order = hub_rows(name, config, revision, splits, options)
     return read_corpus(shown(rows, "read", "row"), options, seed, order)
 
 
-def hub_rows(name: str, config: str, revision: str, options: TextOptions) -> tuple[Iterator[Row], list[str]]:
+def hub_rows(
+    name: str, config: str, revision: str, splits: Mapping[str, str] | None, options: TextOptions
+) -> tuple[Iterator[Row], list[str]]:
     """The rows of all splits, and the classes in the order that the dataset declares, if it does."""
-    tables = _splits(_load(name, config, revision), name, options)
+    loaded = _load(name, config, revision)
+    tables = _named_splits(loaded, name, splits) if splits else _splits(loaded, name, options)
     for table in tables.values():
         for column in options.columns:
             if fault := missing_column(column, table.column_names):
@@ -79,6 +83,14 @@ def _splits(loaded: Any, name: str, options: TextOptions) -> dict[str, Any]:
     if "train" not in tables:
         raise PlumblineError(f"'{name}' has the splits {', '.join(loaded)}; plumbline knows {split_list()}.")
     return tables
+
+
+def _named_splits(loaded: Any, name: str, splits: Mapping[str, str]) -> dict[str, Any]:
+    """The tables that the config names for each split."""
+    for theirs in splits.values():
+        if theirs not in loaded:
+            raise PlumblineError(f"`splits` names '{theirs}', which '{name}' does not have; {nearest(theirs, loaded)}")
+    return {split_of(ours): loaded[theirs] for ours, theirs in splits.items()}
 
 
 def _rows(tables: dict[str, Any], name: str, options: TextOptions, classes: list[str]) -> Iterator[Row]:
