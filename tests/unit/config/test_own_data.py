@@ -42,6 +42,8 @@ def test_the_file_is_found_next_to_the_config_and_is_an_input(folder):
 def test_labels_may_be_numbers_in_the_config(folder):
     options = resolved(folder, classes={1: "bad", 4.0: "good", "5": "good"}).options["dataset", "mine"]
     assert options["classes"] == {"1": "bad", "4": "good", "5": "good"}
+    assert resolved(folder, classes=[5, 1.0]).options["dataset", "mine"]["classes"] == ["5", "1"]
+    assert resolved(folder, classes={1: 0, 5: 1}).options["dataset", "mine"]["classes"] == {"1": "0", "5": "1"}
     with pytest.raises(PlumblineError, match=r"`datasets.mine.classes` has the key True, which is not text; put it in"):
         resolved(folder, classes={True: "good", False: "bad"})
     assert [label_text(label) for label in (1, 1.0, "1.0", " x ", True, None, float("nan"), "1.50", 0.5)] == [

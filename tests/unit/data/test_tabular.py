@@ -69,10 +69,7 @@ def test_a_stated_format_and_separator_override_the_ending_and_the_heading(tmp_p
     path = tmp_path / "a.txt"
     path.write_text("body,stars;x\ngood,1;2\n")
     assert TableFile(str(path), format="csv", separator=";").columns() == ["body,stars", "x"]
-    assert next(TableFile(str(path), format="csv", separator=";").rows(["x"])).values == {
-        "body,stars": "good,1",
-        "x": "2",
-    }
+    assert next(TableFile(str(path), format="csv", separator=";").rows(["x"])).values == {"x": "2"}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252", "utf-16"])

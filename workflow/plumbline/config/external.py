@@ -80,8 +80,15 @@ def _locate_data(name: str, entry: dict[str, Any], folders: Sequence[Path]) -> d
         files = {split: locate(file, folders) if isinstance(file, str) else file for split, file in path.items()}
         entry = {**entry, "path": files}
     if isinstance(classes, dict):
-        entry = {**entry, "classes": {label_text(label): class_ for label, class_ in classes.items()}}
+        entry = {**entry, "classes": {label_text(label): _as_text(class_) for label, class_ in classes.items()}}
+    elif isinstance(classes, list):
+        entry = {**entry, "classes": [_as_text(label) for label in classes]}
     return _locate_folder(entry, "name", folders) if kind == HUB else entry
+
+
+def _as_text(value: Any) -> Any:
+    """A number as text; other values are unchanged."""
+    return label_text(value) if type(value) in (int, float) else value
 
 
 def _locate_measure(name: str, entry: dict[str, Any], folders: Sequence[Path]) -> dict[str, Any]:

@@ -37,7 +37,8 @@ def validation_message(error: ValidationError, prefix: str, known: type[BaseMode
     """The first validation error as one sentence; `known` are the keys that are allowed at `prefix`."""
     fault = error.errors()[0]
     # pydantic appends the member of a union to the location.
-    location = [str(part) for part in fault["loc"] if not str(part).startswith(("literal[", "constrained-", "[key]"))]
+    members = ("literal[", "constrained-", "[key]", "dict[", "list[")
+    location = [str(part) for part in fault["loc"] if not str(part).startswith(members)]
     if len(location) > 1 and location[-1] in ("int", "float", "str", "bool"):
         location = location[:-1]
     key = ".".join([prefix, *location] if prefix else location)

@@ -59,8 +59,8 @@ def label_text(label: object) -> str:
 
 
 def format_of(path: str, stated: str) -> str:
-    """The format of a file: the stated one, or that of its ending; empty if unknown."""
-    return stated or FORMATS.get(Path(path).suffix.lower(), "")
+    """The format of a file: the stated one, or with `auto` that of its ending; empty if unknown."""
+    return stated if stated != "auto" else FORMATS.get(Path(path).suffix.lower(), "")
 
 
 def own_paths(kind: str, options: Mapping[str, Any]) -> list[str]:
@@ -99,7 +99,8 @@ def refine_own(resolved: Resolved) -> None:
 
 def _task(where: str, options: Mapping[str, Any]) -> str:
     """The stated task; by default classification, and inference with a second text."""
-    task = str(options["task"] or (INFERENCE if options["pair"] else "classification"))
+    default = INFERENCE if options["pair"] else "classification"
+    task = default if options["task"] == "auto" else str(options["task"])
     if (task in PAIRED) != bool(options["pair"]):
         advice = "name the column of the second text" if task in PAIRED else f"remove it, or set `task` to {INFERENCE}"
         raise PlumblineError(f"`{where}.task` is '{task}' and `{where}.pair` is '{options['pair']}'; {advice}.")

@@ -54,8 +54,10 @@ def draw(labels: Sequence[int], shares: Mapping[str, float], seed: Sequence[int]
     if not stratified:
         return split_by_seed(len(labels), shares, seed)
     splits = [""] * len(labels)
-    for label in sorted(set(labels)):
-        members = [k for k, other in enumerate(labels) if other == label]
+    members_of: dict[int, list[int]] = {}
+    for k, label in enumerate(labels):
+        members_of.setdefault(label, []).append(k)
+    for label, members in members_of.items():
         for k, split in zip(members, split_by_seed(len(members), shares, [*seed, label]), strict=True):
             splits[k] = split
     return splits

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from plumbline.config.own_data import label_text, split_list, split_of
@@ -26,7 +27,7 @@ class TextOptions:
     text: str = ""
     label: str = ""
     pair: str = ""
-    task: Literal["", "classification", "question answering", "inference", "paraphrase"] = ""
+    task: Literal["auto", "classification", "question answering", "inference", "paraphrase"] = "auto"
     classes: dict[str, str] | list[str] | None = None
     split: str = ""
     shares: dict[str, float] | None = None
@@ -43,7 +44,7 @@ class TextOptions:
         """The columns that are read."""
         return [name for name in (self.text, self.label, self.pair, self.split, self.evidence) if name]
 
-    @property
+    @cached_property
     def class_names(self) -> dict[str, str]:
         """The class of each named label, in the order of classes."""
         listed = self.classes if isinstance(self.classes, dict) else {label: label for label in self.classes or ()}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from plumbline.config.own_data import format_of
 from plumbline.data.sources import read_lines
@@ -20,8 +20,7 @@ SEPARATORS = (",", ";", "\t", "|")
 FIRST_LINES = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """The values of a row by column, and where it stands, for messages."""
 
     values: dict[str, Any]
@@ -38,14 +37,15 @@ class Row:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table in a file and how it is written. An empty format is that of the file's ending, and an empty separator the
-    one that gives the heading the most columns."""
+    """A table in a file and how it is written; `split` is that of all its rows, if known. The format `auto` is that of
+    the file's ending, and an empty separator the one that gives the heading the most columns."""
 
     path: str
-    format: str = ""
+    format: str = "auto"
     separator: str = ""
     encoding: str = "utf-8"
     quotes: bool = True
+    split: str = ""
 
     def columns(self) -> list[str]:
         """The names of the columns; of JSON lines, the keys of the first lines."""
@@ -61,14 +61,14 @@ class TableFile:
         return self._split(heading, self._separator(heading))
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
-        """All rows; `columns` must exist."""
+        """The values of these columns, which must exist, in all rows."""
         self.check_columns(columns)
         match format_of(self.path, self.format):
             case "parquet":
                 return self._records(columns)
             case "jsonl":
                 return self._objects()
-        return self._fields()
+        return self._fields(columns)
 
     def check_columns(self, columns: Iterable[str]) -> None:
         """Refuse a column that the file does not have, or has twice, with those that it has."""
@@ -112,12 +112,13 @@ class TableFile:
     def _quoting(self) -> Literal[0, 3]:
         return csv.QUOTE_MINIMAL if self.quotes else csv.QUOTE_NONE
 
-    def _fields(self) -> Iterator[Row]:
+    def _fields(self, columns: Sequence[str]) -> Iterator[Row]:
         """The rows of a CSV or TSV file; the number of a row is that of its first line."""
         lines = self._lines()
         heading = next(lines)[1]
         separator = self._separator(heading)
         names = self._split(heading, separator)
+        wanted = [(column, names.index(column)) for column in columns]
         numbers: list[int] = []
 
         def remaining() -> Iterator[str]:
@@ -144,7 +145,7 @@ class TableFile:
                     f"{len(names)}; put a field that contains the separator in quotation marks, or write another "
                     "`separator:`."
                 )
-            yield Row(dict(zip(names, fields, strict=True)), self.path, numbers[0])
+            yield Row({column: fields[k] for column, k in wanted}, self.path, numbers[0], "line", self.split)
 
     def _objects(self) -> Iterator[Row]:
         """The rows of a file of JSON lines."""
@@ -160,7 +161,7 @@ class TableFile:
                 raise PlumblineError(
                     f"'{self.path}', line {number} is not an object; write one object, {{...}}, on each line."
                 )
-            yield Row(values, self.path, number)
+            yield Row(values, self.path, number, "line", self.split)
 
     # Parquet.
 
@@ -178,7 +179,7 @@ class TableFile:
         for batch in self._parquet().iter_batches(columns=list(dict.fromkeys(columns))):
             for values in batch.to_pylist():
                 number += 1
-                yield Row(values, self.path, number, "row")
+                yield Row(values, self.path, number, "row", self.split)
 
 
 def _next_row(reader: Iterator[list[str]]) -> list[str] | None:

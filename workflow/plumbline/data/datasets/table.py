@@ -25,7 +25,7 @@ def table(
     seed: int,
     *,
     path: str | dict[str, str] = "",
-    format: Literal["", "csv", "tsv", "jsonl", "parquet"] = "",
+    format: Literal["auto", "csv", "tsv", "jsonl", "parquet"] = "auto",
     separator: str = "",
     encoding: str = "utf-8",
     quotes: bool = True,
@@ -40,5 +40,4 @@ def table(
 def table_rows(path: str | dict[str, str], table: TableFile, options: TextOptions) -> Iterator[Row]:
     """The rows of all files, each with the split of its file."""
     for split, file in split_paths(path):
-        for row in replace(table, path=file).rows(options.columns):
-            yield replace(row, split=split)
+        yield from replace(table, path=file, split=split).rows(options.columns)
