@@ -23,6 +23,7 @@ class Params:
 
     def __init__(self, resolved: Resolved, runs: Runs, groups: MeasureGroups, paths: Paths, scripts: Path) -> None:
         self._resolved, self._runs, self._groups, self._paths, self._scripts = resolved, runs, groups, paths, scripts
+        self._contents: dict[str, str] = {}
 
     def declaration(self, kind: Kind, name: str) -> Declaration:
         """The declaration of an object of the study."""
@@ -47,8 +48,11 @@ class Params:
 
         The publishers' files do not change.
         """
-        kind = self._resolved.declarations["dataset", dataset].name
-        return content_hash(*own_paths(kind, self.options("dataset", dataset))) if kind in OWN else ""
+        if dataset not in self._contents:
+            kind = self._resolved.declarations["dataset", dataset].name
+            paths = own_paths(kind, self.options("dataset", dataset)) if kind in OWN else []
+            self._contents[dataset] = content_hash(*paths) if paths else ""
+        return self._contents[dataset]
 
     def manipulation(self, variant: str) -> dict[str, Any]:
         """How a manipulated variant is made."""

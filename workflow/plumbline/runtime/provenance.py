@@ -127,7 +127,6 @@ def code_hash(*roots: Path) -> str:
     return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
 
 
-@cache
 def content_hash(*paths: str) -> str:
     """A short hash of data: the bytes of files and, of folders, the names and bytes of the files in them.
 

@@ -75,6 +75,13 @@ def test_a_dataset_of_one_split_is_drawn(folder):
     assert sorted(example.split for example in corpus.examples) == ["dev"] * 2 + ["test"] * 2 + ["train"] * 4
 
 
+def test_a_changed_file_of_a_folder_is_read_again(folder):
+    before = len(read(folder).examples)
+    with (folder / "data" / "train.csv").open("a") as file:
+        file.write("a new row,1\n")
+    assert len(read(folder).examples) == before + 1
+
+
 def test_splits_may_be_named(folder):
     corpus = read(folder, splits={"train": "train", "test": "validation"}, dev_share=0.25)
     assert [e.tokens[0] for e in corpus.examples if e.split == "test"] == ["validation"] * 4

@@ -12,6 +12,7 @@ from plumbline.data.tabular import Row, missing_column
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import dataset
 from plumbline.runtime.progress import shown
+from plumbline.runtime.provenance import content_hash
 
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
 
@@ -56,10 +57,14 @@ def hub_rows(
 
 def _load(name: str, config: str, revision: str) -> Any:
     """The dataset, from the cache if it is there; the sentences of the package are kept as the reason."""
-    from datasets import load_dataset
+    import datasets
 
+    # The package may not see that a file of a local folder has changed, so each content has a cache of its own.
+    cache = Path(datasets.config.HF_DATASETS_CACHE, "plumbline", content_hash(name)) if os.path.isdir(name) else None
     try:
-        return load_dataset(name, config or None, revision=revision or None)
+        return datasets.load_dataset(
+            name, config or None, revision=revision or None, cache_dir=str(cache) if cache else None
+        )
     # The package raises its own exceptions, those of the hub, and those of each format.
     except Exception as error:
         offline = [
