@@ -63,6 +63,12 @@ class Study:
 Edit = Callable[[Study], object]
 
 
+def own_table(text: str | bytes = "body,stars\ngood,1\nbad,0\n", **options: Any) -> Edit:
+    """Add a table of the user's own."""
+    entry = {"kind": "table", "path": "own.csv", "text": "body", "label": "stars", **options}
+    return both(written("own.csv", text), put(entry, "datasets", "own"))
+
+
 def save_bert(folder: Path) -> None:
     """A checkpoint as a job would read it, but for its weights, of which there is one and of a wrong shape; made by
     hand, because transformers takes seconds to import."""
@@ -634,11 +640,29 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
         bert(write("model.safetensors", b"")),
         "is truncated or not a safetensors file; copy it",
     ),
+    "table without a column": (
+        own_table(label="star"),
+        "`datasets.own.label`: 'own.csv' has no column 'star'; did you mean 'stars'? Its columns are body, stars.",
+    ),
+    "missing table": (own_table(path="gone.csv"), "`datasets.own.path`: there is no 'gone.csv' in the working folder"),
+    "table of another encoding": (
+        own_table("naïveté,stars\n".encode("latin-1")),
+        "`datasets.own.text`: 'own.csv', line 1 is not utf-8 text: write its `encoding:`, such as cp1252",
+    ),
+    "spreadsheet": (own_table(path="own.xlsx"), "'own.xlsx', whose ending is none of .csv, .tsv"),
+    "split by column and by share": (
+        own_table(split="part", shares={"train": 0.8, "dev": 0.1, "test": 0.1}),
+        "`datasets.own.split` names a column and `datasets.own.shares` draws all splits; remove one.",
+    ),
+    "hub without a revision": (
+        put({"kind": "hub", "name": "a/b", "text": "t", "label": "l"}, "datasets", "own"),
+        "`datasets.own.revision` is missing; write the commit of 'a/b'",
+    ),
 }
 # One or two faults of each section that are also tried with Snakemake.
 SHOWN = [
     "unknown key", "key that is a number", "raw that is a list", "block too long for a folder", "misspelt dataset",
-    "missing raw file", "bounds that fall", "measure that a transformer cannot have", "strength below zero",
+    "missing raw file", "missing table", "bounds that fall", "measure that a transformer cannot have", "strength below zero",
     "masking without random", "unknown method of Captum", "unknown statistic", "budget of nothing",
     "examples below zero", "plug-in that is not Python",
 ]  # fmt: skip
@@ -775,7 +799,10 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "check of nothing": (["check"], "the following arguments are required: file"),
     "check of a missing file": (["check", "gone.py"], "The plug-in file 'gone.py' does not exist."),
     "check of a folder": (["check", "raw"], "'raw' is a folder; name the Python file of your method."),
-    "check of YAML": (["check", "list.yaml"], "'list.yaml' is not a Python file; its name must end in '.py'."),
+    "check of YAML": (["check", "list.yaml"], "'list.yaml' must hold keys and values, as config.yaml does."),
+    "check of text": (["check", "notes.txt"], "'notes.txt' is not a Python file; its name must end in '.py', or in"),
+    "check of a missing config": (["check", "gone.yaml"], "There is no config file 'gone.yaml'."),
+    "check of a bad config": (["check", "key.yaml"], "key.yaml: The config has the key 3, which is not text"),
     "check of bytes": (["check", "bytes.py"], "'bytes.py' is not a Python file: it is not UTF-8 text."),
     "verify of a missing folder": (["verify", "gone"], "There is no folder 'gone': name the results of a study."),
     "verify of a file": (["verify", "list.yaml"], "There is no folder 'list.yaml': name the results of a study."),
@@ -806,8 +833,14 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
 @pytest.mark.parametrize("fault", COMMANDS)
 def test_command_line_of_plumbline(study, fault, capsys, counted):
     arguments, sentence = COMMANDS[fault]
-    files = {"bad.yaml": "a: [1", "list.yaml": "- a", "key.yaml": "3: a", "date.yaml": "a: 2020-13-40"}
-    files["empty.yaml"] = "name: nothing"
+    files = {
+        "bad.yaml": "a: [1",
+        "list.yaml": "- a",
+        "key.yaml": "3: a",
+        "date.yaml": "a: 2020-13-40",
+        "notes.txt": "a",
+        "empty.yaml": "name: nothing",
+    }
     for name, text in {**files, "bytes.yaml": b"\xff\xfe", "bytes.py": b"\xff\xfe"}.items():
         write(name, text)(study.folder)
     (study.folder / "good.yaml").write_text("datasets: [echo]")

@@ -50,7 +50,7 @@ def _read(path: Path, others: Sequence[Declaration]) -> list[Declaration]:
     if path.is_dir():
         raise PlumblineError(f"'{path}' is a folder; name the Python file of your method.")
     if path.exists() and path.suffix != ".py":
-        raise PlumblineError(f"'{path}' is not a Python file; its name must end in '.py'.")
+        raise PlumblineError(f"'{path}' is not a Python file; its name must end in '.py', or in '.yaml' for a config.")
     declared = list(declarations_in(path))
     if misplaced := _misplaced(ast.parse(path.read_text(encoding="utf-8")), path):
         raise PlumblineError(misplaced)

@@ -30,7 +30,12 @@ def preview_studies(configs: Iterable[Path], raw: Path) -> Iterator[Line]:
     """Lines about the own data of each study, each with whether it is free of faults."""
     for config in configs:
         try:
-            resolved = resolve(locate_files(read_config(config), [Path(), config.parent]))
+            content = read_config(config)
+        except PlumblineError as error:
+            yield str(error), False
+            continue
+        try:
+            resolved = resolve(locate_files(content, [Path(), config.parent]))
             list_runs(resolved)
         except PlumblineError as error:
             yield f"{config}: {error}", False
