@@ -115,7 +115,7 @@ RUN = Run()
 
 def check_own_data():
     """Before the first job, refuse own data whose rows cannot be used. The import is lazy, as every job parses this."""
-    from plumbline.data.own_check import check_rows
+    from plumbline.data.own_rows import check_rows
 
     try:
         for job in workflow.dag.needrun_jobs():

@@ -663,8 +663,8 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
 SHOWN = [
     "unknown key", "key that is a number", "raw that is a list", "block too long for a folder", "misspelt dataset",
     "missing raw file", "missing table", "bounds that fall", "measure that a transformer cannot have",
-    "strength below zero", "masking without random", "unknown method of Captum", "unknown statistic", "budget of nothing",
-    "examples below zero", "plug-in that is not Python",
+    "strength below zero", "masking without random", "unknown method of Captum", "unknown statistic",
+    "budget of nothing", "examples below zero", "plug-in that is not Python",
 ]  # fmt: skip
 
 

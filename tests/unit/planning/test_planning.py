@@ -170,6 +170,16 @@ def test_sizes_are_those_of_the_options_and_within_the_limit():
     assert expected_size(resolved, "sst", "plain") == packaged_sizes()["sst", False]
 
 
+def test_sizes_of_own_data_are_those_of_its_file(tmp_path):
+    rows = [f"{'word ' * (1 + k % 3)},{k % 2},{split}" for split in ("train", "dev", "test") for k in range(6)]
+    (tmp_path / "own.csv").write_text("\n".join(["text,label,split", *rows, "x,,train"]))
+    entry = {"kind": "table", "path": str(tmp_path / "own.csv"), "text": "text", "label": "label", "split": "split"}
+    own = expected_size(resolve(STUDY | {"datasets": {"own": entry}}), "own", "plain")
+    assert (own.counts, own.length) == ({"train": 6, "dev": 6, "test": 6}, 2.0)
+    absent = {**entry, "path": str(tmp_path / "absent.csv")}
+    assert expected_size(resolve(STUDY | {"datasets": {"own": absent}}), "own", "plain").counts == {}
+
+
 def write_summary(results: Path, dataset: str, train: int, test: int, length: float) -> None:
     folder = results / "data" / dataset
     folder.mkdir(parents=True)

@@ -1,12 +1,15 @@
-"""Sizes of datasets: as prepared in the working folder, as the config's options generate them, or as published."""
+"""Sizes of datasets: as prepared in the working folder, as the config's options generate them, as published, or as the
+user's own files have them."""
 
 import csv
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from plumbline.config.own_data import OWN, own_paths
 from plumbline.config.resolved import Resolved
 from plumbline.config.variants import PLAIN
 from plumbline.errors import PlumblineError
@@ -54,11 +57,26 @@ def stored_size(results: Path, dataset: str, variant: str) -> Size | None:
     return None
 
 
+def own_size(resolved: Resolved, dataset: str) -> Size | None:
+    """The size of own data in files that can be read, before filters; nothing is downloaded for it."""
+    declaration, options = resolved.declarations["dataset", dataset], resolved.options["dataset", dataset]
+    if declaration.name not in OWN or not own_paths(declaration.name, options):
+        return None
+    # Not at the top, because most plans have none.
+    from plumbline.data.own_rows import own_instances
+
+    with suppress(PlumblineError, OSError):
+        instances = own_instances(resolved, dataset)
+        training = [length for split, length in instances if split == "train"]
+        return Size(Counter(split for split, _ in instances), sum(training) / max(len(training), 1))
+    return None
+
+
 def expected_size(resolved: Resolved, dataset: str, variant: str) -> Size:
     """The size that a study's dataset will have by its declaration, options and preparation."""
     declaration, options = resolved.declarations["dataset", dataset], resolved.options["dataset", dataset]
     known = packaged_sizes().get((declaration.name, variant in resolved.manipulated)) or packaged_sizes().get(
-        (declaration.name, False), Size(declaration.counts)
+        (declaration.name, False), own_size(resolved, dataset) or Size(declaration.counts)
     )
     counts = dict(known.counts) | {split: options[split] for split in SPLITS if isinstance(options.get(split), int)}
     if limit := resolved.preparations[dataset].limit:
