@@ -1,7 +1,7 @@
 """Own data in a config: paths, labels and facts that follow from options, and faults before any job."""
 
 import pickle
-import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -157,11 +157,11 @@ def test_a_fault_of_the_file_is_refused_before_any_job(fault, folder):
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_missing_package_is_named_with_its_extra(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    monkeypatch.setattr("plumbline.data.own_files.find_spec", lambda name: None)
+@pytest.mark.parametrize("found", [None, ModuleSpec("datasets", None)], ids=["nothing", "a folder of that name"])
+def test_a_missing_package_is_named_with_its_extra(found, folder, monkeypatch):
+    monkeypatch.setattr("plumbline.data.own_files.find_spec", lambda name: found)
     study = resolved(folder, kind="hub", path=None, name="a/b", revision=COMMIT)
     with pytest.raises(
-        PlumblineError, match=r"needs the package datasets; install it by `pip install 'plumbline\[hub\]'`"
+        PlumblineError, match=r"needs plumbline's extra `hub`; install it by `pip install 'datasets>=4'`"
     ):
         check_raw(study, Path("raw"))

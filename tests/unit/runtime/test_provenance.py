@@ -1,9 +1,10 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from plumbline.registry import load
-from plumbline.runtime.provenance import code_hash, module_file, reachable
+from plumbline.runtime.provenance import code_hash, content_hash, module_file, reachable
 
 SCRIPTS = Path(__file__).parents[3] / "workflow" / "scripts"
 
@@ -90,3 +91,19 @@ def test_files_that_a_plugin_imports_from_its_folder_count(tmp_path: Path):
     )
     assert reachable(plugin) == {plugin, tmp_path / "helper_of_mine.py"}
     assert load(f"{plugin}:doubled")(21) == 42
+
+
+def test_the_content_of_data_counts_and_its_date_and_place_do_not(tmp_path: Path):
+    for folder in ("one", "other"):
+        (tmp_path / folder / "a").mkdir(parents=True)
+        (tmp_path / folder / "a" / "x.csv").write_text("1")
+    first = content_hash(str(tmp_path / "one"))
+    assert first == content_hash(str(tmp_path / "other"))
+    os.utime(tmp_path / "one" / "a" / "x.csv", (1, 1))
+    assert content_hash(str(tmp_path / "one")) == first
+    (tmp_path / "one" / "a" / "x.csv").rename(tmp_path / "one" / "a" / "y.csv")
+    renamed = content_hash(str(tmp_path / "one"))
+    (tmp_path / "other" / "a" / "x.csv").write_text("2")
+    assert len({first, renamed, content_hash(str(tmp_path / "other"))}) == 3
+    files = [str(tmp_path / "one" / "a" / "y.csv"), str(tmp_path / "absent.csv")]
+    assert content_hash(*files) != content_hash(files[0])

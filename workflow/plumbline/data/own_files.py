@@ -42,8 +42,10 @@ def _check_columns(where: str, path: str, options: Mapping[str, Any]) -> None:
 
 def check_package(where: str) -> None:
     """Refuse a dataset of the hub without the package that reads it."""
-    if find_spec("datasets") is None:
+    found = find_spec("datasets")
+    # A folder of that name in the working folder is found too, but has no origin.
+    if found is None or found.origin is None:
         raise PlumblineError(
-            f"`{where}` is of kind '{HUB}', which needs the package datasets; install it by "
-            "`pip install 'plumbline[hub]'` or `pip install datasets`."
+            f"`{where}` is of kind '{HUB}', which needs plumbline's extra `hub`; install it by "
+            "`pip install 'datasets>=4'`."
         )
