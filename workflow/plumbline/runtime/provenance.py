@@ -128,13 +128,11 @@ def code_hash(*roots: Path) -> str:
 
 
 def content_hash(*paths: str) -> str:
-    """A short hash of data: the bytes of files and, of folders, the names and bytes of the files in them.
-
-    Missing files, which a plan may have, count as empty.
-    """
+    """A short hash of data: the bytes of files and, of folders, the names and bytes of the files in them that are not
+    hidden. Missing files, which a plan may have, have no bytes."""
     digest = hashlib.sha256()
     for path in map(Path, paths):
-        inside = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        inside = sorted(file for file in path.rglob("[!.]*") if file.is_file()) if path.is_dir() else [path]
         for file in inside:
             digest.update(f"{file.relative_to(path)}\0".encode())
             if file.is_file():
