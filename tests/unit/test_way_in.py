@@ -545,7 +545,7 @@ def test_what_is_not_a_python_file(checked, tmp_path, capsys):
         "The plug-in file 'missing.py' does not exist.",
         "'folder.py' is a folder; name the Python file of your method.",
         "'latin.py' is not a Python file: it is not UTF-8 text.",
-        "'notes.txt' is not a Python file; its name must end in '.py'.",
+        "'notes.txt' is not a Python file; its name must end in '.py', or in '.yaml' for a config.",
     ]
 
 

@@ -100,6 +100,8 @@ def test_the_content_of_data_counts_and_its_date_and_place_do_not(tmp_path: Path
     first = content_hash(str(tmp_path / "one"))
     assert first == content_hash(str(tmp_path / "other"))
     os.utime(tmp_path / "one" / "a" / "x.csv", (1, 1))
+    (tmp_path / "one" / ".git").mkdir()
+    (tmp_path / "one" / ".git" / "x").write_text("hidden")
     assert content_hash(str(tmp_path / "one")) == first
     (tmp_path / "one" / "a" / "x.csv").rename(tmp_path / "one" / "a" / "y.csv")
     renamed = content_hash(str(tmp_path / "one"))

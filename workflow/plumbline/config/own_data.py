@@ -160,7 +160,7 @@ def _check_classes(where: str, classes: Mapping[str, str] | Iterable[str] | None
     if classes is not None and len(set(names)) < 2:
         raise PlumblineError(
             f"`{where}.classes` names {len(set(names))} classes; write two or more, such as "
-            "{'1': negative, '5': positive} or [no, yes]."
+            "{'1': negative, '5': positive} or [bad, good]."
         )
     if isinstance(classes, list) and len(set(names)) < len(names):
         raise PlumblineError(f"`{where}.classes` lists a label twice; remove one.")

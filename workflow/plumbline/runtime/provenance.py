@@ -8,7 +8,7 @@ the reporting of progress are not part of the hash.
 
 import ast
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -132,10 +132,15 @@ def content_hash(*paths: str) -> str:
     hidden. Missing files, which a plan may have, have no bytes."""
     digest = hashlib.sha256()
     for path in map(Path, paths):
-        inside = sorted(file for file in path.rglob("[!.]*") if file.is_file()) if path.is_dir() else [path]
-        for file in inside:
+        for file in sorted(_visible_files(path)) if path.is_dir() else [path]:
             digest.update(f"{file.relative_to(path)}\0".encode())
             if file.is_file():
                 with file.open("rb") as opened:
                     digest.update(hashlib.file_digest(opened, "sha256").digest())
     return digest.hexdigest()[:16]
+
+
+def _visible_files(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
+            yield path
