@@ -7,7 +7,7 @@ import pytest
 
 from plumbline.data.corpus import Corpus
 from plumbline.data.marked_words import flag_words, read_spans
-from plumbline.data.own_texts import TextOptions, read_corpus
+from plumbline.data.own_texts import TextOptions, read_corpus, select_rows
 from plumbline.data.tabular import Row
 from plumbline.errors import PlumblineError
 
@@ -151,6 +151,8 @@ def test_evidence_by_flags_and_by_spans():
 def test_wrong_evidence_is_refused_with_its_line(form, value, complaint):
     values = [(f"text {s:5} {label:2}", label, s, value) for _, label, s in FULL]
     message = fault(values, "text label split why", evidence="why", evidence_form=form)
+    with pytest.raises(PlumblineError, match="column 'why'"):
+        select_rows(rows(values, "text label split why"), options(evidence="why", evidence_form=form), 0)
     assert message.startswith("'a.csv', line 2: column 'why' ") and complaint in message
 
 

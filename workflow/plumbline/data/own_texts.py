@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from plumbline.config.own_data import label_text, split_list, split_of
 from plumbline.data.corpus import Corpus, Dropped, Example
-from plumbline.data.marked_words import flag_words, read_spans
+from plumbline.data.marked_words import Span, flag_words, read_spans
 from plumbline.data.own_splits import assign_splits
 from plumbline.data.tabular import Row
 from plumbline.data.tokenize import clean_words, words
@@ -71,6 +71,8 @@ class Selected:
     classes: list[str]
     dropped: Dropped
     drawn: dict[str, Any]
+    # The spans of evidence of each row, if there is any.
+    marked: list[list[Span]]
 
 
 def select_rows(rows: Iterable[Row], options: TextOptions, seed: int, order: Sequence[str] = ()) -> Selected:
@@ -83,13 +85,14 @@ def select_rows(rows: Iterable[Row], options: TextOptions, seed: int, order: Seq
     _check_classes(labels, classes, options)
     given = [item.split for item in kept]
     splits, drawn = assign_splits(given, labels, classes, seed, options.shares, options.dev_share, options.stratified)
-    return Selected(kept, labels, splits, classes, dropped, drawn)
+    marked = [_spans(item, options) for item in kept] if options.evidence else []
+    return Selected(kept, labels, splits, classes, dropped, drawn, marked)
 
 
 def read_corpus(rows: Iterable[Row], options: TextOptions, seed: int, order: Sequence[str] = ()) -> Corpus:
     """The corpus of a table."""
     selected = select_rows(rows, options, seed, order)
-    tokens, evidence = _words(selected.rows, options)
+    tokens, evidence = _words(selected, options)
     pairs: Sequence[list[str] | None] = [None] * len(tokens)
     if options.pair:
         pairs = _tokenize([item.pair for item in selected.rows], options)[1]
@@ -197,17 +200,18 @@ def _tokenize(texts: Sequence[str], options: TextOptions) -> tuple[list[list[str
     return cased, [clean_words(text) for text in cased] if options.tokens == "cleaned" else cased
 
 
-def _words(kept: Sequence[Labelled], options: TextOptions) -> tuple[list[list[str]], list[list[bool]] | list[None]]:
+def _words(selected: Selected, options: TextOptions) -> tuple[list[list[str]], list[list[bool]] | list[None]]:
     """The words of each text, and the flags of those that are evidence."""
-    cased, tokens = _tokenize([item.text for item in kept], options)
+    texts = [item.text for item in selected.rows]
+    cased, tokens = _tokenize(texts, options)
     if not options.evidence:
-        return tokens, [None] * len(kept)
-    return tokens, [_evidence(item, text, options) for item, text in zip(kept, cased, strict=True)]
+        return tokens, [None] * len(texts)
+    rows = zip(cased, texts, selected.marked, strict=True)
+    return tokens, [flag_words(words_of, text, spans) for words_of, text, spans in rows]
 
 
-def _evidence(item: Labelled, cased: Sequence[str], options: TextOptions) -> list[bool]:
+def _spans(item: Labelled, options: TextOptions) -> list[Span]:
     try:
-        spans = read_spans(item.row.values.get(options.evidence), item.text, options.evidence_form)
+        return read_spans(item.row.values.get(options.evidence), item.text, options.evidence_form)
     except ValueError as error:
         raise PlumblineError(f"{item.row.where}: column '{options.evidence}' {error}.") from None
-    return flag_words(cased, item.text, spans)
