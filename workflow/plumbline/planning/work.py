@@ -27,8 +27,8 @@ DATA = ("prepare", "manipulate", "tokenize_subwords", "extract_attention")
 # Subword transformers truncate texts to this length.
 LONGEST_SUBWORDS = 512.0
 HEAVY = (*DATA, "train", "attribute", "score", "trace")
-# Measures with a forward pass per word: their cost grows with the length of the texts, that of other work with its
-# square root, since long texts fill batches better.
+# Measures with a forward pass per word: their cost grows with the length of the texts, as that of all explanations of
+# transformers does; that of other work with its square root, since long texts fill batches better.
 PER_WORD = ("leave-one-out", "occlusion", "attention-flow")
 # Tokens of a text of unknown length.
 TYPICAL = 30.0
@@ -50,7 +50,8 @@ class Work:
     @property
     def amount(self) -> float:
         """The amount of work, which its seconds are proportional to."""
-        return self.rows * (self.length or TYPICAL) ** (1.0 if self.kinds[2] in PER_WORD else 0.5)
+        linear = self.kinds[2] in PER_WORD or (self.work == "attribute" and self.family == "subwords")
+        return self.rows * (self.length or TYPICAL) ** (1.0 if linear else 0.5)
 
 
 def kind_of_work(rule: str) -> str:

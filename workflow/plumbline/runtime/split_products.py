@@ -2,7 +2,7 @@
 
 Tensor cores multiply matrices of bfloat16 numbers, which have 8 significant bits, more than ten times as fast as
 matrices of single precision. A number of single precision is nearly the sum of two such numbers, a large and a small
-one, so that three of their products give the whole one with an error of about 2^-17; that of the two small parts is
+one, so that three of their products give the whole one with an error of about 2^-16; that of the two small parts is
 left out.
 """
 
