@@ -48,5 +48,5 @@ def test_the_image_is_built_from_all_that_the_wheel_carries() -> None:
         assert {pattern, pattern.partition("/")[0]} & copied, pattern
     assert {"setup.py", "pyproject.toml", "README.md", "LICENSE", "envs/requirements.lock"} <= copied
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (version,) = re.findall(r"^FROM docker\.io/library/python:3\.(\d+)-slim$", text, re.M)
+    (version,) = re.findall(r"^FROM python:3\.(\d+)-slim$", text, re.M)
     assert project["requires-python"] == ">=3.11,<3.15" and 11 <= int(version) < 15
