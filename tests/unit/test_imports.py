@@ -65,3 +65,10 @@ def test_the_command_answers_before_it_imports_anything_slow(option):
     done = subprocess.run([sys.executable, "-c", code, option], text=True, capture_output=True, check=True)
     assert "plumbline" in done.stdout.splitlines()[0]
     assert not SLOW & set(done.stdout.splitlines()[-1].split())
+
+
+def test_importing_the_package_imports_nothing_slow_until_the_api_is_used():
+    code = "import sys, plumbline\nprint(*sys.modules)\nplumbline.load\nprint('pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
+    modules, loaded = done.stdout.splitlines()
+    assert not SLOW & set(modules.split()) and loaded == "True"

@@ -25,8 +25,11 @@ from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import PAIRED, holds
 
 
-def resolve(config: dict[str, Any]) -> Resolved:
-    """Check the whole config before any job runs; the first error is raised as one sentence."""
+def resolve(config: dict[str, Any], external: bool = True) -> Resolved:
+    """Check the whole config before any job runs; the first error is raised as one sentence.
+
+    Without `external`, checkpoints and files of importances are not checked: a finished study can do without them.
+    """
     try:
         study = Study(**config)
     except ValidationError as error:
@@ -44,7 +47,8 @@ def resolve(config: dict[str, Any]) -> Resolved:
     for dataset in study.datasets:
         for model in study.models:
             _set_training(resolved, dataset, model)
-    check_external(resolved)
+    if external:
+        check_external(resolved)
     for name in study.adversaries:
         check_name(name, f"adversaries.{name}")
     for derived in derive(resolved):

@@ -95,7 +95,7 @@ def read_corpus(rows: Iterable[Row], options: TextOptions, seed: int, order: Seq
     tokens, evidence = _words(selected, options)
     pairs: Sequence[list[str] | None] = [None] * len(tokens)
     if options.pair:
-        pairs = _tokenize([item.pair for item in selected.rows], options)[1]
+        pairs = tokenize_texts([item.pair for item in selected.rows], options)[1]
     columns = zip(selected.splits, selected.labels, tokens, pairs, evidence, strict=True)
     examples = [Example(split, label, text, pair, None, marks) for split, label, text, pair, marks in columns]
     return Corpus(
@@ -194,7 +194,7 @@ def _check_classes(labels: Sequence[int], classes: Sequence[str], options: TextO
         )
 
 
-def _tokenize(texts: Sequence[str], options: TextOptions) -> tuple[list[list[str]], list[list[str]]]:
+def tokenize_texts(texts: Sequence[str], options: TextOptions) -> tuple[list[list[str]], list[list[str]]]:
     """The words of each text as they stand in it, and as models read them."""
     cased = [text.split() for text in texts] if options.tokens == "spaces" else list(words(texts))
     return cased, [clean_words(text) for text in cased] if options.tokens == "cleaned" else cased
@@ -203,7 +203,7 @@ def _tokenize(texts: Sequence[str], options: TextOptions) -> tuple[list[list[str
 def _words(selected: Selected, options: TextOptions) -> tuple[list[list[str]], list[list[bool]] | list[None]]:
     """The words of each text, and the flags of those that are evidence."""
     texts = [item.text for item in selected.rows]
-    cased, tokens = _tokenize(texts, options)
+    cased, tokens = tokenize_texts(texts, options)
     if not options.evidence:
         return tokens, [None] * len(texts)
     rows = zip(cased, texts, selected.marked, strict=True)

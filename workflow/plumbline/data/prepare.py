@@ -45,11 +45,12 @@ def prepare(
     published: Mapping[str, int] | None = None,
     task: str | None = None,
     evidence: str = "",
+    splits: Sequence[str] = SPLITS,
 ) -> Prepared:
     """Filter, sample and encode a corpus. `instance` numbers the texts of a split before filtering.
 
     `published` is the size of each published split; `task`, if given, decides whether texts must have a second text.
-    `evidence` is what the dataset declares about that of its texts.
+    `evidence` is what the dataset declares about that of its texts; `splits` are those that it must have.
     """
     _check_corpus(corpus, name)
     if task == IMAGES:
@@ -59,21 +60,21 @@ def prepare(
         raise PlumblineError(f"Dataset '{name}': its task is {task}, so its texts {rule}.")
     if evidence and corpus.examples and corpus.examples[0].evidence is None:
         raise PlumblineError(f"Dataset '{name}': it declares `evidence`, so its texts must each have `evidence`.")
-    texts = {split: list(enumerate(e for e in corpus.examples if e.split == split)) for split in SPLITS}
-    partial = fewer_than_published({split: len(texts[split]) for split in SPLITS}, published or {}, name)
+    texts = {split: list(enumerate(e for e in corpus.examples if e.split == split)) for split in splits}
+    partial = fewer_than_published({split: len(texts[split]) for split in splits}, published or {}, name)
     dropped = {reason: dict(counts) for reason, counts in corpus.dropped.items()}
-    kept = {split: _keep(texts[split], corpus, recipe, name, split, dropped) for split in SPLITS}
+    kept = {split: _keep(texts[split], corpus, recipe, name, split, dropped) for split in splits}
     # Jain & Wallace count words before the length filter. A `limit` is for speed, so only the sample is counted.
-    counted = texts["train"] if recipe.limit is None else kept["train"]
+    counted = (texts if recipe.limit is None else kept).get("train", [])
     if recipe.vocabulary_of == "all":
-        counted = [text for split in SPLITS for text in kept[split]]
+        counted = [text for split in splits for text in kept[split]]
     documents = [text for _, example in counted for text in (example.tokens, example.pair) if text]
     vocabulary = build_vocabulary(documents, recipe.minimum_document_frequency, corpus.vocabulary or ())
     size = len(vocabulary.words)
     summary = {
         "dataset": name,
         "classes": list(corpus.classes),
-        "splits": {split: _summarize(corpus, texts[split], kept[split], vocabulary) for split in SPLITS},
+        "splits": {split: _summarize(corpus, texts[split], kept[split], vocabulary) for split in splits},
         "dropped": dropped,
         "partial": partial,
         "paired": any(example.pair for example in corpus.examples),
@@ -248,7 +249,7 @@ def _specials(words: list[str]) -> list[str]:
 
 
 def _columns(kept: dict[str, list[Numbered]], vocabulary: Vocabulary) -> dict[str, list[Any]]:
-    rows = [(split, number, example) for split in SPLITS for number, example in kept[split]]
+    rows = [(split, number, example) for split in kept for number, example in kept[split]]
     return {
         "split": [split for split, _, _ in rows],
         "instance": [number for _, number, _ in rows],

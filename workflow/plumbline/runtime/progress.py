@@ -1,7 +1,7 @@
 """Progress of a running job: its current work, speed and remaining time.
 
-A job writes it to a small file, which `plumbline.runtime.display` shows. A full disk fails no job by this, and no
-result depends on it.
+A job writes it to a small file, which `plumbline.runtime.display` shows; the Python API shows it itself. A full disk
+fails no job by this, and no result depends on it.
 """
 
 import hashlib
@@ -50,14 +50,34 @@ class State:
         return max(0.0, (self.total - self.done) / self.rate - (now - self.updated))
 
 
-class _Reporter:
-    """Writes a job's state to a file, atomically."""
+class _StateFile:
+    """A file with the state of a job, written atomically."""
 
-    def __init__(self, path: Path, job: str, clock: Callable[[], float], period: float) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path, self._fresh = path, path.with_name(f".{path.name}.{os.getpid()}")
+
+    def write(self, state: State) -> None:
+        """Write a state."""
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._fresh.write_text(json.dumps(asdict(state)), encoding="utf-8")
+            self._fresh.replace(self._path)
+
+    def remove(self) -> None:
+        """Remove the file."""
+        with suppress(OSError):
+            self._path.unlink()
+            self._path.parent.rmdir()
+
+
+class _Reporter:
+    """Calls a function with the state of a job, at most once per period."""
+
+    def __init__(self, publish: Callable[[State], None], job: str, clock: Callable[[], float], period: float) -> None:
         self.clock, self.period, self.job = clock, period, job
+        self._publish = publish
         self._reported = self._changed = 0.0
         self.busy, self.stage = False, ""
-        self._path, self._fresh = path, path.with_name(f".{path.name}.{os.getpid()}")
         self._state = State(job, platform.node(), os.getpid(), clock(), 0.0)
 
     def change(self, work: Callable[[], dict[str, Any]] = dict) -> None:
@@ -72,19 +92,9 @@ class _Reporter:
             self.write(work())
 
     def write(self, work: dict[str, Any]) -> None:
-        """Write the state of the job, with its current work if any."""
+        """Report the state of the job, with its current work if any."""
         self._reported = self.clock()
-        state = replace(self._state, updated=self._reported, **work)
-        with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._fresh.write_text(json.dumps(asdict(state)), encoding="utf-8")
-            self._fresh.replace(self._path)
-
-    def end(self) -> None:
-        """Remove the file."""
-        with suppress(OSError):
-            self._path.unlink()
-            self._path.parent.rmdir()
+        self._publish(replace(self._state, updated=self._reported, **work))
 
 
 _reporter: _Reporter | None = None
@@ -114,14 +124,26 @@ def reporting(
     """A context in which all progress is reported for this job; a retry overwrites the report of the first attempt."""
     global _reporter
     period = CLUSTER_PERIOD if "SLURM_JOB_ID" in os.environ else PERIOD
-    folder = _with_prefix(results, outputs) / FOLDER
-    _reporter = _Reporter(folder / job_key(outputs), job, clock, period)
+    file = _StateFile(_with_prefix(results, outputs) / FOLDER / job_key(outputs))
+    _reporter = _Reporter(file.write, job, clock, period)
     try:
         _reporter.write({})
         yield
     finally:
-        _reporter.end()
+        file.remove()
         _reporter = None
+
+
+@contextmanager
+def showing(show: Callable[[State], None], job: str) -> Iterator[None]:
+    """A context in which a function gets the progress of the work of this process."""
+    global _reporter
+    before, _reporter = _reporter, _Reporter(show, job, time.time, PERIOD)
+    try:
+        _reporter.write({})
+        yield
+    finally:
+        _reporter = before
 
 
 @contextmanager

@@ -1,0 +1,87 @@
+"""Wrong arguments are refused in one sentence, before any model runs."""
+
+import re
+
+import pytest
+
+import plumbline
+from plumbline.errors import PlumblineError
+
+from .conftest import LABELS, TEXTS
+
+FAULTS = {
+    "no texts": ({"texts": []}, "`texts` is empty"),
+    "one string": ({"texts": "good film"}, "`texts` must be a list, not str"),
+    "a number": ({"texts": [1, 2], "labels": [0, 1]}, "`texts[0]` is a int; each must be a string"),
+    "empty text": ({"texts": ["good", " "], "labels": [0, 1]}, "`texts[1]` has no word"),
+    "some pairs": ({"texts": ["good", ("a", "b")], "labels": [0, 1]}, "`texts[1]` has 2 texts; all must be single"),
+    "no labels": ({"labels": None}, "`labels` is missing: give the class of each text, or call `explain`"),
+    "few labels": ({"labels": [0]}, "`labels` has 1 entries, and there are 6 texts"),
+    "number of no class": ({"labels": [2] * 6}, "`labels[0]` is 2, and the model has 2 classes, numbered from 0"),
+    "name of no class": ({"labels": ["goood"] * 6}, "is 'goood', which is no class of the model; did you mean 'good'?"),
+    "misspelt measure": ({"measures": ["gradient-nrm"]}, "did you mean 'gradient-norm'?"),
+    "measure of attention": ({"measures": ["attention"]}, "needs attention, which model 'model' does not provide"),
+    "measure of training texts": (
+        {"measures": ["random", "gradient-norm", "mutual-information"]},
+        "Measure 'mutual-information' needs split 'train'",
+    ),
+    "one measure for two": ({"measures": ["random"], "protocols": ["agreement"]}, "compares at least 2 measures"),
+    "measures as a string": ({"measures": "random"}, "`measures` is a string; write a list, such as ['random']"),
+    "misspelt option": ({"measures": {"lime": {"sampels": 3}}}, "did you mean 'samples'?"),
+    "misspelt protocol": ({"protocols": ["erasur"]}, "did you mean 'erasure'?"),
+    "roar": (
+        {"protocols": ["roar"]},
+        "`result.to_config('my.yaml')`, set `roar` there and run `plumbline run my.yaml`",
+    ),
+    "ground truth": ({"protocols": ["ground_truth"]}, "trains models on manipulated texts"),
+    "masked erasure": ({"protocols": {"m": {"kind": "masked_erasure"}}}, "trained with masked words"),
+    "adversaries": ({"protocols": ["adversary"]}, "set `adversaries` there"),
+    "evidence without marks": ({"protocols": ["evidence"]}, "needs marked evidence"),
+    "evidence of other length": (
+        {"evidence": [[1]] * 6},
+        "`evidence` of text 0 holds 1 flags, and the text has 9 words",
+    ),
+    "own of other length": (
+        {"importances": {"mine": [[1.0]] * 6}},
+        "`importances['mine'][0]` has the shape [1]; text 0 has 9 words, which are 13 subwords",
+    ),
+    "own of few texts": ({"importances": {"mine": [[1.0]]}}, "`importances['mine']` has 1 entries"),
+    "own that is no number": ({"importances": {"mine": [["a"]] * 6}}, "must be a list of numbers"),
+    "own that is not finite": ({"importances": {"mine": [[float("nan")] * 9] * 6}}, "is not finite"),
+    "own of a measure's name": ({"importances": {"random": [[1.0]] * 6}}, "both name 'random'; rename one"),
+    "unknown device": ({"device": "gpu"}, "`device` is 'gpu', which torch does not know"),
+    "token budget": ({"token_budget": 0}, "`compute.token_budget`"),
+    "prompt of an encoder": ({"prompt": "{text}:", "answers": [" a", " b"]}, "leave out `kind: causal`"),
+    "prompt alone": ({"prompt": "{text}:"}, "needs both `prompt`, with {text}, and `answers`"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_wrong_arguments_are_refused(classifier, fault):
+    arguments, message = FAULTS[fault]
+    given = {"texts": TEXTS, "labels": LABELS, "measures": ["random", "gradient-norm"], "progress": False} | arguments
+    with pytest.raises(PlumblineError, match=re.escape(message)):
+        plumbline.evaluate(*classifier, **given)
+
+
+def test_models_that_cannot_classify_are_refused(classifier, tiny_bert, tmp_path):
+    with pytest.raises(PlumblineError, match="has no classification head"):
+        plumbline.explain(str(tiny_bert), texts=TEXTS)
+    with pytest.raises(PlumblineError, match="cannot be read"):
+        plumbline.explain(str(tmp_path / "nothing"), texts=TEXTS)
+    with pytest.raises(PlumblineError, match="`tokenizer` is a NoneType"):
+        plumbline.explain(classifier[0], texts=TEXTS)
+    with pytest.raises(PlumblineError, match="`model` is a Linear"):
+        import torch
+
+        plumbline.explain(torch.nn.Linear(1, 1), classifier[1], TEXTS)
+    with pytest.raises(PlumblineError, match="write `texts=` and `labels=` without `tokenizer`"):
+        plumbline.evaluate(str(tiny_bert), TEXTS, LABELS)
+
+
+def test_the_gold_class_needs_labels(classifier):
+    gold = {"gradient-norm": {"target": "gold"}}
+    with pytest.raises(PlumblineError, match="which needs `labels`"):
+        plumbline.explain(*classifier, TEXTS, measures=gold, progress=False)
+    found = plumbline.explain(*classifier, TEXTS, LABELS, measures=gold, progress=False)
+    assert found.importances["target"].tolist() == LABELS

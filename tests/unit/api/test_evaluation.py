@@ -1,0 +1,165 @@
+"""`evaluate` and `explain` against transformers, the registered measures and the definitions of the protocols."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import kendalltau
+
+import plumbline
+from plumbline.data.instances import Instances
+from plumbline.models.evaluator import Evaluator
+from plumbline.models.transformer import TransformerClassifier
+from plumbline.registry import Registry, load
+
+from .conftest import LABELS, TEXTS
+
+
+def probability(classifier, ids, target):
+    """The probability of a class for the ids of a text, by transformers."""
+    model, tokenizer = classifier
+    ids = torch.tensor([[tokenizer.cls_token_id, *ids, tokenizer.sep_token_id]])
+    with torch.no_grad():
+        return model(input_ids=ids).logits[0].double().softmax(-1)[target].item()
+
+
+def subwords(classifier, text):
+    return classifier[1](text, add_special_tokens=False)["input_ids"]
+
+
+@pytest.mark.parametrize("measure", ["gradient-norm", "integrated-gradient", "lime", "rollout"])
+def test_explain_equals_the_registered_measure(classifier, saved_classifier, measure):
+    explained = plumbline.explain(*classifier, TEXTS, measures=[measure], seeds=[4, 7], progress=False).importances
+    assert explained["seed"].tolist() == [4] * len(TEXTS) + [7] * len(TEXTS)
+    ids = [np.array(classifier[1](text)["input_ids"], dtype=np.int32) for text in TEXTS]
+    flags = [np.array([False, *[True] * (len(row) - 2), False]) for row in ids]
+    count = np.arange(len(TEXTS))
+    instances = Instances(np.array(["test"] * len(TEXTS)), count, np.zeros(len(TEXTS), np.int32), ids, flags)
+    model = TransformerClassifier(None, 2, checkpoint=str(saved_classifier), head="own").requires_grad_(False)
+    declaration = Registry().get("measure", measure)
+    options = {name: option.default for name, option in declaration.options.items()}
+    for seed in (4, 7):
+        expected = load(declaration.pointer)(Evaluator(model, seed), instances, **options)
+        own = explained[explained["seed"] == seed]
+        for found, scores, tokens, row in zip(own["scores"], expected.scores, own["tokens"], ids, strict=True):
+            np.testing.assert_array_equal(found, np.float32(scores))
+            assert tokens == classifier[1].convert_ids_to_tokens(row)[1:-1]
+        if expected.target is not None:
+            assert own["target"].tolist() == expected.target.tolist()
+
+
+def test_leave_one_out_is_the_change_of_the_probabilities(classifier):
+    found = plumbline.explain(*classifier, TEXTS, measures=["leave-one-out"], progress=False).importances
+    for text, scores in zip(TEXTS, found["scores"], strict=True):
+        ids = subwords(classifier, text)
+        whole = probability(classifier, ids, 0)
+        changes = [2 * abs(whole - probability(classifier, ids[:i] + ids[i + 1 :], 0)) for i in range(len(ids))]
+        np.testing.assert_allclose(scores, changes, atol=1e-6)
+
+
+def test_erasure_is_the_fall_without_the_top_half_of_the_words(classifier, evaluated):
+    rows = evaluated.table("erasure").query("metric == 'comprehensiveness' and ratio == 50").set_index("measure")
+    assert {*rows.index} == {"random", "gradient-norm", "leave-one-out", "lengths"}
+    for measure in ("random", "gradient-norm", "leave-one-out"):
+        falls = []
+        scores = evaluated.importances.query(f"measure == '{measure}'")["scores"]
+        for text, row in zip(TEXTS, scores, strict=True):
+            ids = np.array(subwords(classifier, text))
+            whole = [probability(classifier, ids, target) for target in (0, 1)]
+            target = int(np.argmax(whole))
+            kept = np.sort(np.argsort(-row, kind="stable")[int(np.ceil(len(ids) / 2)) :])
+            falls.append(whole[target] - probability(classifier, ids[kept], target))
+        assert rows.loc[measure, "mean"] == pytest.approx(np.mean(falls), abs=1e-6)
+    scored = evaluated.scorecard["comprehensiveness"]
+    # The area with one ratio and the whole text.
+    assert scored["gradient-norm"] == pytest.approx(rows.loc["gradient-norm", "mean"] / 2, abs=1e-9)
+
+
+def test_agreement_is_kendalls_tau(evaluated):
+    scores = {name: rows["scores"].tolist() for name, rows in evaluated.importances.groupby("measure")}
+    rows = evaluated.table("agreement").query("predicted_class == 'all'").set_index(["measure_a", "measure_b"])
+    for a, b in [("gradient-norm", "leave-one-out"), ("leave-one-out", "random"), ("lengths", "random")]:
+        taus = [kendalltau(*pair).statistic for pair in zip(scores[a], scores[b], strict=True)]
+        assert rows.loc[(a, b), "mean"] == pytest.approx(np.mean(taus), abs=1e-6)
+
+
+def test_performance_is_that_of_the_model(classifier, evaluated):
+    predicted = [np.argmax([probability(classifier, subwords(classifier, text), c) for c in (0, 1)]) for text in TEXTS]
+    rows = evaluated.table("performance").set_index("metric")["value"]
+    assert rows["accuracy"] == pytest.approx(np.mean(np.array(predicted) == LABELS))
+    assert evaluated.predictions["predicted"].tolist() == [("bad", "good")[c] for c in predicted]
+
+
+def test_own_importances_are_those_of_words_or_of_subwords(classifier, evaluated):
+    found = evaluated.importances.query("measure == 'lengths'")
+    row = found.iloc[4]
+    assert row["tokens"][:2] == ["the", "u"] and row["tokens"][-1] == "##e"
+    # The tokenizer divides "there" into the, ##r and ##e, and other long words into letters.
+    assert row["scores"].tolist() == [3, *12 * [12], *8 * [8], 3, *3 * [5]]
+    again = plumbline.evaluate(
+        *classifier,
+        TEXTS,
+        ["good", "bad"] * 3,
+        measures=["random"],
+        importances={"lengths": found["scores"].tolist()},
+        protocols=["agreement"],
+        progress=False,
+    )
+    for column in ("scores", "tokens"):
+        for one, other in zip(again.importances.query("measure == 'lengths'")[column], found[column], strict=True):
+            assert list(one) == list(other)
+
+
+def test_the_model_stays_unchanged(classifier):
+    model, tokenizer = classifier
+    model = copy.deepcopy(model).train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    plumbline.evaluate(
+        model,
+        tokenizer,
+        TEXTS[:2],
+        [1, 0],
+        measures=["random", "gradient-norm"],
+        protocols={"randomised_weights": {"texts": 2}},
+        progress=False,
+    )
+    assert model.training and all(parameter.requires_grad for parameter in model.parameters())
+    assert isinstance(model.get_input_embeddings(), torch.nn.Embedding)
+    assert model.state_dict().keys() == before.keys()
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_a_folder_gives_the_same_as_the_model_in_memory(saved_classifier, evaluated):
+    other = plumbline.evaluate(
+        str(saved_classifier),
+        texts=TEXTS,
+        labels=LABELS,
+        measures=["random", "gradient-norm", "leave-one-out"],
+        protocols={"erasure": {"ratios": [50], "draws": 0, "longest": 0}},
+        device="cpu",
+        token_budget=64,
+        progress=False,
+    )
+    own = evaluated.scorecard.loc[other.scorecard.index, "comprehensiveness"]
+    np.testing.assert_allclose(other.scorecard["comprehensiveness"], own, atol=1e-6)
+
+
+def test_reliability_and_evidence_and_pairs(classifier):
+    pairs = [(text, "was it good ?") for text in TEXTS]
+    marked = [[word in ("good", "bad", "great", "dull") for word in text.split()] for text in TEXTS]
+    found = plumbline.evaluate(
+        *classifier,
+        pairs,
+        LABELS,
+        measures={"perfect": {"kind": "random"}, "lime": {"samples": 20}},
+        importances={"marked": marked},
+        evidence=marked,
+        protocols=["reliability", "evidence"],
+        progress=False,
+    )
+    reliability = found.table("reliability").set_index("measure")["kendall"]
+    assert reliability["marked"] == 1 and reliability["lime"] < 1
+    # Importances that are the evidence itself have the largest AUPRC.
+    assert found.table("evidence").set_index("measure").loc["marked", "auprc"] == 1
+    assert found.instances["pair_tokens"][0][:2] == ["was", "i"]

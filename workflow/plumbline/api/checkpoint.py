@@ -1,0 +1,100 @@
+"""The model that the Python API explains: a checkpoint, or a model in memory that is saved as one."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from plumbline.config.checkpoints import CAUSAL, find_checkpoint
+from plumbline.data.subwords import reading_checkpoint
+from plumbline.errors import PlumblineError
+
+# What an encoder with a classification head is called.
+CLASSIFIER = "ForSequenceClassification"
+
+
+@dataclass(frozen=True)
+class ExplainedModel:
+    """A checkpoint that is used as it is: its folder or name, the names of its classes, and its prompt and answers if
+    it is a causal language model."""
+
+    checkpoint: str
+    classes: list[str]
+    prompt: str = ""
+    answers: tuple[str, ...] = ()
+    # Whether the folder is a copy of a model in memory.
+    in_memory: bool = False
+
+    def entry(self, checkpoint: str | None = None) -> dict[str, Any]:
+        """Its entry in `models` of a config."""
+        checkpoint = checkpoint or self.checkpoint
+        if self.answers:
+            return {"kind": "causal", "checkpoint": checkpoint, "prompt": self.prompt, "answers": [*self.answers]}
+        return {"kind": "pretrained", "checkpoint": checkpoint, "head": "own", "training": {"epochs": 0}}
+
+    def retrained_entry(self, checkpoint: str) -> dict[str, Any]:
+        """The entry of the same checkpoint fine-tuned on the study's data."""
+        if self.answers:
+            return self.entry(checkpoint) | {"training": {"epochs": 1}}
+        return {"kind": "pretrained", "checkpoint": checkpoint}
+
+
+def explained_model(
+    model: Any, tokenizer: Any, prompt: str, answers: Sequence[str] | Mapping[str, str] | None, folder: Path
+) -> ExplainedModel:
+    """The model to explain. One in memory is saved in `folder` and read from there, so that it stays unchanged."""
+    if isinstance(model, str | Path):
+        if tokenizer is not None:
+            raise PlumblineError(
+                f"`model` is the name of a checkpoint, '{model}', which has its own tokenizer; write `texts=` and "
+                "`labels=` without `tokenizer`."
+            )
+        return _described(str(model), prompt, answers)
+    for name, value in (("model", model), ("tokenizer", tokenizer)):
+        if not hasattr(value, "save_pretrained"):
+            raise PlumblineError(
+                f"`{name}` is a {type(value).__name__}; it must be one of transformers, or `model` the folder or name "
+                "of a checkpoint."
+            )
+    if not hasattr(model, "get_input_embeddings"):
+        raise PlumblineError(f"`model` is a {type(model).__name__}; it must be a model of transformers.")
+    # Its progress bar would remain in a notebook.
+    with reading_checkpoint(type(model).__name__), redirect_stderr(StringIO()):
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    return replace(_described(str(folder), prompt, answers, type(model).__name__), in_memory=True)
+
+
+def _described(
+    checkpoint: str, prompt: str, answers: Sequence[str] | Mapping[str, str] | None, name: str = ""
+) -> ExplainedModel:
+    """A checkpoint with its classes: the names of its outputs or, of a causal language model, those of its answers."""
+    from transformers import AutoConfig
+
+    with reading_checkpoint(name or checkpoint):
+        config: Any = AutoConfig.from_pretrained(find_checkpoint(checkpoint))
+    architectures, subject = config.architectures or [], name or f"the checkpoint '{checkpoint}'"
+    if answers is not None or prompt:
+        if not answers or not prompt:
+            raise PlumblineError("A causal language model needs both `prompt`, with {text}, and `answers`.")
+        if isinstance(answers, str):
+            raise PlumblineError("`answers` is a string; give one answer for each class.")
+        named = dict(answers) if isinstance(answers, Mapping) else {answer.strip(): answer for answer in answers}
+        if len(named) < len(answers):
+            raise PlumblineError("Two of the `answers` are the same word; give each class its own.")
+        return ExplainedModel(checkpoint, [*map(str, named)], prompt, tuple(named.values()))
+    if any(architecture.endswith(CAUSAL) for architecture in architectures):
+        raise PlumblineError(
+            f"{subject} is a causal language model; give a `prompt` with {{text}} and the `answers` that are classes."
+        )
+    if not any(architecture.endswith(CLASSIFIER) for architecture in architectures):
+        raise PlumblineError(
+            f"{subject} has no classification head; load it with AutoModelForSequenceClassification and train it, or "
+            "let a study train it: `plumbline run my.yaml` with `models: {mine: {checkpoint: NAME}}`."
+        )
+    names = [str(config.id2label[number]) for number in range(config.num_labels)]
+    if len({*names}) < len(names):
+        raise PlumblineError(f"{subject} has two outputs of the same name in `id2label`; give each its own.")
+    return ExplainedModel(checkpoint, names)

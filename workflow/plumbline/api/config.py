@@ -1,0 +1,172 @@
+"""The config of an evaluation, and the one that goes on with it in a study."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os.path import abspath, isdir
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from plumbline.api.checkpoint import ExplainedModel
+from plumbline.api.texts import EXPLAINED, LabelledTexts
+from plumbline.config.external import IMPORTED, locate_files
+from plumbline.config.resolve import resolve
+from plumbline.data.own_rows import check_rows
+from plumbline.errors import PlumblineError
+from plumbline.store import write_text
+
+# Names of measures or protocols, or their options by name.
+Entries = Sequence[str] | Mapping[str, Mapping[str, Any] | None]
+# The names of the dataset, the model and the fine-tuned model.
+DATASET, MODEL, RETRAINED = "texts", "model", "retrained"
+# Percentages of words that the written config masks.
+LEVELS = [20, 40, 60, 80]
+# The measure that ROAR compares others with.
+BASELINE = "random"
+DEV_SHARE = 0.1
+# What needs training, and the section of a config that asks for it.
+_MASKED = ("trains models on texts with masked words", "`roar`")
+_MANIPULATED = ("trains models on manipulated texts", "`manipulations`")
+_ADVERSARY = ("trains adversarial models", "`adversaries`")
+RETRAINING = {
+    "roar": _MASKED,
+    "faithfulness": _MASKED,
+    "synthetic_roar": _MASKED,
+    "sparsity": _MASKED,
+    "ground_truth": _MANIPULATED,
+    "rationales": _MANIPULATED,
+    "masked_erasure": ("needs a model that was trained with masked words", "`training: {masking: uniform}` of a model"),
+    "adversary": _ADVERSARY,
+    "adversaries": _ADVERSARY,
+    "seed_variance": ("compares models trained with several seeds", "`seeds`"),
+}
+
+
+def entries(listed: Entries, name: str) -> dict[str, dict[str, Any]]:
+    """Options by name, from names or a mapping."""
+    if isinstance(listed, str):
+        raise PlumblineError(f"`{name}` is a string; write a list, such as ['{listed}'].")
+    named = listed if isinstance(listed, Mapping) else dict.fromkeys(listed)
+    for key in named:
+        if not isinstance(key, str):
+            raise PlumblineError(f"`{name}` has {key!r}, which is no name; a list holds names, a dict options by name.")
+    return {key: dict(options or {}) for key, options in named.items()}
+
+
+def check_retraining(protocols: Entries) -> None:
+    """Refuse protocols that train models."""
+    for name, options in entries(protocols, "protocols").items():
+        kind = options.get("kind", name)
+        if kind in RETRAINING:
+            what, section = RETRAINING[kind]
+            raise PlumblineError(
+                f"`protocols` names '{name}', which {what}, and `evaluate` trains none: evaluate without it, write a "
+                f"config with `result.to_config('my.yaml')`, set {section} there and run `plumbline run my.yaml`."
+            )
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be computed, with which seeds and within which memory."""
+
+    measures: Entries
+    protocols: Entries = ()
+    seeds: int | Sequence[int] = 0
+    token_budget: int | None = None
+    least_above_chance: float | None = None
+    plugins: Sequence[str | Path] = ()
+
+    def config(self, model: ExplainedModel, texts: LabelledTexts, imported: Mapping[str, Path]) -> dict[str, Any]:
+        """The config of a study of one model; `imported` are the files of one's own importances."""
+        measures = entries(self.measures, "measures")
+        for name in imported:
+            if name in measures:
+                raise PlumblineError(f"`importances` and `measures` both name '{name}'; rename one.")
+        seeds = [self.seeds] if isinstance(self.seeds, int) else [*self.seeds]
+        return {
+            "name": "evaluation",
+            "plugins": [str(Path(path).absolute()) for path in self.plugins],
+            "datasets": {DATASET: dataset_entry(texts)},
+            "models": {MODEL: model.entry()},
+            "seeds": [",".join(map(str, seeds))],
+            "measures": measures | {name: {"kind": IMPORTED, "path": str(path)} for name, path in imported.items()},
+            "protocols": entries(self.protocols, "protocols"),
+            "least_above_chance": self.least_above_chance,
+            "compute": {} if self.token_budget is None else {"token_budget": self.token_budget},
+        }
+
+
+def dataset_entry(texts: LabelledTexts, path: str = "texts.jsonl") -> dict[str, Any]:
+    """The entry of a table with the texts; its columns are those of `LabelledTexts.rows`."""
+    columns = {"text": "text", "label": "label"}
+    columns |= {"pair": "pair"} if texts.pairs is not None else {}
+    columns |= {"evidence": "evidence"} if texts.evidence is not None else {}
+    return {"kind": "table", "path": path, **columns, "classes": texts.classes, "tokens": texts.words}
+
+
+def write_scores(path: Path, scores: Sequence[np.ndarray]) -> None:
+    """Write one's own importances as a file for the measure `imported`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [{"split": EXPLAINED, "instance": i, "scores": row.tolist()} for i, row in enumerate(scores)]
+    pd.DataFrame(rows).to_parquet(path)
+
+
+def write_config(
+    path: Path,
+    config: Mapping[str, Any],
+    model: ExplainedModel,
+    texts: LabelledTexts,
+    training: LabelledTexts | None,
+) -> Path:
+    """Write a config of a study with the same model and texts, and ROAR of the fine-tuned model.
+
+    The files that it names lie next to it. It is checked as `plumbline run` would.
+    """
+    if path.suffix not in (".yaml", ".yml"):
+        raise PlumblineError(f"'{path}' must end in .yaml.")
+    stem, folder = path.stem, path.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    data = dataset_entry(texts, f"{stem}-texts.jsonl")
+    rows = texts.rows(EXPLAINED)
+    measures = {name: entry for name, entry in config["measures"].items() if entry.get("kind") != IMPORTED}
+    own = {name: entry for name, entry in config["measures"].items() if name not in measures}
+    if not any(entry.get("kind", name) == BASELINE for name, entry in measures.items()):
+        measures = {BASELINE: {}, **measures}
+    if training is None:
+        # Their numbers are those of the evaluated texts, and splits are drawn from these.
+        rows, own = [{key: row[key] for key in row if key != "split"} for row in rows], {}
+    else:
+        if (training.pairs is None) != (texts.pairs is None):
+            raise PlumblineError("`texts` must be single texts or pairs, like the evaluated texts.")
+        rows = [*training.rows("train"), *rows]
+        data |= {"split": "split", "dev_share": DEV_SHARE}
+    write_text(folder / data["path"], "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    for name, entry in own.items():
+        shutil.copyfile(entry["path"], folder / f"{stem}-{name}.parquet")
+        own[name] = entry | {"path": f"{stem}-{name}.parquet"}
+    checkpoint = _checkpoint_next_to(folder, f"{stem}-checkpoint", model)
+    written = {
+        **config,
+        "datasets": {DATASET: data},
+        "models": {MODEL: model.entry(checkpoint), RETRAINED: model.retrained_entry(checkpoint)},
+        "measures": measures | own,
+        "roar": {"relative": {"levels": LEVELS, "models": [RETRAINED], "measures": [*measures]}},
+    }
+    resolved = resolve(locate_files(dict(written), [folder]))
+    check_rows(resolved, DATASET)
+    written = {key: value for key, value in written.items() if value not in ({}, [])}
+    write_text(path, yaml.safe_dump(written, sort_keys=False, allow_unicode=True))
+    return path
+
+
+def _checkpoint_next_to(folder: Path, name: str, model: ExplainedModel) -> str:
+    """The checkpoint as a config in `folder` names it; a model that was in memory is copied there under `name`."""
+    if model.in_memory:
+        shutil.copytree(model.checkpoint, folder / name, dirs_exist_ok=True)
+        return name
+    return abspath(model.checkpoint) if isdir(model.checkpoint) else model.checkpoint

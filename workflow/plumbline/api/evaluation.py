@@ -1,0 +1,183 @@
+"""`evaluate` and `explain`: a study of one model in memory, run in this process."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from plumbline.api.checkpoint import ExplainedModel, explained_model
+from plumbline.api.config import Entries, Request, check_retraining, entries, write_config, write_scores
+from plumbline.api.progress import progress_bar
+from plumbline.api.results import MANIFEST, Results
+from plumbline.api.texts import LabelledTexts, Words, read_texts
+from plumbline.config.resolve import resolve
+from plumbline.dag.study import StudyDag
+from plumbline.errors import PlumblineError
+from plumbline.project import PROJECT, SCRIPTS
+from plumbline.report.manifest import manifest
+from plumbline.store import write_json
+
+if TYPE_CHECKING:
+    import torch
+
+MEASURES = ("random", "gradient-norm", "input-x-gradient", "integrated-gradient", "leave-one-out")
+PROTOCOLS = ("agreement", "erasure")
+# The folder of a model that was in memory.
+CHECKPOINT = "checkpoint"
+
+
+class Evaluation(Results):
+    """The results of `evaluate` and `explain`, in a temporary folder that is removed with this object.
+
+    `scorecard` and `table(name)` are pandas tables, `importances` the scores of every text, `plot()` the figure of the
+    scorecard and `show(i)` a heat map of a text.
+    """
+
+    def __init__(
+        self, workspace: TemporaryDirectory, config: dict[str, Any], model: ExplainedModel, texts: LabelledTexts
+    ) -> None:
+        super().__init__(Path(workspace.name) / "results")
+        self._workspace, self._config, self._model, self._labelled = workspace, config, model, texts
+
+    def __repr__(self) -> str:
+        measures, tables = ", ".join(self._config["measures"]), ", ".join(self.tables) or "none"
+        return f"Evaluation of {len(self._labelled.texts)} texts by {measures}: tables {tables}"
+
+    def to_config(self, path: str | Path = "my.yaml", texts: Any = None, labels: Any = None) -> Path:
+        """Write a config for `plumbline run` that goes on where this evaluation ends: the same model, texts, measures
+        and protocols, and ROAR, which fine-tunes the checkpoint.
+
+        `texts` and `labels` are for training; the evaluated texts are then the test split. Without them, train, dev and
+        test are drawn from the evaluated texts, and one's own importances are left out. The texts, and a model that was
+        in memory, are written next to the config.
+        """
+        training = None if texts is None else read_texts(texts, labels, self._model.classes, None, self._labelled.words)
+        if texts is not None and labels is None:
+            raise PlumblineError("`labels` is missing: the texts to train on need the class of each.")
+        return write_config(Path(path), self._config, self._model, self._labelled, training)
+
+
+def evaluate(
+    model: Any,
+    tokenizer: Any = None,
+    texts: Sequence[str] | Sequence[tuple[str, str]] | None = None,
+    labels: Sequence[int] | Sequence[str] | None = None,
+    *,
+    measures: Entries = MEASURES,
+    protocols: Entries = PROTOCOLS,
+    importances: Mapping[str, Sequence[Sequence[float]]] | None = None,
+    evidence: Sequence[Sequence[bool]] | None = None,
+    prompt: str = "",
+    answers: Sequence[str] | Mapping[str, str] | None = None,
+    words: Words = "spaces",
+    seeds: int | Sequence[int] = 0,
+    device: "str | torch.device | None" = None,
+    token_budget: int | None = None,
+    least_above_chance: float | None = None,
+    plugins: Sequence[str | Path] = (),
+    progress: bool = True,
+) -> Evaluation:
+    """How faithful are explanations of a classifier? Score every measure by every protocol.
+
+    `model` and `tokenizer` are of transformers and stay unchanged; or `model` is the folder or name of a checkpoint,
+    without `tokenizer`. A causal language model also needs a `prompt` with {text}, and {pair} for pairs, and the
+    `answers` of the classes, as a list or by the name of each class.
+
+    `texts` are strings, or pairs of them; `labels` the number or name of the class of each. `words` says how a text is
+    divided: at white space, or by spaCy with case (`cased`) or without (`cleaned`). `evidence` has a flag for each word
+    of a text, for the protocol of that name.
+
+    `measures` and `protocols` are names, or options by name as in a config; `importances` are scores of your own by
+    name, one for each word or subword of a text. `plugins` are files with measures or protocols of your own.
+
+    `seeds` decide random draws. `device` is by default a GPU if there is one; `token_budget` limits the tokens of one
+    pass, by default by the free memory. A model whose accuracy is not `least_above_chance` of the way from chance to 1
+    gets no scores in the scorecard; by default every model does.
+    """
+    check_retraining(protocols)
+    request = Request(measures, protocols, seeds, token_budget, least_above_chance, plugins)
+    workspace = TemporaryDirectory(prefix="plumbline-")
+    described = explained_model(model, tokenizer, prompt, answers, Path(workspace.name) / CHECKPOINT)
+    if labels is None:
+        raise PlumblineError("`labels` is missing: give the class of each text, or call `explain`, which needs none.")
+    labelled = read_texts(texts, labels, described.classes, evidence, words)
+    return _run(workspace, request, described, labelled, importances or {}, device, progress)
+
+
+def explain(
+    model: Any,
+    tokenizer: Any = None,
+    texts: Sequence[str] | Sequence[tuple[str, str]] | None = None,
+    labels: Sequence[int] | Sequence[str] | None = None,
+    *,
+    measures: Entries = MEASURES,
+    prompt: str = "",
+    answers: Sequence[str] | Mapping[str, str] | None = None,
+    words: Words = "spaces",
+    seeds: int | Sequence[int] = 0,
+    device: "str | torch.device | None" = None,
+    token_budget: int | None = None,
+    plugins: Sequence[str | Path] = (),
+    progress: bool = True,
+) -> Evaluation:
+    """The importances of the words of texts by each measure, without scores; the arguments are those of `evaluate`.
+
+    `labels` are needed only by measures with the option `target: gold`.
+    """
+    request = Request(measures, (), seeds, token_budget, None, plugins)
+    workspace = TemporaryDirectory(prefix="plumbline-")
+    described = explained_model(model, tokenizer, prompt, answers, Path(workspace.name) / CHECKPOINT)
+    labelled = read_texts(texts, labels, described.classes, None, words)
+    if labels is None:
+        for name, options in entries(measures, "measures").items():
+            if options.get("target") == "gold":
+                raise PlumblineError(f"`measures.{name}.target` is 'gold', which needs `labels`; give them.")
+    return _run(workspace, request, described, labelled, {}, device, progress)
+
+
+def _run(
+    workspace: TemporaryDirectory,
+    request: Request,
+    model: ExplainedModel,
+    texts: LabelledTexts,
+    importances: Mapping[str, Sequence[Sequence[float]]],
+    device: "str | torch.device | None",
+    progress: bool,
+) -> Evaluation:
+    """Run the study of a request in a temporary folder."""
+    from plumbline.api.run import LocalRun, choose_device
+    from plumbline.models.budget import Budget
+
+    started, root = time.perf_counter(), Path(workspace.name)
+    imported = {name: root / "importances" / f"{name}.parquet" for name in importances}
+    for path in imported.values():
+        # The scores are aligned with subwords below, once these are known.
+        write_scores(path, [np.zeros(1)])
+    config = request.config(model, texts, imported)
+    dag = StudyDag(resolve(config), [Path(), PROJECT], SCRIPTS)
+    for excluded in dag.runs.excluded:
+        raise PlumblineError(f"{excluded.reason[0].upper()}{excluded.reason[1:]}; leave it out.")
+    run = LocalRun(dag, root / "results", choose_device(device), Budget(request.token_budget))
+    stages = 2 + len(run.groups) + len(dag.study.protocols)
+    with progress_bar(progress, stages) as begin:
+        begin("prepare")
+        run.prepare(texts)
+        for name, path in imported.items():
+            write_scores(path, run.align(importances[name], name, texts))
+        begin("predict")
+        run.predict()
+        for group, measures in run.groups.items():
+            begin(f"explain: {', '.join(measures)}")
+            run.attribute(group)
+        for protocol in dag.study.protocols:
+            begin(f"score: {protocol}")
+            run.score(protocol)
+    if dag.study.protocols:
+        run.tables()
+    timings = pd.DataFrame([{"device": str(run.device), "seconds": time.perf_counter() - started, "event": None}])
+    write_json(run.folder / MANIFEST, manifest(dag.study.model_dump(), [], timings))
+    return Evaluation(workspace, config, model, texts)

@@ -1,0 +1,264 @@
+"""The results of a study as pandas tables, figures and heat maps."""
+
+import shutil
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from plumbline.api.heat_map import HeatMap
+from plumbline.api.places import place, sources_of
+from plumbline.attribution.files import read_importances
+from plumbline.config.external import locate_files
+from plumbline.config.resolve import resolve
+from plumbline.config.runs import Cell
+from plumbline.dag.paths import cell_folder
+from plumbline.dag.study import StudyDag
+from plumbline.data.schemas import INSTANCES
+from plumbline.errors import PlumblineError, nearest
+from plumbline.project import PROJECT, SCRIPTS
+from plumbline.registry import IMAGES, load
+from plumbline.store import read_json, read_record, read_stamped, read_table
+from plumbline.training.schemas import PREDICTIONS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MANIFEST = "manifest.json"
+CELL_KEYS = ["dataset", "variant", "model"]
+TEXT_KEYS = ["split", "instance"]
+
+
+class Results:
+    """A folder of results: those of a finished study, or of `plumbline.evaluate`.
+
+    Tables are read when they are asked for; `importances`, `instances` and `predictions` are read once.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}('{self.folder}'): tables {', '.join(self.tables) or 'none'}"
+
+    # Tables.
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of the tables."""
+        return sorted(path.stem for path in (self.folder / "tables").glob("*.parquet"))
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table by its name, such as `erasure`; docs/architecture.md lists the columns of each."""
+        if name not in self.tables:
+            raise PlumblineError(f"There is no table '{name}' in '{self.folder}'; {nearest(name, self.tables)}")
+        frame: pd.DataFrame = read_stamped(self.folder / "tables" / f"{name}.parquet")[1].to_pandas()
+        return frame
+
+    @property
+    def scorecard(self) -> pd.DataFrame:
+        """The value of every measure (rows) by every criterion (columns); NaN where the table `scorecard` has a reason.
+
+        With several datasets, variants or models, rows are also labelled with these.
+        """
+        rows = self.table("scorecard")
+        rows = rows.astype({key: str for key in ("criterion", *CELL_KEYS, "measure")})
+        criteria = list(dict.fromkeys(rows["criterion"]))
+        wide = rows.pivot(index=[*CELL_KEYS, "measure"], columns="criterion", values="value")[criteria]
+        wide = wide.reindex(pd.MultiIndex.from_frame(rows[[*CELL_KEYS, "measure"]].drop_duplicates()))
+        for key in CELL_KEYS:
+            wide = wide.droplevel(key) if rows[key].nunique() == 1 else wide
+        return wide.astype(float)
+
+    # Texts and their explanations.
+
+    @cached_property
+    def _dag(self) -> StudyDag:
+        """The study that made the results, from its manifest."""
+        if not (self.folder / MANIFEST).is_file():
+            raise PlumblineError(
+                f"'{self.folder}' has no {MANIFEST}, which the last job of a study writes: finish the run first; "
+                "`table` reads the tables that are there."
+            )
+        folders = [Path(), self.folder.parent, PROJECT]
+        config = locate_files(read_json(self.folder / MANIFEST)["study"], folders)
+        return StudyDag(resolve(config, external=False), folders, SCRIPTS)
+
+    def _cells(self) -> Iterator[Cell]:
+        """The cells of texts; images have no words."""
+        for cell in self._dag.runs.cells:
+            if self._dag.resolved.declarations["dataset", cell.dataset].task != IMAGES:
+                yield cell
+
+    def _texts(self, cell: Cell) -> pd.DataFrame:
+        """The explained instances of a cell, with the words of each: those that have scores."""
+        columns = [*TEXT_KEYS, "label", "tokens", "maskable", "tokens_b", "maskable_b"]
+        table = read_table(place(self.folder, self._dag.paths.instances(cell)), INSTANCES, columns).to_pandas()
+        table = table[table["split"].isin(self._dag.study.explain)].astype({"split": str})
+        classes = read_record(place(self.folder, self._dag.paths.record_of(cell)))["classes"]
+        words = [_words(*row) for row in zip(table["tokens"], table["maskable"], strict=True)]
+        pairs = [_words(*row) for row in zip(table["tokens_b"], table["maskable_b"], strict=True)]
+        keys = {key: getattr(cell, key) for key in CELL_KEYS}
+        return table[TEXT_KEYS].assign(
+            **keys, label=[classes[label] for label in table["label"]], tokens=words, pair_tokens=pairs
+        )[[*CELL_KEYS, *TEXT_KEYS, "label", "tokens", "pair_tokens"]]
+
+    @cached_property
+    def instances(self) -> pd.DataFrame:
+        """The explained texts as every model reads them: the class of each, its words, and those of its second text.
+
+        A transformer's words are the subwords of its tokenizer.
+        """
+        cells = {tuple(getattr(cell, key) for key in CELL_KEYS): cell for cell in self._cells()}
+        return _joined([self._texts(cell) for cell in cells.values()])
+
+    @cached_property
+    def predictions(self) -> pd.DataFrame:
+        """The predictions of every seed: the class of each instance, the predicted one and the probabilities."""
+        frames = []
+        for cell in self._cells():
+            table = read_table(
+                place(self.folder, f"results/models/{cell_folder(cell)}/predictions.parquet"), PREDICTIONS
+            )
+            classes = read_record(place(self.folder, self._dag.paths.record_of(cell)))["classes"]
+            frame = table.to_pandas().astype({"split": str})
+            frame["label"] = [classes[label] for label in frame["label"]]
+            frame["predicted"] = [classes[row.argmax()] for row in frame["probabilities"]]
+            frames.append(frame.assign(**{key: getattr(cell, key) for key in CELL_KEYS}))
+        columns = [*CELL_KEYS, "seed", *TEXT_KEYS, "label", "predicted", "probabilities"]
+        return _joined(frames)[columns]
+
+    @cached_property
+    def importances(self) -> pd.DataFrame:
+        """The importances of every measure and seed: the explained class, if any, and a score for each of `tokens`.
+
+        `pair_scores` are those of the words of a second text, where a measure has them.
+        """
+        frames = []
+        for keys, path in self._dag.sources.files("importances") or []:
+            if keys["dataset"] not in self._datasets:
+                continue
+            columns = ["seed", *TEXT_KEYS, "target", "scores", "pair"]
+            table = read_importances(place(self.folder, path), keys["measure"], columns).to_pandas()
+            of_cell = {key: keys[key] for key in (*CELL_KEYS, "measure")}
+            frames.append(table.astype({"split": str}).rename(columns={"pair": "pair_scores"}).assign(**of_cell))
+        texts = self.instances.drop(columns="label")
+        joined = _joined(frames).merge(texts, on=[*CELL_KEYS, *TEXT_KEYS], how="left", validate="many_to_one")
+        first = [*CELL_KEYS, "measure", "seed", *TEXT_KEYS, "target", "tokens", "scores"]
+        return joined[[*first, *(column for column in joined if column not in first)]]
+
+    @property
+    def _datasets(self) -> set[str]:
+        return {cell.dataset for cell in self._cells()}
+
+    def show(
+        self,
+        instance: int,
+        *,
+        dataset: str | None = None,
+        model: str | None = None,
+        variant: str = "plain",
+        seed: int | None = None,
+        split: str | None = None,
+    ) -> HeatMap:
+        """The words of a text, shaded by the scores of each measure; by default of the first dataset and model."""
+        rows = self.importances
+        wanted = {"variant": variant, "dataset": dataset, "model": model, "split": split, "seed": seed}
+        for key, value in wanted.items():
+            known = rows[key].unique().tolist()
+            if value is not None and value not in known:
+                raise PlumblineError(f"There is no {key} '{value}'; {nearest(str(value), map(str, known))}")
+            rows = rows[rows[key] == (known[0] if value is None else value)]
+        rows = rows[rows["instance"] == instance]
+        if rows.empty:
+            raise PlumblineError(f"There is no explained instance {instance}; `instances` lists them.")
+        first = rows.iloc[0]
+        keys = [*CELL_KEYS, "seed", *TEXT_KEYS]
+        predicted = self.predictions.merge(rows[keys].head(1), on=keys).iloc[0]
+        probability = max(predicted["probabilities"])
+        title = f"instance {instance}: {predicted['label']}, predicted {predicted['predicted']} ({probability:.2f})"
+        scores = dict(zip(rows["measure"], rows["scores"], strict=True))
+        return HeatMap(title, first["tokens"], scores)
+
+    # Figures.
+
+    @property
+    def figures(self) -> list[str]:
+        """The names of the figures that can be drawn."""
+        return [figure.name for figure in self._dag.parts.figures if not self._absent(figure)]
+
+    def _absent(self, figure: Any) -> list[str]:
+        """The files that a figure reads and that the results lack."""
+        reads = self._dag.parts.reads([figure])
+        paths = [place(self.folder, file.path) for files in reads.values() for file in files]
+        return [str(path) for path in paths if not path.is_file()]
+
+    def plot(self, figure: str = "scorecard", *, dataset: str = "", model: str = "") -> "Figure":
+        """Draw a figure of the report again; one that has a plot for each dataset and model draws the first, unless
+        these are given."""
+        if figure not in self.figures:
+            raise PlumblineError(f"There is no figure '{figure}' in these results; {nearest(figure, self.figures)}")
+        declaration = next(part for part in self._dag.parts.figures if part.name == figure)
+        plots = self._dag.parts.plots([declaration])
+        matching = [
+            plot for plot in plots if (not dataset or plot.dataset == dataset) and (not model or plot.model == model)
+        ]
+        if not matching:
+            known = "; ".join(", ".join(filter(None, (plot.dataset, plot.model))) for plot in plots)
+            raise PlumblineError(f"There is no figure '{figure}' of '{dataset or model}'; there is one of: {known}.")
+        from plumbline.figures.drawing import Drawing
+
+        facts = self._dag.facts.requested_by([declaration])
+        sources = sources_of(self.folder, self._dag.parts.reads([declaration]), facts)
+        return _displayed(load(declaration.pointer)(Drawing(sources, matching[0].dataset, matching[0].model)))
+
+    def save(self, folder: str | Path) -> Path:
+        """Copy the results to a new folder, which `plumbline.load` opens."""
+        target = Path(folder)
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise PlumblineError(f"'{target}' exists and is not empty; name a new folder.")
+        shutil.copytree(self.folder, target, dirs_exist_ok=True)
+        return target
+
+
+def load_results(folder: str | Path = "results") -> Results:
+    """Open the results of a finished study, or those that `save` wrote.
+
+    `folder` is the folder `results` of a run, or the one in which the study ran.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise PlumblineError(f"There is no folder '{folder}'; name the folder of results of a study.")
+    found = next((place for place in (path, path / "results") if (place / "tables").is_dir()), None)
+    if found is None:
+        raise PlumblineError(f"'{folder}' has no folder of tables: it is not the folder of results of a study.")
+    return Results(found)
+
+
+def _words(tokens: Any, maskable: Any) -> list[str] | None:
+    """The tokens that are words."""
+    return None if tokens is None else [token for token, word in zip(tokens, maskable, strict=True) if word]
+
+
+def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    if not frames:
+        raise PlumblineError("These results have no texts.")
+    return pd.concat(frames, ignore_index=True)
+
+
+def _displayed(figure: "Figure") -> "Figure":
+    """The figure, which a notebook displays as an image even if pyplot, which would register that, is not imported."""
+    from io import BytesIO
+
+    from plumbline.figures.style import DOTS_PER_INCH, theme
+
+    def png() -> bytes:
+        image = BytesIO()
+        with theme():
+            figure.savefig(image, format="png", dpi=DOTS_PER_INCH)
+        return image.getvalue()
+
+    figure._repr_png_ = png  # type: ignore[attr-defined]
+    return figure
