@@ -179,6 +179,8 @@ class Results:
         predicted = self.predictions.merge(rows[keys].head(1), on=keys).iloc[0]
         probability = max(predicted["probabilities"])
         title = f"instance {instance}: {predicted['label']}, predicted {predicted['predicted']} ({probability:.2f})"
+        if first["pair_tokens"] is not None:
+            title += f"; second text: {' '.join(first['pair_tokens'])}"
         scores = dict(zip(rows["measure"], rows["scores"], strict=True))
         return HeatMap(title, first["tokens"], scores)
 
