@@ -18,7 +18,7 @@ STUDIES  := $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests
 # Hundreds of short processes would compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint check-types check-rules check-style bench generate graph clean help
+.PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint check-types check-rules check-style bench generate notebooks graph clean help
 
 ready: $(READY)
 
@@ -72,6 +72,9 @@ bench: $(READY)
 
 generate: $(READY)
 	$(BIN)/plumbline generate
+
+notebooks: $(READY)
+	PYTHONPATH=workflow PATH="$(BIN):$$PATH" python -m tests.notebooks
 
 graph: $(READY)
 	$(BIN)/plumbline graph docs/images/rule-graph.svg

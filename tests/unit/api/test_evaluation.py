@@ -155,6 +155,7 @@ def test_reliability_and_evidence_and_pairs(classifier):
         measures={"perfect": {"kind": "random"}, "lime": {"samples": 20}},
         importances={"marked": marked},
         evidence=marked,
+        evidence_source="rule",
         protocols=["reliability", "evidence"],
         progress=False,
     )
@@ -162,4 +163,5 @@ def test_reliability_and_evidence_and_pairs(classifier):
     assert reliability["marked"] == 1 and reliability["lime"] < 1
     # Importances that are the evidence itself have the largest AUPRC.
     assert found.table("evidence").set_index("measure").loc["marked", "auprc"] == 1
+    assert found.scorecard.loc["marked", "evidence"] == 1 and "plausibility" not in found.scorecard
     assert found.instances["pair_tokens"][0][:2] == ["was", "i"]

@@ -92,8 +92,20 @@ def test_unknown_tables_and_folders_are_refused(evaluated, tmp_path):
     (copy / "manifest.json").unlink()
     unfinished = plumbline.load(copy)
     assert len(unfinished.table("erasure"))
-    with pytest.raises(PlumblineError, match="finish the run first"):
+    with pytest.raises(PlumblineError, match="finish the run, or name the config"):
         _ = unfinished.importances
+
+
+def test_stored_tables_are_drawn_by_the_config_of_their_study():
+    project = Path(__file__).parents[3]
+    stored = plumbline.load(project / "reproductions/sensitivity-sst", study="sensitivity-sst")
+    assert {"scorecard", "detection"} <= set(stored.figures) and "erasure" not in stored.figures, "it has no such table"
+    assert isinstance(stored.plot("detection"), Figure)
+    wide = stored.scorecard
+    assert wide.index.names == ["variant", "model", "measure"], "there is one dataset"
+    keys = "criterion == 'agreement' and variant == 'plain' and model == 'bilstm-tanh' and measure == 'attention'"
+    (row,) = stored.table("scorecard").query(keys).itertuples()
+    assert wide.loc[("plain", "bilstm-tanh", "attention"), "agreement"] == row.value == pytest.approx(0.35, abs=0.01)
 
 
 def read(path):
@@ -131,6 +143,8 @@ def test_the_written_config_draws_splits_without_training_texts(saved_classifier
 def test_texts_that_cannot_be_split_are_refused(evaluated, tmp_path):
     with pytest.raises(PlumblineError, match="Class 'bad' has 3 rows, none of which was drawn for"):
         evaluated.to_config(tmp_path / "my.yaml")
+    with pytest.raises(PlumblineError, match="Class 'bad' has 4 rows, none of which was drawn for 'dev'"):
+        evaluated.to_config(tmp_path / "my.yaml", [*TEXTS, *TRAINING[0]], [0, *[1] * 45])
     with pytest.raises(PlumblineError, match=r"must end in \.yaml"):
         evaluated.to_config(tmp_path / "my.txt", *TRAINING)
     with pytest.raises(PlumblineError, match="`labels` is missing"):

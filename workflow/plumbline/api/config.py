@@ -17,6 +17,7 @@ from plumbline.api.texts import EXPLAINED, LabelledTexts
 from plumbline.config.external import IMPORTED, locate_files
 from plumbline.config.resolve import resolve
 from plumbline.data.own_rows import check_rows
+from plumbline.data.own_splits import assign_splits, check_every_class
 from plumbline.errors import PlumblineError
 from plumbline.store import write_text
 
@@ -105,7 +106,8 @@ def dataset_entry(texts: LabelledTexts, path: str = "texts.jsonl") -> dict[str, 
     """The entry of a table with the texts; its columns are those of `LabelledTexts.rows`."""
     columns = {"text": "text", "label": "label"}
     columns |= {"pair": "pair"} if texts.pairs is not None else {}
-    columns |= {"evidence": "evidence"} if texts.evidence is not None else {}
+    if texts.evidence is not None:
+        columns |= {"evidence": "evidence", "evidence_source": texts.evidence_source}
     return {"kind": "table", "path": path, **columns, "classes": texts.classes, "tokens": texts.words}
 
 
@@ -159,6 +161,11 @@ def write_config(
     }
     resolved = resolve(locate_files(dict(written), [folder]))
     check_rows(resolved, DATASET)
+    if training is not None:
+        given, labels = [row["split"] for row in rows], [*training.labels, *texts.labels]
+        seed = resolved.preparations[DATASET].seed
+        splits, _ = assign_splits(given, labels, texts.classes, seed, None, DEV_SHARE, True)
+        check_every_class(splits, labels, texts.classes)
     written = {key: value for key, value in written.items() if value not in ({}, [])}
     write_text(path, yaml.safe_dump(written, sort_keys=False, allow_unicode=True))
     return path

@@ -13,7 +13,7 @@ from plumbline.api.checkpoint import ExplainedModel, explained_model
 from plumbline.api.config import Entries, Request, check_retraining, entries, write_config, write_scores
 from plumbline.api.progress import progress_bar
 from plumbline.api.results import MANIFEST, Results
-from plumbline.api.texts import LabelledTexts, Words, read_texts
+from plumbline.api.texts import EvidenceSource, LabelledTexts, Words, read_texts
 from plumbline.config.resolve import resolve
 from plumbline.dag.study import StudyDag
 from plumbline.errors import PlumblineError
@@ -24,7 +24,7 @@ from plumbline.store import write_json
 if TYPE_CHECKING:
     import torch
 
-MEASURES = ("random", "gradient-norm", "input-x-gradient", "integrated-gradient", "leave-one-out")
+MEASURES = ("random", "gradient-norm", "input-x-gradient", "integrated-gradient-pad", "leave-one-out")
 PROTOCOLS = ("agreement", "erasure")
 # The folder of a model that was in memory.
 CHECKPOINT = "checkpoint"
@@ -55,7 +55,7 @@ class Evaluation(Results):
         test are drawn from the evaluated texts, and one's own importances are left out. The texts, and a model that was
         in memory, are written next to the config.
         """
-        training = None if texts is None else read_texts(texts, labels, self._model.classes, None, self._labelled.words)
+        training = None if texts is None else read_texts(texts, labels, self._model.classes, self._labelled.words)
         if texts is not None and labels is None:
             raise PlumblineError("`labels` is missing: the texts to train on need the class of each.")
         return write_config(Path(path), self._config, self._model, self._labelled, training)
@@ -71,6 +71,7 @@ def evaluate(
     protocols: Entries = PROTOCOLS,
     importances: Mapping[str, Sequence[Sequence[float]]] | None = None,
     evidence: Sequence[Sequence[bool]] | None = None,
+    evidence_source: EvidenceSource = "human",
     prompt: str = "",
     answers: Sequence[str] | Mapping[str, str] | None = None,
     words: Words = "spaces",
@@ -89,7 +90,7 @@ def evaluate(
 
     `texts` are strings, or pairs of them; `labels` the number or name of the class of each. `words` says how a text is
     divided: at white space, or by spaCy with case (`cased`) or without (`cleaned`). `evidence` has a flag for each word
-    of a text, for the protocol of that name.
+    of a text, for the protocol of that name; people marked these words, or a `rule` makes them decide the class.
 
     `measures` and `protocols` are names, or options by name as in a config; `importances` are scores of your own by
     name, one for each word or subword of a text. `plugins` are files with measures or protocols of your own.
@@ -104,7 +105,7 @@ def evaluate(
     described = explained_model(model, tokenizer, prompt, answers, Path(workspace.name) / CHECKPOINT)
     if labels is None:
         raise PlumblineError("`labels` is missing: give the class of each text, or call `explain`, which needs none.")
-    labelled = read_texts(texts, labels, described.classes, evidence, words)
+    labelled = read_texts(texts, labels, described.classes, words, evidence, evidence_source)
     return _run(workspace, request, described, labelled, importances or {}, device, progress)
 
 
@@ -131,7 +132,7 @@ def explain(
     request = Request(measures, (), seeds, token_budget, None, plugins)
     workspace = TemporaryDirectory(prefix="plumbline-")
     described = explained_model(model, tokenizer, prompt, answers, Path(workspace.name) / CHECKPOINT)
-    labelled = read_texts(texts, labels, described.classes, None, words)
+    labelled = read_texts(texts, labels, described.classes, words)
     if labels is None:
         for name, options in entries(measures, "measures").items():
             if options.get("target") == "gold":

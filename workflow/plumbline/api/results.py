@@ -12,13 +12,13 @@ from plumbline.api.heat_map import HeatMap
 from plumbline.api.places import place, sources_of
 from plumbline.attribution.files import read_importances
 from plumbline.config.external import locate_files
-from plumbline.config.resolve import resolve
+from plumbline.config.resolve import read_config, resolve
 from plumbline.config.runs import Cell
 from plumbline.dag.paths import cell_folder
 from plumbline.dag.study import StudyDag
 from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError, nearest
-from plumbline.project import PROJECT, SCRIPTS
+from plumbline.project import PROJECT, SCRIPTS, find_study
 from plumbline.registry import IMAGES, load
 from plumbline.store import read_json, read_record, read_stamped, read_table
 from plumbline.training.schemas import PREDICTIONS
@@ -29,16 +29,19 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 CELL_KEYS = ["dataset", "variant", "model"]
 TEXT_KEYS = ["split", "instance"]
+# Dots per inch of a figure in a notebook.
+SCREEN = 100
 
 
 class Results:
     """A folder of results: those of a finished study, or of `plumbline.evaluate`.
 
-    Tables are read when they are asked for; `importances`, `instances` and `predictions` are read once.
+    Tables are read when they are asked for; `importances`, `instances` and `predictions` are read once. `study` is the
+    config file of the study, by default that in the manifest of the results.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path, study: str | Path | None = None) -> None:
+        self.folder, self._study = Path(folder), study
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}('{self.folder}'): tables {', '.join(self.tables) or 'none'}"
@@ -59,7 +62,8 @@ class Results:
 
     @property
     def scorecard(self) -> pd.DataFrame:
-        """The value of every measure (rows) by every criterion (columns); NaN where the table `scorecard` has a reason.
+        """The value of every measure (rows) by every criterion that has one (columns); where it is NaN, the table
+        `scorecard` has the reason.
 
         With several datasets, variants or models, rows are also labelled with these.
         """
@@ -70,21 +74,25 @@ class Results:
         wide = wide.reindex(pd.MultiIndex.from_frame(rows[[*CELL_KEYS, "measure"]].drop_duplicates()))
         for key in CELL_KEYS:
             wide = wide.droplevel(key) if rows[key].nunique() == 1 else wide
-        return wide.astype(float)
+        return wide.astype(float).dropna(axis=1, how="all")
 
     # Texts and their explanations.
 
     @cached_property
     def _dag(self) -> StudyDag:
-        """The study that made the results, from its manifest."""
-        if not (self.folder / MANIFEST).is_file():
-            raise PlumblineError(
-                f"'{self.folder}' has no {MANIFEST}, which the last job of a study writes: finish the run first; "
-                "`table` reads the tables that are there."
-            )
+        """The study that made the results."""
         folders = [Path(), self.folder.parent, PROJECT]
-        config = locate_files(read_json(self.folder / MANIFEST)["study"], folders)
-        return StudyDag(resolve(config, external=False), folders, SCRIPTS)
+        if self._study is not None:
+            file = find_study(self._study)
+            config, folders = read_config(file), [*folders, file.parent]
+        elif (self.folder / MANIFEST).is_file():
+            config = read_json(self.folder / MANIFEST)["study"]
+        else:
+            raise PlumblineError(
+                f"'{self.folder}' has no {MANIFEST}, which the last job of a study writes: finish the run, or name the "
+                "config with `plumbline.load(folder, study='my.yaml')`; `table` reads the tables that are there."
+            )
+        return StudyDag(resolve(locate_files(config, folders), external=False), folders, SCRIPTS)
 
     def _cells(self) -> Iterator[Cell]:
         """The cells of texts; images have no words."""
@@ -225,10 +233,11 @@ class Results:
         return target
 
 
-def load_results(folder: str | Path = "results") -> Results:
+def load_results(folder: str | Path = "results", study: str | Path | None = None) -> Results:
     """Open the results of a finished study, or those that `save` wrote.
 
-    `folder` is the folder `results` of a run, or the one in which the study ran.
+    `folder` is the folder `results` of a run, or the one in which the study ran. `study` is the config file of a study
+    that is not finished, or the name of a published one.
     """
     path = Path(folder)
     if not path.is_dir():
@@ -236,7 +245,7 @@ def load_results(folder: str | Path = "results") -> Results:
     found = next((place for place in (path, path / "results") if (place / "tables").is_dir()), None)
     if found is None:
         raise PlumblineError(f"'{folder}' has no folder of tables: it is not the folder of results of a study.")
-    return Results(found)
+    return Results(found, study)
 
 
 def _words(tokens: Any, maskable: Any) -> list[str] | None:
@@ -254,12 +263,12 @@ def _displayed(figure: "Figure") -> "Figure":
     """The figure, which a notebook displays as an image even if pyplot, which would register that, is not imported."""
     from io import BytesIO
 
-    from plumbline.figures.style import DOTS_PER_INCH, theme
+    from plumbline.figures.style import theme
 
     def png() -> bytes:
         image = BytesIO()
         with theme():
-            figure.savefig(image, format="png", dpi=DOTS_PER_INCH)
+            figure.savefig(image, format="png", dpi=SCREEN)
         return image.getvalue()
 
     figure._repr_png_ = png  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from plumbline.data.own_texts import TextOptions, tokenize_texts
 from plumbline.errors import PlumblineError, nearest
 
 Words = Literal["spaces", "cleaned", "cased"]
+EvidenceSource = Literal["human", "rule"]
 # The split of texts that are explained.
 EXPLAINED = "test"
 
@@ -26,6 +27,7 @@ class LabelledTexts:
     labels: list[int]
     classes: list[str]
     evidence: list[list[int]] | None = None
+    evidence_source: EvidenceSource = "human"
     words: Words = "spaces"
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
@@ -67,7 +69,12 @@ class LabelledTexts:
 
 
 def read_texts(
-    texts: Any, labels: Any, classes: Sequence[str], evidence: Any = None, words: Words = "spaces"
+    texts: Any,
+    labels: Any,
+    classes: Sequence[str],
+    words: Words = "spaces",
+    evidence: Any = None,
+    evidence_source: EvidenceSource = "human",
 ) -> LabelledTexts:
     """Check the texts, or pairs of texts, and their labels, which are numbers of classes or their names.
 
@@ -93,6 +100,7 @@ def read_texts(
         [0] * len(rows) if labels is None else _labels(labels, classes, len(rows)),
         list(classes),
         None if evidence is None else [[int(flag) for flag in flags] for flags in _of_each(evidence, "evidence", rows)],
+        evidence_source,
         words,
     )
 

@@ -30,7 +30,7 @@ def assign_splits(
             )
         full = {split_of(name): share for name, share in (shares or SHARES).items()}
         splits = draw([*labels], {split: full[split] for split in SPLITS}, [seed], stratified)
-        _check_classes(splits, labels, classes)
+        check_every_class(splits, labels, classes)
         return splits, {"shares": full, "seed": seed, "stratified": stratified}
     if shares is not None:
         raise PlumblineError("`shares` draws splits, and the data has its own; remove `shares`.")
@@ -70,7 +70,7 @@ def _check_given(splits: Sequence[str], drawn: bool) -> None:
             raise PlumblineError(f"No row is of the split '{split}'; add some{remedy}.")
 
 
-def _check_classes(splits: Sequence[str], labels: Sequence[int], classes: Sequence[str]) -> None:
+def check_every_class(splits: Sequence[str], labels: Sequence[int], classes: Sequence[str]) -> None:
     """Refuse a class that is too rare to be in every split."""
     found = set(zip(splits, labels, strict=True))
     for label, name in enumerate(classes):
