@@ -51,7 +51,9 @@ def test_a_causal_model_needs_a_prompt(causal):
 
 
 def test_the_written_config_fine_tunes_it(causal, tmp_path):
-    found = plumbline.explain(*causal, TEXTS, measures=["random"], prompt=PROMPT, answers=ANSWERS, progress=False)
+    found = plumbline.explain(
+        *causal, TEXTS, [1, 0, 1], measures=["random"], prompt=PROMPT, answers=ANSWERS, progress=False
+    )
     training = [f"{word} {i}" for i in range(20) for word in ("good", "bad")]
     text = found.to_config(tmp_path / "my.yaml", training, ["positive", "negative"] * 20).read_text()
     assert text.count("kind: causal") == 2 and "epochs: 1" in text

@@ -2,7 +2,9 @@
 
 import re
 
+import numpy as np
 import pytest
+import torch
 
 import plumbline
 from plumbline.errors import PlumblineError
@@ -72,11 +74,15 @@ def test_models_that_cannot_classify_are_refused(classifier, tiny_bert, tmp_path
     with pytest.raises(PlumblineError, match="`tokenizer` is a NoneType"):
         plumbline.explain(classifier[0], texts=TEXTS)
     with pytest.raises(PlumblineError, match="`model` is a Linear"):
-        import torch
-
         plumbline.explain(torch.nn.Linear(1, 1), classifier[1], TEXTS)
     with pytest.raises(PlumblineError, match="write `texts=` and `labels=` without `tokenizer`"):
         plumbline.evaluate(str(tiny_bert), TEXTS, LABELS)
+
+
+def test_texts_and_labels_may_be_arrays(classifier):
+    given = np.array(TEXTS), torch.tensor(LABELS)
+    found = plumbline.explain(*classifier, *given, measures=["random"], progress=False)
+    assert found.instances["label"].tolist() == [("bad", "good")[label] for label in LABELS]
 
 
 def test_the_gold_class_needs_labels(classifier):

@@ -17,7 +17,7 @@ def test_the_code_of_the_page_runs(classifier, saved_classifier, folder_of, tmp_
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "my-checkpoint").symlink_to(saved_classifier)
+    (tmp_path / "my-bert").symlink_to(saved_classifier)
     given = {
         "model": classifier[0],
         "tokenizer": classifier[1],

@@ -149,3 +149,21 @@ def test_texts_that_cannot_be_split_are_refused(evaluated, tmp_path):
         evaluated.to_config(tmp_path / "my.txt", *TRAINING)
     with pytest.raises(PlumblineError, match="`labels` is missing"):
         evaluated.to_config(tmp_path / "my.yaml", TRAINING[0])
+    assert not any(tmp_path.iterdir()), "nothing is left"
+
+
+def test_files_are_not_overwritten_and_labels_not_invented(evaluated, classifier, tmp_path):
+    (tmp_path / "my-checkpoint").mkdir()
+    with pytest.raises(PlumblineError, match="my-checkpoint' exists; remove it"):
+        evaluated.to_config(tmp_path / "my.yaml", *TRAINING)
+    assert [path.name for path in tmp_path.iterdir()] == ["my-checkpoint"]
+    explained = plumbline.explain(*classifier, TEXTS, measures=["random"], progress=False)
+    assert explained.instances["label"].tolist() == explained.predictions["predicted"].tolist()
+    assert explained.predictions["label"].tolist() == explained.predictions["predicted"].tolist()
+    with pytest.raises(PlumblineError, match="Texts of a study need the class of each"):
+        explained.to_config(tmp_path / "other.yaml", *TRAINING)
+
+
+def test_a_config_without_a_measure_to_mask_by_has_no_roar(classifier, tmp_path):
+    found = plumbline.explain(*classifier, TEXTS, LABELS, measures=["random"], progress=False)
+    assert "roar" not in read(found.to_config(tmp_path / "my.yaml", *TRAINING))[0]

@@ -1,35 +1,22 @@
-"""The config of an evaluation, and the one that goes on with it in a study."""
+"""The config of an evaluation."""
 
-import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os.path import abspath, isdir
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from plumbline.api.checkpoint import ExplainedModel
 from plumbline.api.texts import EXPLAINED, LabelledTexts
-from plumbline.config.external import IMPORTED, locate_files
-from plumbline.config.resolve import resolve
-from plumbline.data.own_rows import check_rows
-from plumbline.data.own_splits import assign_splits, check_every_class
+from plumbline.config.external import IMPORTED
 from plumbline.errors import PlumblineError
-from plumbline.store import write_text
 
 # Names of measures or protocols, or their options by name.
 Entries = Sequence[str] | Mapping[str, Mapping[str, Any] | None]
-# The names of the dataset, the model and the fine-tuned model.
-DATASET, MODEL, RETRAINED = "texts", "model", "retrained"
-# Percentages of words that the written config masks.
-LEVELS = [20, 40, 60, 80]
-# The measure that ROAR compares others with.
-BASELINE = "random"
-DEV_SHARE = 0.1
+# The names of the dataset and the model.
+DATASET, MODEL = "texts", "model"
 # What needs training, and the section of a config that asks for it.
 _MASKED = ("trains models on texts with masked words", "`roar`")
 _MANIPULATED = ("trains models on manipulated texts", "`manipulations`")
@@ -116,64 +103,3 @@ def write_scores(path: Path, scores: Sequence[np.ndarray]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [{"split": EXPLAINED, "instance": i, "scores": row.tolist()} for i, row in enumerate(scores)]
     pd.DataFrame(rows).to_parquet(path)
-
-
-def write_config(
-    path: Path,
-    config: Mapping[str, Any],
-    model: ExplainedModel,
-    texts: LabelledTexts,
-    training: LabelledTexts | None,
-) -> Path:
-    """Write a config of a study with the same model and texts, and ROAR of the fine-tuned model.
-
-    The files that it names lie next to it. It is checked as `plumbline run` would.
-    """
-    if path.suffix not in (".yaml", ".yml"):
-        raise PlumblineError(f"'{path}' must end in .yaml.")
-    stem, folder = path.stem, path.parent
-    folder.mkdir(parents=True, exist_ok=True)
-    data = dataset_entry(texts, f"{stem}-texts.jsonl")
-    rows = texts.rows(EXPLAINED)
-    measures = {name: entry for name, entry in config["measures"].items() if entry.get("kind") != IMPORTED}
-    own = {name: entry for name, entry in config["measures"].items() if name not in measures}
-    if not any(entry.get("kind", name) == BASELINE for name, entry in measures.items()):
-        measures = {BASELINE: {}, **measures}
-    if training is None:
-        # Their numbers are those of the evaluated texts, and splits are drawn from these.
-        rows, own = [{key: row[key] for key in row if key != "split"} for row in rows], {}
-    else:
-        if (training.pairs is None) != (texts.pairs is None):
-            raise PlumblineError("`texts` must be single texts or pairs, like the evaluated texts.")
-        rows = [*training.rows("train"), *rows]
-        data |= {"split": "split", "dev_share": DEV_SHARE}
-    write_text(folder / data["path"], "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    for name, entry in own.items():
-        shutil.copyfile(entry["path"], folder / f"{stem}-{name}.parquet")
-        own[name] = entry | {"path": f"{stem}-{name}.parquet"}
-    checkpoint = _checkpoint_next_to(folder, f"{stem}-checkpoint", model)
-    written = {
-        **config,
-        "datasets": {DATASET: data},
-        "models": {MODEL: model.entry(checkpoint), RETRAINED: model.retrained_entry(checkpoint)},
-        "measures": measures | own,
-        "roar": {"relative": {"levels": LEVELS, "models": [RETRAINED], "measures": [*measures]}},
-    }
-    resolved = resolve(locate_files(dict(written), [folder]))
-    check_rows(resolved, DATASET)
-    if training is not None:
-        given, labels = [row["split"] for row in rows], [*training.labels, *texts.labels]
-        seed = resolved.preparations[DATASET].seed
-        splits, _ = assign_splits(given, labels, texts.classes, seed, None, DEV_SHARE, True)
-        check_every_class(splits, labels, texts.classes)
-    written = {key: value for key, value in written.items() if value not in ({}, [])}
-    write_text(path, yaml.safe_dump(written, sort_keys=False, allow_unicode=True))
-    return path
-
-
-def _checkpoint_next_to(folder: Path, name: str, model: ExplainedModel) -> str:
-    """The checkpoint as a config in `folder` names it; a model that was in memory is copied there under `name`."""
-    if model.in_memory:
-        shutil.copytree(model.checkpoint, folder / name, dirs_exist_ok=True)
-        return name
-    return abspath(model.checkpoint) if isdir(model.checkpoint) else model.checkpoint

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from plumbline.api.checkpoint import ExplainedModel, explained_model
-from plumbline.api.config import Entries, Request, check_retraining, entries, write_config, write_scores
+from plumbline.api.config import Entries, Request, check_retraining, entries, write_scores
+from plumbline.api.continuation import write_config
 from plumbline.api.progress import progress_bar
 from plumbline.api.results import MANIFEST, Results
 from plumbline.api.texts import EvidenceSource, LabelledTexts, Words, read_texts
@@ -56,8 +58,9 @@ class Evaluation(Results):
         in memory, are written next to the config.
         """
         training = None if texts is None else read_texts(texts, labels, self._model.classes, self._labelled.words)
-        if texts is not None and labels is None:
-            raise PlumblineError("`labels` is missing: the texts to train on need the class of each.")
+        if not self._labelled.labelled or (training and not training.labelled):
+            given = "`labels` is missing: texts to train on" if self._labelled.labelled else "Texts of a study"
+            raise PlumblineError(f"{given} need the class of each; give the labels.")
         return write_config(Path(path), self._config, self._model, self._labelled, training)
 
 
@@ -127,13 +130,13 @@ def explain(
 ) -> Evaluation:
     """The importances of the words of texts by each measure, without scores; the arguments are those of `evaluate`.
 
-    `labels` are needed only by measures with the option `target: gold`.
+    `labels` are needed only by measures with the option `target: gold`; without them, the predicted classes are stored.
     """
     request = Request(measures, (), seeds, token_budget, None, plugins)
     workspace = TemporaryDirectory(prefix="plumbline-")
     described = explained_model(model, tokenizer, prompt, answers, Path(workspace.name) / CHECKPOINT)
     labelled = read_texts(texts, labels, described.classes, words)
-    if labels is None:
+    if not labelled.labelled:
         for name, options in entries(measures, "measures").items():
             if options.get("target") == "gold":
                 raise PlumblineError(f"`measures.{name}.target` is 'gold', which needs `labels`; give them.")
@@ -170,7 +173,10 @@ def _run(
         for name, path in imported.items():
             write_scores(path, run.align(importances[name], name, texts))
         begin("predict")
-        run.predict()
+        probabilities = run.predict()
+        if not texts.labelled:
+            run.prepare(replace(texts, labels=probabilities.argmax(1).tolist()))
+            run.predict()
         for group, measures in run.groups.items():
             begin(f"explain: {', '.join(measures)}")
             run.attribute(group)

@@ -65,7 +65,8 @@ class LocalRun:
         return Instances.from_table(read_table(self.at(self.dag.paths.instances(self.cell)), INSTANCES), [EXPLAINED])
 
     def prepare(self, texts: LabelledTexts) -> None:
-        """Write the texts as instances, of words and of the model's subwords."""
+        """Write the texts as instances, of words and of the model's subwords, in place of earlier ones."""
+        self.__dict__.pop("instances", None)
         name, paths = self.cell.dataset, self.dag.paths
         declaration = self.dag.params.declaration("dataset", name)
         recipe = self.dag.resolved.preparations[name]

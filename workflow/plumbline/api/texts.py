@@ -20,7 +20,10 @@ EXPLAINED = "test"
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """Texts, possibly with second texts, the class of each, and the marked words of each if given."""
+    """Texts, possibly with second texts, the class of each, and the marked words of each if given.
+
+    Texts that are not `labelled` are all of the first class.
+    """
 
     texts: list[str]
     pairs: list[str] | None
@@ -29,6 +32,7 @@ class LabelledTexts:
     evidence: list[list[int]] | None = None
     evidence_source: EvidenceSource = "human"
     words: Words = "spaces"
+    labelled: bool = True
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """The words of texts, as the option `words` defines them."""
@@ -76,10 +80,7 @@ def read_texts(
     evidence: Any = None,
     evidence_source: EvidenceSource = "human",
 ) -> LabelledTexts:
-    """Check the texts, or pairs of texts, and their labels, which are numbers of classes or their names.
-
-    Without labels every text has the first class.
-    """
+    """Check the texts, or pairs of texts, and their labels, which are numbers of classes or their names."""
     rows = _listed(texts, "texts")
     if not rows:
         raise PlumblineError("`texts` is empty; give one text or more.")
@@ -102,13 +103,14 @@ def read_texts(
         None if evidence is None else [[int(flag) for flag in flags] for flags in _of_each(evidence, "evidence", rows)],
         evidence_source,
         words,
+        labels is not None,
     )
 
 
 def _listed(values: Any, name: str) -> list[Any]:
     if values is None or isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         raise PlumblineError(f"`{name}` must be a list, not {type(values).__name__}.")
-    return list(values)
+    return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
 def _of_each(values: Any, name: str, rows: Sequence[Any]) -> list[Any]:
