@@ -15,3 +15,7 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         return getattr(import_module("plumbline.api"), name)
     raise AttributeError(f"module 'plumbline' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -165,3 +165,19 @@ def test_reliability_and_evidence_and_pairs(classifier):
     assert found.table("evidence").set_index("measure").loc["marked", "auprc"] == 1
     assert found.scorecard.loc["marked", "evidence"] == 1 and "plausibility" not in found.scorecard
     assert found.instances["pair_tokens"][0][:2] == ["was", "i"]
+
+
+def test_a_measure_of_a_plug_in(classifier, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n"
+        "from plumbline.attribution.importances import Importances\n"
+        "from plumbline.registry import measure\n\n\n"
+        "@measure('late-words', equation='t')\n"
+        "def late_words(evaluator, instances, *, power: float = 1.0):\n"
+        '    """The later, the more important."""\n'
+        "    return Importances([np.arange(words.sum()) ** power for words in instances.maskable])\n"
+    )
+    found = plumbline.explain(
+        *classifier, TEXTS, measures={"late-words": {"power": 2}}, plugins=[tmp_path / "mine.py"], progress=False
+    )
+    assert found.importances["scores"][3].tolist() == [0, 1, 4] and "explain" in dir(plumbline)
