@@ -4,10 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plumbline.api import Evaluation, HeatMap, PlumblineError, Results, evaluate, explain, load
+    from plumbline.api import Evaluation, HeatMap, PlumblineError, Results, TrainedModel, evaluate, explain, load
 
 __version__ = "0.1.0"
-__all__ = ["Evaluation", "HeatMap", "PlumblineError", "Results", "__version__", "evaluate", "explain", "load"]
+__all__ = [
+    "Evaluation",
+    "HeatMap",
+    "PlumblineError",
+    "Results",
+    "TrainedModel",
+    "__version__",
+    "evaluate",
+    "explain",
+    "load",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,22 +1,28 @@
-"""The model that the Python API explains: a checkpoint, or a model in memory that is saved as one."""
+"""A model of transformers that the Python API explains: a checkpoint, or a model in memory that is saved as one."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plumbline.config.checkpoints import CAUSAL, find_checkpoint
 from plumbline.data.subwords import reading_checkpoint
 from plumbline.errors import PlumblineError
+
+if TYPE_CHECKING:
+    import torch
+
+    from plumbline.models.budget import Budget
+    from plumbline.models.evaluator import Evaluator
 
 # What an encoder with a classification head is called.
 CLASSIFIER = "ForSequenceClassification"
 
 
 @dataclass(frozen=True)
-class ExplainedModel:
+class Checkpoint:
     """A checkpoint that is used as it is: its folder or name, the names of its classes, and its prompt and answers if
     it is a causal language model."""
 
@@ -26,6 +32,24 @@ class ExplainedModel:
     answers: tuple[str, ...] = ()
     # Whether the folder is a copy of a model in memory.
     in_memory: bool = False
+    # It reads single texts and pairs, its tokenizer has the vocabulary, and it needs no plug-in.
+    task: str = "auto"
+    vocabulary: None = None
+    plugins: tuple[str, ...] = ()
+
+    def seeds_of(self, wanted: Sequence[int] | None) -> list[int]:
+        """The seeds of random draws: those that are wanted, or 0."""
+        return [0] if wanted is None else [*wanted]
+
+    def evaluators(
+        self, pointer: str, options: Mapping[str, Any], seeds: list[int], budget: "Budget", device: "torch.device"
+    ) -> "list[Evaluator]":
+        """The same model for each seed, which decides random draws alone."""
+        from plumbline.models.block import build_model
+        from plumbline.models.evaluator import Evaluator
+
+        model = build_model(pointer, options, None, len(self.classes)).requires_grad_(False)
+        return [Evaluator(model, seed, budget, device) for seed in seeds]
 
     def entry(self, checkpoint: str | None = None) -> dict[str, Any]:
         """Its entry in `models` of a config."""
@@ -41,10 +65,10 @@ class ExplainedModel:
         return {"kind": "pretrained", "checkpoint": checkpoint}
 
 
-def explained_model(
+def find_model(
     model: Any, tokenizer: Any, prompt: str, answers: Sequence[str] | Mapping[str, str] | None, folder: Path
-) -> ExplainedModel:
-    """The model to explain. One in memory is saved in `folder` and read from there, so that it stays unchanged."""
+) -> Checkpoint:
+    """The checkpoint to explain. A model in memory is saved in `folder` and read from there, so it stays unchanged."""
     if isinstance(model, str | Path):
         if tokenizer is not None:
             raise PlumblineError(
@@ -56,7 +80,7 @@ def explained_model(
         if not hasattr(value, "save_pretrained"):
             raise PlumblineError(
                 f"`{name}` is a {type(value).__name__}; it must be one of transformers, or `model` the folder or name "
-                "of a checkpoint."
+                "of a checkpoint, or a model that a study has trained, `plumbline.load('results').model()`."
             )
     if not hasattr(model, "get_input_embeddings"):
         raise PlumblineError(f"`model` is a {type(model).__name__}; it must be a model of transformers.")
@@ -69,7 +93,7 @@ def explained_model(
 
 def _described(
     checkpoint: str, prompt: str, answers: Sequence[str] | Mapping[str, str] | None, name: str = ""
-) -> ExplainedModel:
+) -> Checkpoint:
     """A checkpoint with its classes: the names of its outputs or, of a causal language model, those of its answers."""
     from transformers import AutoConfig
 
@@ -84,7 +108,7 @@ def _described(
         named = dict(answers) if isinstance(answers, Mapping) else {answer.strip(): answer for answer in answers}
         if len(named) < len(answers):
             raise PlumblineError("Two of the `answers` are the same word; give each class its own.")
-        return ExplainedModel(checkpoint, [*map(str, named)], prompt, tuple(named.values()))
+        return Checkpoint(checkpoint, [*map(str, named)], prompt, tuple(named.values()))
     if any(architecture.endswith(CAUSAL) for architecture in architectures):
         raise PlumblineError(
             f"{subject} is a causal language model; give a `prompt` with {{text}} and the `answers` that are classes."
@@ -97,4 +121,4 @@ def _described(
     names = [str(config.id2label[number]) for number in range(config.num_labels)]
     if len({*names}) < len(names):
         raise PlumblineError(f"{subject} has two outputs of the same name in `id2label`; give each its own.")
-    return ExplainedModel(checkpoint, names)
+    return Checkpoint(checkpoint, names)

@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os.path import abspath
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from plumbline.api.checkpoint import ExplainedModel
+from plumbline.api.explained import ExplainedModel
 from plumbline.api.texts import EXPLAINED, LabelledTexts
 from plumbline.config.external import IMPORTED
 from plumbline.errors import PlumblineError
+from plumbline.registry import PAIRED
 
 # Names of measures or protocols, or their options by name.
 Entries = Sequence[str] | Mapping[str, Mapping[str, Any] | None]
@@ -33,6 +35,8 @@ RETRAINING = {
     "adversaries": _ADVERSARY,
     "seed_variance": ("compares models trained with several seeds", "`seeds`"),
 }
+# Those that score a model that a study has trained, if it was trained like this.
+OF_TRAINED = ("masked_erasure", "seed_variance")
 
 
 def entries(listed: Entries, name: str) -> dict[str, dict[str, Any]]:
@@ -46,16 +50,19 @@ def entries(listed: Entries, name: str) -> dict[str, dict[str, Any]]:
     return {key: dict(options or {}) for key, options in named.items()}
 
 
-def check_retraining(protocols: Entries) -> None:
-    """Refuse protocols that train models."""
+def check_retraining(protocols: Entries, trained: bool) -> None:
+    """Refuse protocols that train models, or that need a model that a study has `trained`."""
     for name, options in entries(protocols, "protocols").items():
         kind = options.get("kind", name)
-        if kind in RETRAINING:
+        if kind in RETRAINING and not (trained and kind in OF_TRAINED):
             what, section = RETRAINING[kind]
-            raise PlumblineError(
-                f"`protocols` names '{name}', which {what}, and `evaluate` trains none: evaluate without it, write a "
-                f"config with `result.to_config('my.yaml')`, set {section} there and run `plumbline run my.yaml`."
+            advice = (
+                f"set {section} in the config of the study that trained the model, and run it."
+                if trained
+                else "evaluate without it, write a config with `result.to_config('my.yaml')`, set "
+                f"{section} there and run `plumbline run my.yaml`."
             )
+            raise PlumblineError(f"`protocols` names '{name}', which {what}, and `evaluate` trains none: {advice}")
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ class Request:
 
     measures: Entries
     protocols: Entries = ()
-    seeds: int | Sequence[int] = 0
+    seeds: int | Sequence[int] | None = None
     token_budget: int | None = None
     least_above_chance: float | None = None
     plugins: Sequence[str | Path] = ()
@@ -75,11 +82,12 @@ class Request:
         for name in imported:
             if name in measures:
                 raise PlumblineError(f"`importances` and `measures` both name '{name}'; rename one.")
-        seeds = [self.seeds] if isinstance(self.seeds, int) else [*self.seeds]
+        seeds = model.seeds_of([self.seeds] if isinstance(self.seeds, int) else self.seeds)
+        plugins = dict.fromkeys([*model.plugins, *map(abspath, self.plugins)])
         return {
             "name": "evaluation",
-            "plugins": [str(Path(path).absolute()) for path in self.plugins],
-            "datasets": {DATASET: dataset_entry(texts)},
+            "plugins": [*plugins],
+            "datasets": {DATASET: dataset_entry(texts, task=model.task)},
             "models": {MODEL: model.entry()},
             "seeds": [",".join(map(str, seeds))],
             "measures": measures | {name: {"kind": IMPORTED, "path": str(path)} for name, path in imported.items()},
@@ -89,9 +97,12 @@ class Request:
         }
 
 
-def dataset_entry(texts: LabelledTexts, path: str = "texts.jsonl") -> dict[str, Any]:
+def dataset_entry(texts: LabelledTexts, path: str = "texts.jsonl", task: str = "auto") -> dict[str, Any]:
     """The entry of a table with the texts; its columns are those of `LabelledTexts.rows`."""
-    columns = {"text": "text", "label": "label"}
+    if task != "auto" and (task in PAIRED) != (texts.pairs is not None):
+        read = "pairs, as for " if task in PAIRED else "single texts, as for "
+        raise PlumblineError(f"`texts` must be {read}{task}, which the model was trained for.")
+    columns = {"text": "text", "label": "label"} | ({} if task == "auto" else {"task": task})
     columns |= {"pair": "pair"} if texts.pairs is not None else {}
     if texts.evidence is not None:
         columns |= {"evidence": "evidence", "evidence_source": texts.evidence_source}

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from plumbline.api.checkpoint import ExplainedModel
+from plumbline.api.checkpoint import Checkpoint
 from plumbline.api.config import DATASET, MODEL, dataset_entry
 from plumbline.api.texts import EXPLAINED, LabelledTexts
 from plumbline.config.external import IMPORTED, locate_files
@@ -31,7 +31,7 @@ Entry = dict[str, Any]
 
 
 def write_config(
-    path: Path, config: Mapping[str, Any], model: ExplainedModel, texts: LabelledTexts, training: LabelledTexts | None
+    path: Path, config: Mapping[str, Any], model: Checkpoint, texts: LabelledTexts, training: LabelledTexts | None
 ) -> Path:
     """Write a config of a study with the same model and texts, and ROAR of the fine-tuned model.
 
@@ -55,7 +55,7 @@ def write_config(
 
 
 def _study(
-    path: Path, config: Mapping[str, Any], model: ExplainedModel, texts: LabelledTexts, training: LabelledTexts | None
+    path: Path, config: Mapping[str, Any], model: Checkpoint, texts: LabelledTexts, training: LabelledTexts | None
 ) -> Entry:
     """The config of the study; the files that it names are written next to it.
 
@@ -104,7 +104,7 @@ def _copied_importances(path: Path, name: str, entry: Entry) -> Entry:
     return entry | {"path": copy.name}
 
 
-def _copied_checkpoint(path: Path, model: ExplainedModel) -> str:
+def _copied_checkpoint(path: Path, model: Checkpoint) -> str:
     """The checkpoint as a config names it; a model that was in memory is copied next to the config."""
     if not model.in_memory:
         return abspath(model.checkpoint) if isdir(model.checkpoint) else model.checkpoint

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from plumbline.api.checkpoint import ExplainedModel, explained_model
+from plumbline.api.checkpoint import Checkpoint
 from plumbline.api.config import Entries, Request, check_retraining, entries, write_scores
 from plumbline.api.continuation import write_config
+from plumbline.api.explained import ExplainedModel, explained_model
 from plumbline.api.progress import progress_bar
 from plumbline.api.results import MANIFEST, Results
 from plumbline.api.texts import EvidenceSource, LabelledTexts, Words, read_texts
+from plumbline.api.trained import TrainedModel
 from plumbline.config.resolve import resolve
 from plumbline.dag.study import StudyDag
 from plumbline.errors import PlumblineError
@@ -57,6 +59,10 @@ class Evaluation(Results):
         test are drawn from the evaluated texts, and one's own importances are left out. The texts, and a model that was
         in memory, are written next to the config.
         """
+        if not isinstance(self._model, Checkpoint):
+            raise PlumblineError(
+                "The model was trained by a study, which has a config; add measures and protocols there, and run it."
+            )
         training = None if texts is None else read_texts(texts, labels, self._model.classes, self._labelled.words)
         if not self._labelled.labelled or (training and not training.labelled):
             given = "`labels` is missing: texts to train on" if self._labelled.labelled else "Texts of a study"
@@ -78,7 +84,7 @@ def evaluate(
     prompt: str = "",
     answers: Sequence[str] | Mapping[str, str] | None = None,
     words: Words = "spaces",
-    seeds: int | Sequence[int] = 0,
+    seeds: int | Sequence[int] | None = None,
     device: "str | torch.device | None" = None,
     token_budget: int | None = None,
     least_above_chance: float | None = None,
@@ -88,8 +94,9 @@ def evaluate(
     """How faithful are explanations of a classifier? Score every measure by every protocol.
 
     `model` and `tokenizer` are of transformers and stay unchanged; or `model` is the folder or name of a checkpoint,
-    without `tokenizer`. A causal language model also needs a `prompt` with {text}, and {pair} for pairs, and the
-    `answers` of the classes, as a list or by the name of each class.
+    without `tokenizer`; or one that a study has trained, `plumbline.load("results").model()`. A causal language model
+    of transformers also needs a `prompt` with {text}, and {pair} for pairs, and the `answers` of the classes, as a list
+    or by the name of each class.
 
     `texts` are strings, or pairs of them; `labels` the number or name of the class of each. `words` says how a text is
     divided: at white space, or by spaCy with case (`cased`) or without (`cleaned`). `evidence` has a flag for each word
@@ -98,11 +105,12 @@ def evaluate(
     `measures` and `protocols` are names, or options by name as in a config; `importances` are scores of your own by
     name, one for each word or subword of a text. `plugins` are files with measures or protocols of your own.
 
-    `seeds` decide random draws. `device` is by default a GPU if there is one; `token_budget` limits the tokens of one
+    `seeds` decide random draws, by default 0; of a model that a study has trained they are those of its weights, by
+    default all. `device` is by default a GPU if there is one; `token_budget` limits the tokens of one
     pass, by default by the free memory. A model whose accuracy is not `least_above_chance` of the way from chance to 1
     gets no scores in the scorecard; by default every model does.
     """
-    check_retraining(protocols)
+    check_retraining(protocols, isinstance(model, TrainedModel))
     request = Request(measures, protocols, seeds, token_budget, least_above_chance, plugins)
     workspace = TemporaryDirectory(prefix="plumbline-")
     described = explained_model(model, tokenizer, prompt, answers, Path(workspace.name) / CHECKPOINT)
@@ -122,7 +130,7 @@ def explain(
     prompt: str = "",
     answers: Sequence[str] | Mapping[str, str] | None = None,
     words: Words = "spaces",
-    seeds: int | Sequence[int] = 0,
+    seeds: int | Sequence[int] | None = None,
     device: "str | torch.device | None" = None,
     token_budget: int | None = None,
     plugins: Sequence[str | Path] = (),
@@ -130,7 +138,8 @@ def explain(
 ) -> Evaluation:
     """The importances of the words of texts by each measure, without scores; the arguments are those of `evaluate`.
 
-    `labels` are needed only by measures with the option `target: gold`; without them, the predicted classes are stored.
+    `labels` are needed only by measures with the option `target: gold`; without them, the classes that the
+    first seed predicts are stored.
     """
     request = Request(measures, (), seeds, token_budget, None, plugins)
     workspace = TemporaryDirectory(prefix="plumbline-")
@@ -165,7 +174,7 @@ def _run(
     dag = StudyDag(resolve(config), [Path(), PROJECT], SCRIPTS)
     for excluded in dag.runs.excluded:
         raise PlumblineError(f"{excluded.reason[0].upper()}{excluded.reason[1:]}; leave it out.")
-    run = LocalRun(dag, root / "results", choose_device(device), Budget(request.token_budget))
+    run = LocalRun(dag, model, root / "results", choose_device(device), Budget(request.token_budget))
     stages = 2 + len(run.groups) + len(dag.study.protocols)
     with progress_bar(progress, stages) as begin:
         begin("prepare")

@@ -10,6 +10,7 @@ import pandas as pd
 
 from plumbline.api.heat_map import HeatMap
 from plumbline.api.places import place, sources_of
+from plumbline.api.trained import TrainedModel, find_trained
 from plumbline.attribution.files import read_importances
 from plumbline.config.external import locate_files
 from plumbline.config.resolve import read_config, resolve
@@ -191,6 +192,10 @@ class Results:
             title += f"; second text: {' '.join(first['pair_tokens'])}"
         scores = dict(zip(rows["measure"], rows["scores"], strict=True))
         return HeatMap(title, first["tokens"], scores)
+
+    def model(self, dataset: str | None = None, model: str | None = None, variant: str = "plain") -> TrainedModel:
+        """A model that the study has trained, for `plumbline.evaluate`; by default of the first dataset and model."""
+        return find_trained(self.folder, self._dag, dataset, model, variant)
 
     # Figures.
 

@@ -1,9 +1,9 @@
-"""The jobs of a study with one model that is not trained, run in this process.
+"""The jobs of a study with one model that is not trained any more, run in this process.
 
 Each step reads and writes the same artefacts as the job of its name and calls the same functions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from plumbline.api.explained import ExplainedModel
 from plumbline.api.places import place, sources_of
 from plumbline.api.texts import EXPLAINED, LabelledTexts, align_scores
 from plumbline.attribution.files import write_importances
@@ -19,13 +20,13 @@ from plumbline.attribution.run import attribute, load_calls
 from plumbline.config.seeds import parse_seeds
 from plumbline.dag.paths import cell_folder
 from plumbline.dag.study import StudyDag
-from plumbline.data.instances import Instances, ragged
+from plumbline.data.instances import Instances, optional_ragged
 from plumbline.data.masking import special_ids
 from plumbline.data.prepare import prepare
 from plumbline.data.schemas import INSTANCES, VOCABULARY
 from plumbline.data.subwords import tokenize_subwords
 from plumbline.errors import PlumblineError
-from plumbline.models.block import build_model, with_answers
+from plumbline.models.block import with_answers
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.objectives import Classification
@@ -43,10 +44,12 @@ TABLES = ("performance", "scorecard")
 
 
 class LocalRun:
-    """The run of a study's only cell, with its results in `folder`."""
+    """The run of a study's only cell, of this model, with its results in `folder`."""
 
-    def __init__(self, dag: StudyDag, folder: Path, device: torch.device, budget: Budget) -> None:
-        self.dag, self.folder = dag, folder
+    def __init__(
+        self, dag: StudyDag, model: ExplainedModel, folder: Path, device: torch.device, budget: Budget
+    ) -> None:
+        self.dag, self.model, self.folder = dag, model, folder
         self.device, self._budget = device, budget
         (self.cell,) = dag.runs.cells
         self._seeds = parse_seeds(self.cell.seeds)
@@ -71,56 +74,63 @@ class LocalRun:
         declaration = self.dag.params.declaration("dataset", name)
         recipe = self.dag.resolved.preparations[name]
         facts = name, None, declaration.task, declaration.evidence
-        prepared = prepare(texts.corpus(), recipe, *facts, splits=[EXPLAINED])
+        prepared = prepare(texts.corpus(), recipe, *facts, [EXPLAINED], self.model.vocabulary)
         words = self.at(f"{paths.data_folder(self.cell)}/instances.parquet")
         write_table(words, INSTANCES, prepared.instances)
         write_table(self.at(f"results/data/{name}/vocabulary.parquet"), VOCABULARY, prepared.vocabulary)
         write_json(self.at(paths.record_of(self.cell)), {"dataset": name, **prepared.summary})
+        if not self._subwords:
+            return
         options = self._options
         columns, summary = tokenize_subwords(
             read_table(words, INSTANCES), options["checkpoint"], options.get("prompt", "")
         )
         write_table(self.at(paths.instances(self.cell)), INSTANCES, columns)
-        write_json(self._subwords, summary)
+        write_json(Path(self._subwords), summary)
 
     @property
-    def _subwords(self) -> Path:
-        return self.at(str(self.dag.paths.subwords(self.cell)))
+    def _subwords(self) -> str:
+        """The record of the model's subwords; empty if it reads words."""
+        path = self.dag.paths.subwords(self.cell)
+        return str(self.at(str(path))) if path else ""
 
     def align(self, scores: Any, name: str, texts: LabelledTexts) -> list[np.ndarray]:
-        """One's own scores for each subword."""
+        """One's own scores for each token of the model."""
         table = read_table(self.at(self.dag.paths.instances(self.cell)), INSTANCES, ["word"])
-        return align_scores(scores, name, ragged(table["word"]), [len(words) for words in texts.tokens(texts.texts)])
+        lengths = [len(words) for words in texts.tokens(texts.texts)]
+        words = optional_ragged(table["word"]) or [np.arange(length) for length in lengths]
+        return align_scores(scores, name, words, lengths)
 
     @cached_property
-    def models(self) -> list[Evaluator]:
-        """The model with each seed, which decides random draws alone."""
+    def models(self) -> Iterable[Evaluator]:
+        """The model of each seed."""
         pointer = self.dag.params.declaration("model", self.cell.model).pointer
-        classes = self._classes
-        model = build_model(pointer, with_answers(self._options, classes), None, len(classes))
-        return [Evaluator(model.requires_grad_(False), seed, self._budget, self.device) for seed in self._seeds]
+        options = with_answers(self._options, self.model.classes)
+        return self.model.evaluators(pointer, options, self._seeds, self._budget, self.device)
 
-    @property
-    def _classes(self) -> list[str]:
-        options = self.dag.params.options("dataset", self.cell.dataset)
-        return list(options["classes"])
+    def _probabilities(self) -> Iterator[np.ndarray]:
+        """The probabilities [N, C] of each seed; seeds with the same model share them."""
+        rows = DeviceRows(self.instances, self.device, {"weight": np.ones(len(self.instances), dtype=np.float32)})
+        model, found = None, np.empty((0, 0))
+        for evaluator in self.models:
+            if evaluator.model is not model:
+                model = evaluator.model
+                objective = getattr(model, "objective", None) or Classification()
+                found = evaluate_rows(model, objective, rows, rows.plan_chunks(model, self._budget))[0].cpu().numpy()
+            yield found
 
     def predict(self) -> np.ndarray:
-        """Write the predictions, and return the probabilities [N, C]."""
-        model, instances = self.models[0].model, self.instances
-        rows = DeviceRows(instances, self.device, {"weight": np.ones(len(instances), dtype=np.float32)})
-        chunks = rows.plan_chunks(model, self._budget)
-        probabilities = evaluate_rows(model, Classification(), rows, chunks)[0].cpu().numpy()
-        count = len(self._seeds)
+        """Write the predictions of every seed, and return the probabilities [N, C] of the first."""
+        instances, probabilities, count = self.instances, [*self._probabilities()], len(self._seeds)
         columns = {
             "seed": np.repeat(self._seeds, len(instances)),
             "split": instances.split.tolist() * count,
             "instance": np.tile(instances.instance, count),
             "label": np.tile(instances.label, count),
-            "probabilities": [*probabilities] * count,
+            "probabilities": [row for rows in probabilities for row in rows],
         }
         write_table(self._predictions, PREDICTIONS, columns)
-        return probabilities
+        return probabilities[0]
 
     @property
     def _predictions(self) -> Path:
@@ -155,7 +165,8 @@ class LocalRun:
             summary=self.at(dag.paths.record_of(cell)),
             model_options=self._options,
             recomputed=dag.params.recomputed(name, cell),
-            mask_id=special_ids(str(self._subwords))[0],
+            mask_id=special_ids(self._subwords)[0],
+            masking=dag.params.training(cell)["masking"],
         )
         declaration = dag.params.declaration("protocol", name)
         protocol = load(declaration.pointer)(**dag.params.options("protocol", name))

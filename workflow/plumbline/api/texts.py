@@ -154,9 +154,10 @@ def align_scores(scores: Any, name: str, words: Sequence[np.ndarray], lengths: S
         except (TypeError, ValueError):
             raise PlumblineError(f"`{where}[{i}]` must be a list of numbers.") from None
         if values.shape not in ((len(word),), (length,)):
+            subwords = f", which are {len(word)} subwords of the tokenizer: give one number for each of either."
             raise PlumblineError(
-                f"`{where}[{i}]` has the shape {list(values.shape)}; text {i} has {length} words, which are "
-                f"{len(word)} subwords of the tokenizer: give one number for each of either."
+                f"`{where}[{i}]` has the shape {list(values.shape)}; text {i} has {length} words"
+                f"{': give one number for each.' if len(word) == length else subwords}"
             )
         if not np.isfinite(values).all():
             raise PlumblineError(f"`{where}[{i}]` has a number that is not finite.")

@@ -46,11 +46,13 @@ def prepare(
     task: str | None = None,
     evidence: str = "",
     splits: Sequence[str] = SPLITS,
+    vocabulary: Vocabulary | None = None,
 ) -> Prepared:
     """Filter, sample and encode a corpus. `instance` numbers the texts of a split before filtering.
 
     `published` is the size of each published split; `task`, if given, decides whether texts must have a second text.
-    `evidence` is what the dataset declares about that of its texts; `splits` are those that it must have.
+    `evidence` is what the dataset declares about that of its texts; `splits` are those that it must have. Without a
+    `vocabulary`, it is built from the texts.
     """
     _check_corpus(corpus, name)
     if task == IMAGES:
@@ -64,12 +66,13 @@ def prepare(
     partial = fewer_than_published({split: len(texts[split]) for split in splits}, published or {}, name)
     dropped = {reason: dict(counts) for reason, counts in corpus.dropped.items()}
     kept = {split: _keep(texts[split], corpus, recipe, name, split, dropped) for split in splits}
-    # Jain & Wallace count words before the length filter. A `limit` is for speed, so only the sample is counted.
-    counted = (texts if recipe.limit is None else kept).get("train", [])
-    if recipe.vocabulary_of == "all":
-        counted = [text for split in splits for text in kept[split]]
-    documents = [text for _, example in counted for text in (example.tokens, example.pair) if text]
-    vocabulary = build_vocabulary(documents, recipe.minimum_document_frequency, corpus.vocabulary or ())
+    if vocabulary is None:
+        # Jain & Wallace count words before the length filter. A `limit` is for speed, so only the sample is counted.
+        counted = (texts if recipe.limit is None else kept).get("train", [])
+        if recipe.vocabulary_of == "all":
+            counted = [text for split in splits for text in kept[split]]
+        documents = [text for _, example in counted for text in (example.tokens, example.pair) if text]
+        vocabulary = build_vocabulary(documents, recipe.minimum_document_frequency, corpus.vocabulary or ())
     size = len(vocabulary.words)
     summary = {
         "dataset": name,

@@ -1,0 +1,149 @@
+"""A model that a study has trained: its weights, classes and vocabulary in the folder of the study's results."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os.path import abspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plumbline.api.places import place
+from plumbline.config.runs import Cell
+from plumbline.config.seeds import parse_seeds
+from plumbline.dag.paths import cell_folder
+from plumbline.dag.study import StudyDag
+from plumbline.data.schemas import VOCABULARY
+from plumbline.data.vocabulary import Vocabulary
+from plumbline.errors import PlumblineError, nearest
+from plumbline.registry import IMAGES
+from plumbline.store import read_record, read_table
+
+if TYPE_CHECKING:
+    import torch
+
+    from plumbline.models.budget import Budget
+    from plumbline.models.evaluator import Evaluator
+
+# The weights of a block of seeds, and the seeds of it.
+Block = tuple[Path, list[int]]
+
+
+@dataclass(frozen=True, repr=False)
+class TrainedModel:
+    """A model that a study has trained, for `plumbline.evaluate` and `plumbline.explain`.
+
+    It has the weights of every seed of its study's blocks that are stored.
+    """
+
+    dataset: str
+    variant: str
+    model: str
+    classes: list[str]
+    task: str
+    plugins: list[str]
+    _blocks: list[Block]
+    _entry: dict[str, Any]
+    # The file of the words that it knows, unless it has its own tokenizer.
+    _words: Path | None
+
+    def __repr__(self) -> str:
+        keys = f"dataset='{self.dataset}', model='{self.model}', variant='{self.variant}'"
+        return f"{type(self).__name__}({keys}, seeds={self.seeds}, classes={self.classes})"
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds whose weights are stored."""
+        return [seed for _, seeds in self._blocks for seed in seeds]
+
+    def seeds_of(self, wanted: Sequence[int] | None) -> list[int]:
+        """The seeds that are evaluated: those that are wanted, or all."""
+        for seed in wanted or ():
+            if seed not in self.seeds:
+                raise PlumblineError(
+                    f"`seeds` has {seed}, and the weights of model '{self.model}' on '{self.dataset}' are of the seeds "
+                    f"{', '.join(map(str, self.seeds))}."
+                )
+        return self.seeds if wanted is None else [*wanted]
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary | None:
+        """The words of the study's training texts; None if it has its own tokenizer."""
+        if self._words is None:
+            return None
+        table = read_table(self._words, VOCABULARY)
+        return Vocabulary(table["word"].to_pylist(), table["document_frequency"].to_pylist())
+
+    def entry(self) -> dict[str, Any]:
+        """Its entry in `models` of a config: its options and training in the study."""
+        return self._entry
+
+    def evaluators(
+        self, pointer: str, options: Mapping[str, Any], seeds: list[int], budget: "Budget", device: "torch.device"
+    ) -> "StoredModels":
+        """The models of these seeds, loaded one at a time whenever they are iterated over."""
+        paths = [next(path for path, block in self._blocks if seed in block) for seed in seeds]
+        return StoredModels(pointer, options, len(self.classes), [*zip(paths, seeds, strict=True)], budget, device)
+
+
+@dataclass(frozen=True)
+class StoredModels:
+    """The models of some seeds, loaded one at a time whenever they are iterated over."""
+
+    pointer: str
+    options: Mapping[str, Any]
+    classes: int
+    stored: list[tuple[Path, int]]
+    budget: "Budget"
+    device: "torch.device"
+
+    def __iter__(self) -> "Iterator[Evaluator]":
+        from plumbline.models.block import trained_models
+
+        for path, seed in self.stored:
+            yield from trained_models(path, self.pointer, self.options, self.classes, [seed], self.budget, self.device)
+
+
+def find_trained(folder: Path, dag: StudyDag, dataset: str | None, model: str | None, variant: str) -> TrainedModel:
+    """The model of a study with its results in `folder`; by default that of the first dataset and model."""
+    cells = _chosen([*dag.runs.cells, *dag.runs.adversaries, *dag.runs.masked], dataset, model, variant)
+    cell, paths = cells[0], dag.paths
+    task = dag.params.declaration("dataset", cell.dataset).task
+    if task == IMAGES:
+        raise PlumblineError(f"Dataset '{cell.dataset}' has images, and a model of images explains no texts.")
+    derived = dag.resolved.derived.get(cell.model)
+    if derived and not derived.adversary:
+        raise PlumblineError(
+            f"Model '{cell.model}' reads the attention of '{derived.base}', which is stored for the texts of the study "
+            "alone; choose another model."
+        )
+    files = {place(folder, f"results/models/{cell_folder(one)}/weights.safetensors"): one for one in cells}
+    blocks = [(path, parse_seeds(one.seeds)) for path, one in files.items() if path.is_file()]
+    if not blocks:
+        raise PlumblineError(
+            f"There are no weights of model '{cell.model}' on '{cell.dataset}' ('{next(iter(files))}'): the study has "
+            "not finished, they were deleted (as `compute.keep_retrained: false` does), or only its tables were kept; "
+            "run the study again."
+        )
+    kind, words = dag.params.declaration("model", cell.model).name, f"results/data/{cell.dataset}/vocabulary.parquet"
+    return TrainedModel(
+        cell.dataset,
+        cell.variant,
+        cell.model,
+        list(read_record(place(folder, paths.record_of(cell)))["classes"]),
+        task,
+        [abspath(path) for path in dag.study.plugins],
+        blocks,
+        {"kind": kind, **paths.model_options(cell), "training": dag.params.training(cell)},
+        place(folder, words) if paths.reads(cell.model) == "words" else None,
+    )
+
+
+def _chosen(cells: list[Cell], dataset: str | None, model: str | None, variant: str) -> list[Cell]:
+    """The cells of a dataset, model and variant, which differ in their blocks of seeds; the first where it is None."""
+    for key, value in {"dataset": dataset, "model": model, "variant": variant}.items():
+        known = [*dict.fromkeys(getattr(cell, key) for cell in cells)]
+        if value is not None and value not in known:
+            of = "" if key == "dataset" else f" of '{cells[0].dataset}'"
+            raise PlumblineError(f"There is no {key} '{value}'{of}; {nearest(value, known)}")
+        cells = [cell for cell in cells if getattr(cell, key) == (known[0] if value is None else value)]
+    return cells
