@@ -10,7 +10,7 @@ import torch
 
 import plumbline
 
-from .conftest import copy_project, run_snakemake
+from .conftest import CONFIG, copy_project, run_snakemake
 
 pytestmark = pytest.mark.pipeline
 TEXTS = ["the film was good", "a dull film and a bad cast", "great !", "a worse plot , there", "good cast and plot"]
@@ -106,3 +106,51 @@ def test_a_finished_study_is_opened(finished):
     for name in results.figures:
         assert results.plot(name).axes is not None
     assert "attention" in str(results.show(0, dataset="echo"))
+
+
+def test_a_trained_model_gives_the_numbers_of_its_study(finished):
+    """The study's test texts, joined by spaces, are the same instances; so even random draws are the same."""
+    results = plumbline.load(finished)
+    own = "dataset == 'mock-2' and model == 'average-tanh'"
+    texts = results.instances.query(own)
+    trained = results.model("mock-2", "average-tanh")
+    found = plumbline.evaluate(
+        trained,
+        texts=[" ".join(words) for words in texts["tokens"]],
+        labels=texts["label"].tolist(),
+        measures=CONFIG["measures"],
+        protocols=CONFIG["protocols"],
+        least_above_chance=0.2,
+        progress=False,
+    )
+    assert trained.seeds == [0, 1] and found.instances["tokens"].tolist() == texts["tokens"].tolist()
+    keys = ["measure", "seed", "instance"]
+    theirs = results.importances.query(own).set_index(keys)
+    ours = found.importances.set_index(keys)
+    assert len(ours) == len(theirs) == len(CONFIG["measures"]) * 2 * len(texts)
+    for key, row in ours.iterrows():
+        np.testing.assert_allclose(row["scores"], theirs.loc[key, "scores"], atol=1e-6, err_msg=str(key))
+    predicted = results.predictions.query(f"{own} and split == 'test'")["probabilities"]
+    np.testing.assert_allclose(np.stack(found.predictions["probabilities"]), np.stack(predicted), atol=1e-6)
+    cell = ["dataset", "model"]
+    for name in CONFIG["protocols"]:
+        one, other = (
+            table.drop(columns=cell).reset_index(drop=True)
+            for table in (found.table(name), results.table(name).query(own))
+        )
+        assert len(one) == len(other) > 0
+        pd.testing.assert_frame_equal(one, other, check_categorical=False, check_dtype=False, rtol=0, atol=1e-6)
+
+
+def test_an_adversary_is_a_trained_model(finished):
+    results = plumbline.load(finished)
+    texts = results.instances.query("dataset == 'mock-2' and model == 'average-tanh'")["tokens"]
+    adversary = results.model("mock-2", "average-tanh.attefa")
+    found = plumbline.explain(
+        adversary, texts=[" ".join(words) for words in texts], measures=["attention"], seeds=0, progress=False
+    )
+    stored = pd.read_parquet(finished / "results/models/mock-2/plain/average-tanh.attefa/0-1/attention.parquet")
+    stored = stored.query("split == 'test' and seed == 0")["attention"]
+    assert len(stored) == len(found.importances) > 0
+    for one, other in zip(found.importances["scores"], stored, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)

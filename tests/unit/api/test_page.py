@@ -8,12 +8,13 @@ import pandas as pd
 
 from ..models.test_causal import folder_of  # noqa: F401
 from .conftest import TEXTS
+from .test_trained import study  # noqa: F401
 
 PAGE = Path(__file__).parents[3] / "docs" / "python.md"
 BLOCKS = re.findall(r"(?:^    .*\n(?:\n(?=    ))?)+", PAGE.read_text(encoding="utf-8"), re.M)
 
 
-def test_the_code_of_the_page_runs(classifier, saved_classifier, folder_of, tmp_path, monkeypatch):  # noqa: F811
+def test_the_code_of_the_page_runs(classifier, saved_classifier, folder_of, study, tmp_path, monkeypatch):  # noqa: F811
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     monkeypatch.chdir(tmp_path)
@@ -29,10 +30,13 @@ def test_the_code_of_the_page_runs(classifier, saved_classifier, folder_of, tmp_
         "training_labels": ["positive", "negative"] * 15,
     }
     code = [re.sub(r"^    ", "", block, flags=re.M) for block in BLOCKS if not block.startswith("    plumbline run")]
-    assert len(code) == 8
+    assert len(code) == 9
     for block in code:
-        if "plumbline.load" in block:
+        if ".model(" in block:
+            assert isinstance(given["results"].plot(), matplotlib.figure.Figure)
+            monkeypatch.chdir(study[0].parent)
+        elif "plumbline.load" in block:
             given["result"].save("results")
         exec(compile(block, str(PAGE), "exec"), given)
-    assert isinstance(given["results"].plot(), matplotlib.figure.Figure)
     assert isinstance(given["explained"].importances, pd.DataFrame) and (tmp_path / "my.yaml").is_file()
+    assert given["result"].predictions["seed"].unique().tolist() == given["trained"].seeds

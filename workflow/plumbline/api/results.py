@@ -194,7 +194,10 @@ class Results:
         return HeatMap(title, first["tokens"], scores)
 
     def model(self, dataset: str | None = None, model: str | None = None, variant: str = "plain") -> TrainedModel:
-        """A model that the study has trained, for `plumbline.evaluate`; by default of the first dataset and model."""
+        """A model that the study has trained, for `plumbline.evaluate`; by default of the first dataset and model.
+
+        The first are those by name. Adversaries, such as `bilstm-tanh.attefa`, are models as well.
+        """
         return find_trained(self.folder, self._dag, dataset, model, variant)
 
     # Figures.

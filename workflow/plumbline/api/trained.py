@@ -104,8 +104,8 @@ class StoredModels:
 
 
 def find_trained(folder: Path, dag: StudyDag, dataset: str | None, model: str | None, variant: str) -> TrainedModel:
-    """The model of a study with its results in `folder`; by default that of the first dataset and model."""
-    cells = _chosen([*dag.runs.cells, *dag.runs.adversaries, *dag.runs.masked], dataset, model, variant)
+    """The model of a study with its results in `folder`; by default that of the first dataset and model by name."""
+    cells = _blocks_of(dag, dataset, model, variant)
     cell, paths = cells[0], dag.paths
     task = dag.params.declaration("dataset", cell.dataset).task
     if task == IMAGES:
@@ -138,12 +138,20 @@ def find_trained(folder: Path, dag: StudyDag, dataset: str | None, model: str | 
     )
 
 
-def _chosen(cells: list[Cell], dataset: str | None, model: str | None, variant: str) -> list[Cell]:
-    """The cells of a dataset, model and variant, which differ in their blocks of seeds; the first where it is None."""
-    for key, value in {"dataset": dataset, "model": model, "variant": variant}.items():
+def _blocks_of(dag: StudyDag, dataset: str | None, model: str | None, variant: str) -> list[Cell]:
+    """The cells of a dataset, model and variant, which differ in their blocks of seeds; by default of the first dataset
+    of texts and its first model, by name."""
+    cells = sorted(
+        [*dag.runs.cells, *dag.runs.adversaries, *dag.runs.masked],
+        key=lambda cell: (dag.params.declaration("dataset", cell.dataset).task == IMAGES, cell),
+    )
+    given = {"dataset": dataset, "model": model, "variant": variant}
+    for key, value in given.items():
+        if value is None:
+            continue
         known = [*dict.fromkeys(getattr(cell, key) for cell in cells)]
-        if value is not None and value not in known:
-            of = "" if key == "dataset" else f" of '{cells[0].dataset}'"
+        if value not in known:
+            of = f" of '{dataset}'" if dataset and key != "dataset" else ""
             raise PlumblineError(f"There is no {key} '{value}'{of}; {nearest(value, known)}")
-        cells = [cell for cell in cells if getattr(cell, key) == (known[0] if value is None else value)]
-    return cells
+        cells = [cell for cell in cells if getattr(cell, key) == value]
+    return [cell for cell in cells if (cell.dataset, cell.model) == (cells[0].dataset, cells[0].model)]
