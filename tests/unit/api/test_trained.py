@@ -63,7 +63,6 @@ def study(tmp_path_factory, tiny_bert, folder_of):  # noqa: F811
         "my-bert": {"checkpoint": str(tiny_bert), "datasets": ["sst"]},
         "language": {"kind": "causal", **causal, "datasets": ["sst"], "training": {"epochs": 1}},
         "given": {"kind": "bilstm-tanh", "attention_of": "bilstm-tanh"},
-        "masked": {"kind": "average-tanh", "hidden": 4, "training": {"masking": "uniform"}, "datasets": ["sst"]},
     }
     config = {
         "name": "trained",
@@ -81,7 +80,6 @@ def study(tmp_path_factory, tiny_bert, folder_of):  # noqa: F811
         write_table(results / f"data/{dataset}/vocabulary.parquet", VOCABULARY, table)
     pair = torch.randn(len(WORDS), 6)
     return results, {
-        "masked": write_weights(results, "sst", "masked", "average-tanh", {"hidden": 4}, 6),
         "bilstm": write_weights(results, "sst", "bilstm-tanh", "bilstm-tanh", {"hidden": 4}, 6),
         "paired": write_weights(results, "stories", "bilstm-tanh", "bilstm-tanh", {"hidden": 4}, 6, pair),
         "bert": write_weights(results, "sst", "my-bert", "pretrained", {"checkpoint": str(tiny_bert)}, None),
@@ -185,25 +183,6 @@ def test_transformers_read_subwords_with_their_stored_weights(study, results, ti
             np.testing.assert_allclose(row, model(collate([np.array(ids)], None)).logits[0].softmax(-1), atol=1e-5)
 
 
-def test_masked_erasure_of_a_model_trained_with_masked_words(study, results):
-    found = plumbline.evaluate(
-        results.model(model="masked"),
-        texts=TEXTS[:1],
-        labels=[0],
-        measures=["random", "leave-one-out"],
-        protocols={"masked_erasure": {"ratios": [50], "draws": 0}},
-        seeds=1,
-        progress=False,
-    )
-    rows = found.table("masked_erasure").query("metric == 'comprehensiveness' and ratio == 50").set_index("measure")
-    (scores,) = found.importances.query("measure == 'leave-one-out'")["scores"]
-    model, ids = study[1]["masked"][1], np.array(IDS[0])
-    whole = probabilities(model, ids)
-    ids[1 + np.argsort(-scores)[:2]] = SPECIALS.index("<mask>")
-    expected = (whole - probabilities(model, ids))[whole.argmax()]
-    assert rows.loc["leave-one-out", "mean"] == pytest.approx(expected, abs=1e-6) and abs(expected) > 1e-4
-
-
 def test_what_is_not_there_is_refused(results, tmp_path):
     for arguments, message in [
         ({"dataset": "sst-2"}, "no dataset 'sst-2'; did you mean 'sst'"),
@@ -225,7 +204,10 @@ def test_what_is_not_there_is_refused(results, tmp_path):
         ({"texts": TEXTS, "prompt": "{text}"}, "`prompt` is given"),
         ({"texts": TEXTS, "labels": [0, 1, 2]}, "is 2, and the model has 2 classes"),
         ({"texts": TEXTS, "labels": [0, 1, 0], "protocols": ["roar"]}, "set `roar` in the config of the study that"),
-        ({"texts": TEXTS, "labels": [0, 1, 0], "protocols": ["masked_erasure"]}, "needs masked training"),
+        (
+            {"texts": TEXTS, "labels": [0, 1, 0], "protocols": ["masked_erasure"]},
+            "trained with masked words and its dev texts",
+        ),
         (
             {"texts": TEXTS, "labels": [0, 1, 0], "importances": {"mine": [[1], [1, 2], [1]]}},
             r"has the shape \[1\]; text 0 has 4 words: give one number for each",
