@@ -53,8 +53,9 @@ def explained_model(
     """The model to explain; one in memory is saved in `folder`."""
     if not isinstance(model, TrainedModel):
         return find_model(model, tokenizer, prompt, answers, folder)
-    for name, value in (("tokenizer", tokenizer), ("prompt", prompt), ("answers", answers)):
-        if value is not None and not (isinstance(value, str) and not value):
+    given = {"tokenizer": tokenizer is not None, "prompt": bool(prompt), "answers": answers is not None}
+    for name, is_given in given.items():
+        if is_given:
             raise PlumblineError(
                 f"`{name}` is given, but a model that a study has trained reads texts as the study does; leave it out, "
                 "and write `texts=` and `labels=`."

@@ -1,4 +1,4 @@
-"""The jobs of a study with one model that is not trained any more, run in this process.
+"""The jobs of a study with one model, except its training, run in this process.
 
 Each step reads and writes the same artefacts as the job of its name and calls the same functions.
 """

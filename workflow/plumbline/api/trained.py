@@ -105,7 +105,7 @@ class StoredModels:
 
 def find_trained(folder: Path, dag: StudyDag, dataset: str | None, model: str | None, variant: str) -> TrainedModel:
     """The model of a study with its results in `folder`; by default that of the first dataset and model by name."""
-    cells = _blocks_of(dag, dataset, model, variant)
+    cells = _cells_of(dag, dataset, model, variant)
     cell, paths = cells[0], dag.paths
     task = dag.params.declaration("dataset", cell.dataset).task
     if task == IMAGES:
@@ -116,14 +116,7 @@ def find_trained(folder: Path, dag: StudyDag, dataset: str | None, model: str | 
             f"Model '{cell.model}' reads the attention of '{derived.base}', which is stored for the texts of the study "
             "alone; choose another model."
         )
-    files = {place(folder, f"results/models/{cell_folder(one)}/weights.safetensors"): one for one in cells}
-    blocks = [(path, parse_seeds(one.seeds)) for path, one in files.items() if path.is_file()]
-    if not blocks:
-        raise PlumblineError(
-            f"There are no weights of model '{cell.model}' on '{cell.dataset}' ('{next(iter(files))}'): the study has "
-            "not finished, they were deleted (as `compute.keep_retrained: false` does), or only its tables were kept; "
-            "run the study again."
-        )
+    blocks = _stored(folder, cells)
     kind, words = dag.params.declaration("model", cell.model).name, f"results/data/{cell.dataset}/vocabulary.parquet"
     return TrainedModel(
         cell.dataset,
@@ -138,7 +131,7 @@ def find_trained(folder: Path, dag: StudyDag, dataset: str | None, model: str | 
     )
 
 
-def _blocks_of(dag: StudyDag, dataset: str | None, model: str | None, variant: str) -> list[Cell]:
+def _cells_of(dag: StudyDag, dataset: str | None, model: str | None, variant: str) -> list[Cell]:
     """The cells of a dataset, model and variant, which differ in their blocks of seeds; by default of the first dataset
     of texts and its first model, by name."""
     cells = sorted(
@@ -155,3 +148,16 @@ def _blocks_of(dag: StudyDag, dataset: str | None, model: str | None, variant: s
             raise PlumblineError(f"There is no {key} '{value}'{of}; {nearest(value, known)}")
         cells = [cell for cell in cells if getattr(cell, key) == value]
     return [cell for cell in cells if (cell.dataset, cell.model) == (cells[0].dataset, cells[0].model)]
+
+
+def _stored(folder: Path, cells: list[Cell]) -> list[Block]:
+    """The blocks of these cells whose weights are stored."""
+    paths = [place(folder, f"results/models/{cell_folder(cell)}/weights.safetensors") for cell in cells]
+    blocks = [(path, parse_seeds(cell.seeds)) for path, cell in zip(paths, cells, strict=True) if path.is_file()]
+    if not blocks:
+        raise PlumblineError(
+            f"There are no weights of model '{cells[0].model}' on '{cells[0].dataset}' ('{paths[0]}'): the study has "
+            "not finished, they were deleted (as `compute.keep_retrained: false` does), or only its tables were kept; "
+            "run the study again."
+        )
+    return blocks
