@@ -18,7 +18,7 @@ FAULTS = {
     "empty text": ({"texts": ["good", " "], "labels": [0, 1]}, "`texts[1]` has no word"),
     "some pairs": ({"texts": ["good", ("a", "b")], "labels": [0, 1]}, "`texts[1]` has 2 texts; all must be single"),
     "no labels": ({"labels": None}, "`labels` is missing: give the class of each text, or call `explain`"),
-    "few labels": ({"labels": [0]}, "`labels` has 1 entries, and there are 6 texts"),
+    "few labels": ({"labels": [0]}, "The length of `labels` is 1, and there are 6 texts"),
     "number of no class": ({"labels": [2] * 6}, "`labels[0]` is 2, and the model has 2 classes, numbered from 0"),
     "name of no class": ({"labels": ["goood"] * 6}, "is 'goood', which is no class of the model; did you mean 'good'?"),
     "misspelt measure": ({"measures": ["gradient-nrm"]}, "did you mean 'gradient-norm'?"),
