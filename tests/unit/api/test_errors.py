@@ -47,7 +47,7 @@ FAULTS = {
         {"importances": {"mine": [[1.0]] * 6}},
         "`importances['mine'][0]` has the shape [1]; text 0 has 9 words, which are 13 subwords",
     ),
-    "own of few texts": ({"importances": {"mine": [[1.0]]}}, "`importances['mine']` has 1 entries"),
+    "own of few texts": ({"importances": {"mine": [[1.0]]}}, "The length of `importances['mine']` is 1"),
     "own that is no number": ({"importances": {"mine": [["a"]] * 6}}, "must be a list of numbers"),
     "own that is not finite": ({"importances": {"mine": [[float("nan")] * 9] * 6}}, "is not finite"),
     "own of a measure's name": ({"importances": {"random": [[1.0]] * 6}}, "both name 'random'; rename one"),

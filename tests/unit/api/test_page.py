@@ -30,7 +30,7 @@ def test_the_code_of_the_page_runs(classifier, saved_classifier, folder_of, stud
         "training_labels": ["positive", "negative"] * 15,
     }
     code = [re.sub(r"^    ", "", block, flags=re.M) for block in BLOCKS if not block.startswith("    plumbline run")]
-    assert len(code) == 9
+    assert len(code) == 10
     for block in code:
         if ".model(" in block:
             assert isinstance(given["results"].plot(), matplotlib.figure.Figure)

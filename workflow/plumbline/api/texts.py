@@ -117,7 +117,9 @@ def _of_each(values: Any, name: str, rows: Sequence[Any]) -> list[Any]:
     """A list with one entry for each text."""
     listed = _listed(values, name)
     if len(listed) != len(rows):
-        raise PlumblineError(f"The length of `{name}` is {len(listed)}, and there are {len(rows)} texts; give one for each.")
+        raise PlumblineError(
+            f"The length of `{name}` is {len(listed)}, and there are {len(rows)} texts; give one for each."
+        )
     return listed
 
 
