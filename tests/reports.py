@@ -280,9 +280,11 @@ def scorecard_frame() -> pd.DataFrame:
     lost = {"n_seeds": 0, "status": "missing", "reason": "it applies to <attention> only"}
     rows = []
     for index, measure in enumerate((*MEASURES, "random")):
-        value = {"value": 0.1 * index, "ci_low": 0.1 * index - 0.05, "ci_high": 0.1 * index + 0.05}
+        value: dict[str, Any] = {"value": 0.1 * index, "ci_low": 0.1 * index - 0.05, "ci_high": 0.1 * index + 0.05}
+        value["per_seed"] = [value["value"] + shift for shift in (-0.01, 0.0, 0.01)]
+        once = value | {"direction": "lower", "n_seeds": 1, "per_seed": [value["value"]]}
         rows += [line | value | {"measure": measure, "criterion": "agreement"}]
-        rows += [line | value | {"measure": measure, "criterion": "sufficiency", "direction": "lower", "n_seeds": 1}]
+        rows += [line | once | {"measure": measure, "criterion": "sufficiency"}]
         rows += [line | (value if not index else lost) | {"measure": measure, "criterion": "permutation"}]
     return table("scorecard", rows).to_pandas()
 

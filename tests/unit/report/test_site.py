@@ -151,6 +151,9 @@ def test_the_overview_lists_what_ran_what_was_left_out_and_published_values(page
     assert html.count("Published results: 1 of 2 within tolerance. Published sizes of datasets: 1 not judged.") == 2
     assert "60 instances of each, redrawn for each seed" in html
     assert "figures/scorecard.svg" in html and "figures/meta-evaluation.svg" in html
+    found = html[html.index("What was found") : html.index('id="pages"')]
+    assert "The best measure by 2 criteria: random once and attention once." in found, "random is a usual measure here"
+    assert "hardly better" not in found, "no model is at chance"
 
 
 def test_a_study_with_nothing_to_compare_or_to_show(content: Content) -> None:

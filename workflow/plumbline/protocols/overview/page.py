@@ -4,6 +4,7 @@ from markupsafe import Markup, escape
 
 from plumbline.figures.conventions import ordered
 from plumbline.protocols.overview import about
+from plumbline.protocols.scorecard.verdict import verdict
 from plumbline.registry import Registry, page
 from plumbline.report import tables
 from plumbline.report.content import Content
@@ -26,6 +27,7 @@ def index_page(content: Content) -> Page:
         "left_out": about.dropped_texts(content.summaries),
         "models": about.models_table(content.study, content.cells),
         "performance": tables.performance_overview(frames["performance"]),
+        "verdict": verdict(frames, content.random),
         "excluded": sorted({line["reason"] for line in content.excluded}),
         "seconds": number(frames["timings"]["seconds"].sum(), 0),
     }

@@ -1,0 +1,105 @@
+"""The sentences about what a study found, on tables made by hand."""
+
+import pandas as pd
+import pytest
+
+from plumbline.protocols.scorecard.meta import meta_rows
+from plumbline.protocols.scorecard.trust import EVERY
+from plumbline.protocols.scorecard.verdict import verdict
+
+MEASURES = ("attention", "gradient", "lime", "random")
+
+
+def card(values: dict[tuple[str, str], list[list[float]]], direction: str = "higher") -> pd.DataFrame:
+    """A scorecard from the values of each measure's seeds, by criterion and dataset."""
+    usual = {"direction": direction, "faithfulness": True, "variant": "plain", "model": "net", "status": "ok"}
+    return pd.DataFrame(
+        usual
+        | {"criterion": criterion, "dataset": dataset, "measure": measure, "value": sum(seeds) / len(seeds)}
+        | {"per_seed": seeds, "n_seeds": len(seeds), "twin_of": None, "degraded_of": None}
+        for (criterion, dataset), own in values.items()
+        for measure, seeds in zip(MEASURES, own, strict=True)
+    )
+
+
+def seeds(mean: float, spread: float = 0.01) -> list[float]:
+    return [mean - spread, mean, mean + spread]
+
+
+def test_leads_are_counted_and_those_within_the_spread_of_seeds_are_told_apart():
+    # Lime and gradient differ by 0.05 in all seeds, but in the second ranking by -0.25, 0.05 and 0.35: [-0.70, 0.80].
+    clear = [seeds(0.3), seeds(0.4), seeds(0.45), seeds(0.0)]
+    noisy = [seeds(0.3), seeds(0.45), [0.2, 0.4, 0.6], seeds(0.0)]
+    noisy[1] = [0.45, 0.45, 0.45]
+    found = verdict({"scorecard": card({("erasure", "a"): clear, ("erasure", "b"): noisy})}, "random")
+    assert found[0] == (
+        "The best measure in 2 rankings (by one criterion on 2 pairs of dataset and model): lime once and gradient "
+        "once. It is significantly better than the second once (95\u00a0% interval of the difference over seeds above "
+        "0); otherwise which is the best cannot be told."
+    )
+
+
+def test_lower_is_better_where_the_criterion_says_so():
+    rows = card({("sufficiency", "a"): [seeds(0.1), seeds(0.2), seeds(0.3), seeds(0.9)]}, "lower")
+    found = verdict({"scorecard": rows}, "random")
+    assert found[0].startswith("The best measure by one criterion: attention once.")
+    assert found[1] == (
+        "Measures are significantly better than random importances in 3 of 3 comparisons (95\u00a0% interval of the "
+        "difference over seeds above 0)."
+    )
+
+
+def test_measures_like_random_ones_are_named():
+    rows = card({("erasure", "a"): [seeds(0.0, 0.5), seeds(0.2), seeds(0.3), [0.1, 0.0, 0.05]]})
+    assert verdict({"scorecard": rows}, "random")[1].endswith("above 0); least often attention in 0 of 1.")
+
+
+def test_two_seeds_tell_nothing_and_equal_measures_do_not_lead():
+    rows = card({("erasure", "a"): [[0.4, 0.4], [0.4, 0.4], [0.1, 0.2], [0.0, 0.0]]})
+    (sentence,) = verdict({"scorecard": rows}, "random")
+    assert sentence.startswith("The best measure by one criterion: two equally once. With fewer than 3 seeds there is")
+
+
+@pytest.mark.parametrize("tables", [{}, {"scorecard": card({("erasure", "a"): [seeds(0.1)] * 4}).query("value > 1")}])
+def test_no_sentence_without_data(tables):
+    assert verdict(tables, "random") == []
+
+
+def test_criteria_that_contradict_each_other_are_named_with_intervals():
+    rising, falling = [seeds(i) for i in (1, 2, 3, 0)], [seeds(i) for i in (3, 2, 1, 0)]
+    rows = card({("one", "a"): rising, ("two", "a"): rising, ("three", "a"): falling})
+    found = verdict({"meta_evaluation": meta_rows(rows, "random", resamples=50)}, "random")
+    assert found == [
+        "Rankings by two criteria have a mean τ of −0.33 over 3 pairs: 1 agree (95\u00a0% interval above 0), 2 "
+        "contradict each other (most of all one and three (τ −1.00 [−1.00, −1.00]) and two and three (τ −1.00 [−1.00, "
+        "−1.00])) and 0 cannot be told."
+    ]
+    alone = card({("one", "a"): [row[:2] for row in rising], ("two", "a"): [row[:2] for row in falling]})
+    (sentence,) = verdict({"meta_evaluation": meta_rows(alone, "random", resamples=50)}, "random")
+    assert sentence.endswith("over one pair; there is no interval, so which criteria disagree cannot be told.")
+
+
+def test_criteria_are_compared_with_the_known_truth():
+    usual = {"truth": EVERY, "status": "ok"}
+    rows = pd.DataFrame(
+        [
+            usual | {"criterion": "one", "tau": 0.5, "ci_low": 0.25, "ci_high": 0.75},
+            usual | {"criterion": "two", "tau": -0.5, "ci_low": -0.75, "ci_high": -0.25},
+            usual | {"criterion": "three", "tau": 0.1, "ci_low": -0.2, "ci_high": 0.3},
+            usual | {"criterion": "four", "tau": 0.9, "ci_low": None, "ci_high": None},
+        ]
+    )
+    assert verdict({"trust": rows}, "random") == [
+        "With the truth that manipulated texts have, one (τ 0.50 [0.25, 0.75]) agrees; two (τ −0.50 [−0.75, −0.25]) "
+        "contradicts it; of one criterion it cannot be told."
+    ]
+
+
+def test_models_at_chance_are_counted():
+    usual = {"dataset": "a", "variant": "plain", "model": "net", "metric": "above_chance", "split": "test"}
+    rows = [usual | {"seed": seed, "status": "ok", "reason": None} for seed in (0, 1)]
+    rows.append(usual | {"seed": 2, "status": "at chance", "reason": "it guesses"})
+    assert verdict({"performance": pd.DataFrame(rows)}, "random") == [
+        "Of 3 trained models 1 is hardly better than guessing and is left out of all of this."
+    ]
+    assert verdict({"performance": pd.DataFrame(rows[:2])}, "random") == []

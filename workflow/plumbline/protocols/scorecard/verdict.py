@@ -1,0 +1,179 @@
+"""What a study found, in sentences: which measures lead, whether they beat chance, which criteria disagree, and what
+cannot be told. There is no sentence about what the study does not have."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from plumbline.protocols.bootstrap import FEWEST, student_interval
+from plumbline.protocols.scorecard.meta import FEWEST_RANKED, RESOLUTION, Ranking, Rankings, rankings
+from plumbline.protocols.scorecard.trust import EVERY
+from plumbline.report.tables import number, without_categories
+from plumbline.tables.chance import ABOVE_CHANCE, at_chance
+
+# The number of measures or criteria that a sentence names.
+MOST = 4
+OVER_SEEDS = "95\u00a0% interval of the difference over seeds above 0"
+
+
+def verdict(tables: Mapping[str, pd.DataFrame], random: str) -> list[str]:
+    """What the tables of a study show. `random` is the name of the random measure, or empty."""
+    sentences = []
+    if "scorecard" in tables:
+        card = without_categories(tables["scorecard"])
+        sentences += [_leads(rankings(card, random)), _beyond_random(card, random)]
+    if "meta_evaluation" in tables:
+        sentences.append(_protocols(without_categories(tables["meta_evaluation"])))
+    if "trust" in tables:
+        sentences.append(_truth(without_categories(tables["trust"])))
+    if "performance" in tables:
+        sentences.append(_left_out(without_categories(tables["performance"])))
+    return [sentence for sentence in sentences if sentence]
+
+
+class Gap(NamedTuple):
+    """How much better one measure is than another by a criterion, over seeds; NaN ends without an interval."""
+
+    measure: str
+    mean: float
+    low: float
+
+    @classmethod
+    def between(cls, ranking: Ranking, one: int, other: int) -> "Gap":
+        """The gap between two measures of a ranking, by their index."""
+        low, _ = student_interval(ranking.values[one] - ranking.values[other])
+        return cls(ranking.measures[one], float(ranking.means[one] - ranking.means[other]), low)
+
+
+def _leads(found: Mapping[str, Rankings]) -> str:
+    """How often each measure is the best of three or more, and how often seeds tell it from the second."""
+    ranked = [
+        (criterion, cell, ranking)
+        for criterion, cells in found.items()
+        for cell, ranking in cells.items()
+        if len(ranking.measures) >= FEWEST_RANKED
+    ]
+    if not ranked:
+        return ""
+    gaps = [Gap.between(ranking, *np.argsort(-ranking.means, kind="stable")[:2]) for _, _, ranking in ranked]
+    criteria, cells = (len({row[key] for row in ranked}) for key in (0, 1))
+    made = f"by {_count(criteria, 'criterion', 'criteria')}"
+    if cells > 1:
+        made = f"in {len(gaps)} rankings ({made} on {cells} pairs of dataset and model)"
+    leading = Counter(gap.measure for gap in gaps if gap.mean > RESOLUTION).most_common()
+    texts = [f"{measure} {_times(count)}" for measure, count in leading[:MOST]]
+    if more := sum(count for _, count in leading[MOST:]):
+        texts.append(f"another {_times(more)}")
+    if ties := len(gaps) - sum(count for _, count in leading):
+        texts.append(f"two equally {_times(ties)}")
+    return f"The best measure {made}: {_listed(texts)}. {_certain(gaps)}"
+
+
+def _certain(gaps: Sequence[Gap]) -> str:
+    """How many leads the spread of seeds does not explain."""
+    known = [gap for gap in gaps if not np.isnan(gap.low)]
+    if not known:
+        return (
+            f"With fewer than {FEWEST} seeds there is no interval: whether it is really better than the second "
+            "cannot be told."
+        )
+    clear = sum(gap.low > RESOLUTION for gap in known)
+    of = "" if len(known) == len(gaps) else f" of {len(known)} with {FEWEST} seeds or more"
+    return (
+        f"It is significantly better than the second {_times(clear) if clear else 'in none'}{of} ({OVER_SEEDS}); "
+        "otherwise which is the best cannot be told."
+    )
+
+
+def _beyond_random(card: pd.DataFrame, random: str) -> str:
+    """How often each measure does better than random importances, by criteria that judge both."""
+    gaps = []
+    for cells in rankings(card, "").values():
+        for ranking in cells.values():
+            if random in ranking.measures:
+                own = ranking.measures.index(random)
+                gaps += [Gap.between(ranking, i, own) for i in range(len(ranking.measures)) if i != own]
+    known = [gap for gap in gaps if not np.isnan(gap.low)]
+    if not known:
+        return ""
+    tried = Counter(gap.measure for gap in known)
+    better = Counter(gap.measure for gap in known if gap.low > RESOLUTION)
+    total = f"{better.total()} of {_count(len(known), 'comparison', 'comparisons')}"
+    text = f"Measures are significantly better than random importances in {total} ({OVER_SEEDS})"
+    weakest = [measure for measure in tried if better[measure] < tried[measure]]
+    weakest.sort(key=lambda measure: better[measure] / tried[measure])
+    named = [f"{measure} in {better[measure]} of {tried[measure]}" for measure in weakest]
+    return f"{text}; least often {_some(named)}." if weakest else f"{text}."
+
+
+def _protocols(meta: pd.DataFrame) -> str:
+    """How many pairs of criteria agree, and which contradict each other."""
+    compared = meta[meta["status"] == "ok"]
+    if compared.empty:
+        return ""
+    text = (
+        f"Rankings by two criteria have a mean τ of {number(compared['tau'].mean())} over "
+        f"{_count(len(compared), 'pair', 'pairs')}"
+    )
+    known = compared.dropna(subset=["ci_low", "ci_high"])
+    agree, against = int((known["ci_low"] > 0).sum()), known[known["ci_high"] < 0].sort_values("tau")
+    if known.empty:
+        return f"{text}; there is no interval, so which criteria disagree cannot be told."
+    rest = len(compared) - agree - len(against)
+    text += f": {agree} agree (95\u00a0% interval above 0), {len(against)} contradict each other"
+    if len(against):
+        pairs = [
+            f"{line['criterion_a']} and {line['criterion_b']} ({_tau(line)})" for line in against.to_dict("records")
+        ]
+        text += f" (most of all {_listed(pairs[:2])})"
+    return f"{text} and {rest} cannot be told."
+
+
+def _truth(trust: pd.DataFrame) -> str:
+    """Which criteria agree with the known truth of manipulated texts, and which contradict it."""
+    rows = trust[(trust["status"] == "ok") & (trust["truth"] == EVERY)].dropna(subset=["ci_low", "ci_high"])
+    agree = rows[rows["ci_low"] > 0].sort_values("tau", ascending=False)
+    against = rows[rows["ci_high"] < 0].sort_values("tau")
+    parts = []
+    for lines, verb in ((agree, ("agrees", "agree")), (against, ("contradicts it", "contradict it"))):
+        if len(lines):
+            named = [f"{line['criterion']} ({_tau(line)})" for line in lines.to_dict("records")]
+            parts.append(f"{_some(named)} {verb[len(lines) > 1]}")
+    rest = len(rows) - len(agree) - len(against)
+    if parts and rest:
+        parts.append(f"of {_count(rest, 'criterion', 'criteria')} it cannot be told")
+    return f"With the truth that manipulated texts have, {'; '.join(parts)}." if parts else ""
+
+
+def _left_out(performance: pd.DataFrame) -> str:
+    """How many trained models are at chance."""
+    judged = performance[(performance["metric"] == ABOVE_CHANCE) & (performance["split"] == "test")]
+    if not (lost := len(at_chance(performance))):
+        return ""
+    are = "is hardly better than guessing and is" if lost == 1 else "are hardly better than guessing and are"
+    return f"Of {_count(len(judged), 'trained model', 'trained models')} {lost} {are} left out of all of this."
+
+
+def _tau(line: Mapping[Any, Any]) -> str:
+    return f"τ {number(line['tau'])} [{number(line['ci_low'])}, {number(line['ci_high'])}]"
+
+
+def _some(texts: Sequence[str], most: int = MOST) -> str:
+    """The first texts, and the number of others."""
+    more = len(texts) - most
+    return _listed([*texts[:most], f"{more} more"] if more > 0 else texts)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def _count(number_of: int, one: str, several: str) -> str:
+    return f"one {one}" if number_of == 1 else f"{number_of} {several}"
+
+
+def _times(number_of: int) -> str:
+    return "once" if number_of == 1 else f"{number_of} times"
