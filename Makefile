@@ -18,7 +18,7 @@ STUDIES  := $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests
 # Hundreds of short processes would compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint check-types check-rules check-style bench generate notebooks graph clean help
+.PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint check-types check-rules check-style bench generate record notebooks graph clean help
 
 ready: $(READY)
 
@@ -72,6 +72,11 @@ bench: $(READY)
 
 generate: $(READY)
 	$(BIN)/plumbline generate
+
+# The pages of recorded runs.
+record: $(READY)
+	for page in reproductions/*/page.md; do study=$$(basename $$(dirname $$page)); \
+	    $(BIN)/python -m plumbline.cli fill $$page --into docs/results/$$study.md || exit 1; done
 
 notebooks: $(READY)
 	PYTHONPATH=workflow PATH="$(BIN):$$PATH" python -m tests.notebooks

@@ -25,4 +25,4 @@ with job(snakemake):
     )
     pages = [Path(path).stem for path in (snakemake.output.report, *snakemake.output.pages)]
     write_site(Path(snakemake.output.report).parent, content, pages)
-    write_json(snakemake.output.manifest, manifest(study, excluded, tables["timings"]))
+    write_json(snakemake.output.manifest, manifest(study, excluded, tables["timings"], content.summaries))

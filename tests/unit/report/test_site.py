@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from plumbline.report.build import HERE, site, write_site
 from plumbline.report.content import Content
 from plumbline.report.embed import embedded
 from plumbline.report.figures import minified, report_figure
-from plumbline.report.manifest import manifest
+from plumbline.report.manifest import commit, manifest
 from tests.reports import BY_CELL, HOSTILE, OF_DATASETS, OF_MODELS, SVG, WHOLE, Elements, page_names, summary
 from tests.reports import content as small_study
 
@@ -280,9 +281,24 @@ def test_partial_data_have_a_warning(content: Content) -> None:
 
 
 def test_the_manifest_adds_up_the_jobs(content: Content) -> None:
-    record = manifest(content.study, content.excluded, content.tables["timings"])
+    partial = {"test": {"texts": 6, "published": 1821}}
+    summaries = [summary(), summary() | {"dataset": "imdb", "partial": partial}]
+    record = manifest(content.study, content.excluded, content.tables["timings"], summaries)
     assert record["seconds"] == 1189 and record["devices"] == ["cpu"] and record["study"]["name"] == "A <study> & more"
     assert json.loads(json.dumps(record)) == record
+    assert record["partial"] == {"imdb": partial}
+
+
+def test_the_manifest_names_the_commit_of_a_clone(tmp_path: Path) -> None:
+    assert commit(tmp_path) == "", "no repository"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    (tmp_path / "file").write_text("one")
+    for command in (["init", "-q"], ["add", "file"], ["commit", "-q", "-m", "one"]):
+        subprocess.run([*git, *command], cwd=tmp_path, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert commit(tmp_path) == head.stdout.strip()
+    (tmp_path / "file").write_text("two")
+    assert commit(tmp_path) == head.stdout.strip() + "+"
 
 
 def test_the_same_content_gives_the_same_pages(content: Content, pages: dict[str, str]) -> None:

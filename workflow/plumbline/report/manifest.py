@@ -1,23 +1,49 @@
-"""The manifest of a study: its config, host, devices and run time."""
+"""The manifest of a study: its config, code, data that were partial, host, devices and run time."""
 
 import platform
+import subprocess
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from plumbline.project import PROJECT
 from plumbline.runtime.job import plain_values, versions
 
 
-def manifest(study: dict[str, Any], excluded: list[dict[str, Any]], timings: pd.DataFrame) -> dict[str, Any]:
-    """Plain values for `results/manifest.json`."""
+def manifest(
+    study: dict[str, Any],
+    excluded: list[dict[str, Any]],
+    timings: pd.DataFrame,
+    summaries: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """Plain values for `results/manifest.json`; `summaries` are those of the datasets."""
     return {
         "study": plain_values(study),
         "excluded": plain_values(excluded),
+        "partial": {summary["dataset"]: summary["partial"] for summary in summaries if summary.get("partial")},
         "versions": versions(),
+        "commit": commit(),
         "host": platform.node(),
         "devices": sorted(map(str, timings["device"].unique())),
         "seconds": float(timings["seconds"].sum()),
         "runs": int(timings["event"].isna().sum()),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def commit(project: Path = PROJECT) -> str:
+    """The commit of a clone, with `+` if its files were changed since; empty for an installed package."""
+    if not (project / ".git").exists():
+        # An installed package may lie within another repository.
+        return ""
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"],
+            cwd=project, capture_output=True, text=True, timeout=20, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return described.stdout.strip()

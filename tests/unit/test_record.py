@@ -1,0 +1,118 @@
+"""Recorded runs, and pages whose numbers are read from them."""
+
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from plumbline.cli import main
+from plumbline.config.resolve import resolve
+from plumbline.errors import PlumblineError
+from plumbline.record import WIDTH, fill_page, record_run
+
+PROJECT = Path(__file__).parents[2]
+PAGES = sorted(PROJECT.glob("reproductions/*/page.md"))
+ROWS = pd.DataFrame(
+    {"measure": ["lime", "gradient"], "value": [0.3125, -0.5], "ci_low": [0.25, None], "ci_high": [0.375, None]}
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A recorded run with one table."""
+    (tmp_path / "run/tables").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pandas(ROWS, preserve_index=False), tmp_path / "run/tables/erasure.parquet")
+    return tmp_path / "run"
+
+
+def fill(run: Path, text: str) -> str:
+    (run / "page.md").write_text(text, encoding="utf-8")
+    return fill_page(run / "page.md").partition("-->\n\n")[2]
+
+
+def test_numbers_are_read_by_the_keys_of_their_rows(run):
+    assert fill(run, 'It is {{ value("erasure", "value", measure="lime") | number }}.') == "It is 0.31.\n"
+    assert fill(run, '{{ interval("erasure", measure="lime") }}') == "0.31 [0.25, 0.38]\n"
+    assert fill(run, '{{ interval("erasure", 1, measure="gradient") }}') == "−0.5\n", "no interval"
+    assert fill(run, '{{ rows("erasure", measure=["lime", "gradient"])["value"].sum() | number(4) }}') == "−0.1875\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{{ value("erasure", "value", measure="limes") }}', "table 'erasure' has no row with measure 'limes'"),
+        ('{{ value("erasure", "value") }}', "'value' of table 'erasure' has 2 values with any value"),
+        ('{{ rows("erasure", rank=1) }}', "table 'erasure' has no column 'rank'"),
+        ('{{ rows("roar") }}', "there is no table 'roar'"),
+        ("{{ manifest.seconds }}", "'manifest' is undefined"),
+        ("{{ 1 + }}", "unexpected"),
+    ],
+)
+def test_a_page_that_cannot_be_filled_is_refused_with_its_line(run, text, sentence):
+    with pytest.raises(PlumblineError, match=re.escape(sentence)) as refused:
+        fill(run, f"A heading\n\n{text}\n")
+    assert "page.md, line 3: " in str(refused.value)
+
+
+def test_paragraphs_and_items_are_wrapped_and_the_rest_is_kept(run):
+    table, code = f"| {'a ' * 100}|", f"    {'b ' * 100}".rstrip()
+    page = fill(run, f"{'word ' * 60}\n\n- one\n  more\n- {'item ' * 40}\n\n{table}\n\n{code}\n")
+    assert table in page and code in page and "- one more\n- item" in page and "\n  item" in page
+    assert [line for line in page.splitlines() if len(line) > WIDTH] == [table, code]
+
+
+def test_a_finished_run_is_recorded(run, tmp_path, capsys):
+    study = {"name": "tiny", "datasets": {"mock-2": {}}, "models": {"average-tanh": {}}, "measures": {"gradient": {}}}
+    results = tmp_path / "work/results"
+    (results / "tables").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pandas(ROWS, preserve_index=False), results / "tables/erasure.parquet")
+    with pytest.raises(PlumblineError, match="run the target `all` to the end"):
+        record_run(results, tmp_path / "kept")
+    (results / "manifest.json").write_text(json.dumps({"study": study, "seconds": 7200.0}))
+    # The folder in which the study ran is as good as its results.
+    for folder in (results, results.parent):
+        assert main(["record", str(folder), "--into", str(tmp_path / "kept")]) == 0
+        assert "3 files" in capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "kept/tables").iterdir()) == ["erasure.parquet"]
+    assert resolve(yaml.safe_load((tmp_path / "kept/study.yaml").read_text())).study.name == "tiny"
+    assert fill(tmp_path / "kept", "{{ (manifest.seconds / 3600) | number(1) }} hours") == "2.0 hours\n"
+    with pytest.raises(PlumblineError, match="not empty and no recorded run"):
+        record_run(results, run)
+
+
+def test_a_page_is_written_to_a_file(run, tmp_path, capsys):
+    (run / "page.md").write_text("# {{ rows('erasure') | length }} rows", encoding="utf-8")
+    assert main(["fill", str(run / "page.md"), "--into", str(tmp_path / "docs/page.md")]) == 0
+    assert (tmp_path / "docs/page.md").read_text().endswith("# 2 rows\n")
+    assert main(["fill", str(run / "page.md")]) == 0 and capsys.readouterr().out.endswith("# 2 rows\n")
+    assert main(["fill", str(run / "none.md")]) == 1 and "There is no file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("template", PAGES, ids=lambda path: path.parent.name)
+def test_committed_pages_are_those_of_the_recorded_tables(template, monkeypatch):
+    monkeypatch.chdir(PROJECT)
+    page = fill_page(template.relative_to(PROJECT))
+    assert (PROJECT / f"docs/results/{template.parent.name}.md").read_text(encoding="utf-8") == page, "run make record"
+
+
+@pytest.mark.parametrize("template", PAGES, ids=lambda path: path.parent.name)
+def test_templates_hold_no_numbers_of_their_own(template):
+    assert literals(template.read_text(encoding="utf-8")) == []
+
+
+def literals(text: str) -> list[str]:
+    """The numbers outside expressions; those of code, names such as H200, 0 and 1, and `95 %` are no results."""
+    prose = re.sub(r"\{\{.*?\}\}|\{%.*?%\}", "", text, flags=re.S)
+    prose = re.sub(r"`[^`]*`|^    .*$|\]\([^)]*\)", "", prose, flags=re.M)
+    found = re.findall(r"(?<![\w.\-])\d[\d.,]*(?!\w)(?! %)", prose)
+    return [number for number in found if number.strip(".,") not in ("0", "1")]
+
+
+def test_a_number_of_its_own_is_found():
+    text = "Of 12 it is {{ value(3) }}, 0.25 on an H200 (`share: 0.5`, τ 1).\n\n    code 7\n\nThen 95 % and bAbI-2, 42."
+    assert literals(text) == ["12", "0.25", "42."]

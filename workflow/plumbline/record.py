@@ -1,0 +1,140 @@
+"""Finished runs, recorded next to a paper or in a repository, and pages whose numbers are read from them.
+
+A recorded run is a folder with the tables as Parquet, the study's config and the manifest of the run. A page is a Jinja
+template with expressions in place of numbers; it fails where a row is missing, and so cannot go out of date.
+"""
+
+import re
+import traceback
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from shutil import copyfile
+from textwrap import TextWrapper
+from typing import Any
+
+import pandas as pd
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+
+from plumbline.errors import PlumblineError
+from plumbline.protocols.scorecard.verdict import verdict
+from plumbline.protocols.sensitivity.table import smallest_seen
+from plumbline.report.tables import number, without_categories
+from plumbline.store import read_json, read_stamped, write_json, write_text
+
+WIDTH = 120
+_WRAP = TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
+_WRAP_ITEM = TextWrapper(WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+MANIFEST, CONFIG = "manifest.json", "study.yaml"
+
+
+def record_run(results: Path, folder: Path, note: str = "") -> list[Path]:
+    """Copy the tables, the config and the manifest of a finished run to a folder; the files written.
+
+    The note, such as the hardware, goes into the manifest.
+    """
+    results = results if (results / "tables").is_dir() else results / "results"
+    if not (results / MANIFEST).is_file():
+        raise PlumblineError(
+            f"'{results}' has no {MANIFEST}, which the last job of a study writes: run the target `all` to the end."
+        )
+    tables = sorted((results / "tables").glob("*.parquet"))
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
+        raise PlumblineError(f"'{folder}' is not empty and no recorded run: it has no {CONFIG}; name another folder.")
+    (folder / "tables").mkdir(parents=True, exist_ok=True)
+    for old in (folder / "tables").glob("*.parquet"):
+        old.unlink()
+    for file in tables:
+        copyfile(file, folder / "tables" / file.name)
+    manifest = read_json(results / MANIFEST)
+    write_text(folder / CONFIG, yaml.safe_dump(manifest["study"], sort_keys=False, allow_unicode=True))
+    write_json(folder / MANIFEST, manifest | ({"note": note} if note else {}))
+    return [*(folder / "tables" / file.name for file in tables), folder / CONFIG, folder / MANIFEST]
+
+
+class RecordedRun:
+    """The tables and the manifest of a recorded run, as pages read them."""
+
+    def __init__(self, folder: Path) -> None:
+        if not (folder / "tables").is_dir():
+            raise PlumblineError(f"'{folder}' is no recorded run: it has no folder `tables`.")
+        self.folder = folder
+        self._read = cache(self._table)
+
+    def _table(self, name: str) -> pd.DataFrame:
+        path = self.folder / "tables" / f"{name}.parquet"
+        if not path.is_file():
+            raise PlumblineError(f"there is no table '{name}' in '{path.parent}'.")
+        return without_categories(read_stamped(path)[1].to_pandas())
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest of the run."""
+        return dict(read_json(self.folder / MANIFEST))
+
+    def rows(self, table: str, **keys: Any) -> pd.DataFrame:
+        """The rows of a table with these values; a list admits several."""
+        frame = self._read(table)
+        for key, value in keys.items():
+            if key not in frame:
+                raise PlumblineError(f"table '{table}' has no column '{key}'.")
+            frame = frame[frame[key].isin(value if isinstance(value, (list, tuple)) else [value])]
+        if frame.empty:
+            raise PlumblineError(f"table '{table}' has no row with {_told(keys)}.")
+        return frame
+
+    def value(self, table: str, column: str, **keys: Any) -> Any:
+        """The value of a column that all rows with these keys share, often of one row."""
+        values = self.rows(table, **keys)[column].unique()
+        if len(values) > 1:
+            raise PlumblineError(f"'{column}' of table '{table}' has {len(values)} values with {_told(keys)}.")
+        return values[0]
+
+    def interval(self, table: str, decimals: int = 2, **keys: Any) -> str:
+        """A value with its 95 % interval, such as `0.31 [0.27, 0.35]`."""
+        low, high = (self.value(table, end, **keys) for end in ("ci_low", "ci_high"))
+        ends = "" if pd.isna(low) else f" [{number(low, decimals)}, {number(high, decimals)}]"
+        return number(self.value(table, "value", **keys), decimals) + ends
+
+    def verdict(self, random: str = "random") -> list[str]:
+        """What the run found, in sentences."""
+        names = [path.stem for path in (self.folder / "tables").glob("*.parquet")]
+        return verdict({name: self._read(name) for name in names}, random)
+
+
+def _told(keys: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value!r}" for key, value in keys.items()) or "any value"
+
+
+def fill_page(template: Path, folder: Path | None = None) -> str:
+    """The page of a template, with numbers of the recorded run in its folder or of another one."""
+    run = RecordedRun(folder or template.parent)
+    environment = Environment(
+        loader=FileSystemLoader(template.parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["number"] = number
+    environment.globals.update(
+        rows=run.rows, value=run.value, interval=run.interval, verdict=run.verdict, smallest_seen=smallest_seen
+    )
+    if (run.folder / MANIFEST).is_file():
+        environment.globals["manifest"] = run.manifest
+    try:
+        page = environment.get_template(template.name).render()
+    except (PlumblineError, TemplateError, KeyError, TypeError, ValueError, AttributeError) as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(template)]
+        line = lines[-1] if lines else getattr(error, "lineno", None)
+        raise PlumblineError(f"{template}{f', line {line}' if line else ''}: {error}") from error
+    return f"<!-- Written by `plumbline fill {template.as_posix()}`; change that file. -->\n\n{_wrapped(page)}\n"
+
+
+def _wrapped(page: str) -> str:
+    """A page whose paragraphs and list items have lines of at most WIDTH characters, as expressions change lengths."""
+    blocks = []
+    for block in re.split(r"\n{2,}", page.strip()):
+        # Headings, tables, code, images and comments stay as they are.
+        if not block.startswith(("#", "|", "    ", "!", "<", "`" * 3)):
+            items = [" ".join(item.split()) for item in re.split(r"\n(?=- )", block)]
+            block = "\n".join(_WRAP_ITEM.fill(item) if item.startswith("- ") else _WRAP.fill(item) for item in items)
+        blocks.append(block)
+    return "\n\n".join(blocks)
