@@ -281,3 +281,19 @@ def test_an_encoder_is_refused(tmp_path):
         PlumblineError, match="has the type 'bert', which is no causal language model; leave out `kind: causal`"
     ):
         CausalClassifier(None, 2, checkpoint=str(tmp_path), prompt="{text}", answers=[" 1", " 2"])
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2"])
+def test_heads_that_share_values_share_their_norms(family, folder_of):
+    model = CausalClassifier(None, 2, checkpoint=folder_of(family), prompt="{text}", answers=[" good", " bad"]).eval()
+    batch = collate([np.arange(3, 9, dtype=np.int32), np.arange(5, 8, dtype=np.int32)], None)
+    values: list[torch.Tensor] = []
+    for name, module in model.named_modules():
+        if name.endswith(".v_proj"):
+            module.register_forward_hook(lambda module, inputs, output: values.append(output.detach()))
+    with torch.no_grad():
+        norms = model.value_norms(batch)
+    assert norms.shape[:3] == (2, 2, 2) and len(values) == 2
+    for layer, value in enumerate(values):
+        for head in range(2):
+            torch.testing.assert_close(norms[0, layer, head, :6], value[0, :6].norm(dim=-1))

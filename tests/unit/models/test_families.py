@@ -14,6 +14,7 @@ from plumbline.attribution.importances import AttributionOptions
 from plumbline.attribution.lime import lime
 from plumbline.attribution.path import integrated_gradient_pad
 from plumbline.attribution.rollout import rollout
+from plumbline.attribution.value_norm import attention_x_value_norm
 from plumbline.conformance.checkpoints import save_checkpoint
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
@@ -179,6 +180,54 @@ def test_measures_of_recent_encoders(family, folder_of):
         together, alone = measure(instances), [measure(instances.take([i])) for i in range(len(instances))]
         for scores, single in zip(together.scores, alone, strict=True):
             np.testing.assert_allclose(scores, single.scores[0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("family", "projection"), [("bert", "value"), ("distilbert", "v_lin"), ("roberta", "value"), ("eurobert", "v_proj")]
+)
+def test_attention_times_value_norms_by_hand(family, projection, folder_of):
+    ours, other = models_of(folder_of(family))
+    instances = instances_of(rows(LENGTHS, 0))
+    found = attention_x_value_norm(Evaluator(ours.requires_grad_(False), 0, 10_000), instances)
+    for i, text in enumerate(instances.ids):
+        values: list[torch.Tensor] = []
+        hooks = [
+            module.register_forward_hook(lambda *given, found=values: found.append(given[-1][0].detach()))
+            for name, module in other.named_modules()
+            if name.endswith(f".{projection}")
+        ]
+        with torch.no_grad():
+            out = other(input_ids=torch.from_numpy(text).long()[None], output_attentions=True)
+        for hook in hooks:
+            hook.remove()
+        # Two heads of eight numbers in each of two layers; EuroBERT averages over tokens, the others read the first.
+        read = torch.ones(len(text)) / len(text) if family == "eurobert" else torch.eye(len(text))[0]
+        expected = sum(
+            (read @ weights[0, head]) * value[:, 8 * head : 8 * head + 8].pow(2).sum(-1).sqrt()
+            for weights, value in zip(out.attentions, values, strict=True)
+            for head in range(2)
+        )
+        words = torch.from_numpy(instances.maskable[i])
+        np.testing.assert_allclose(found.scores[i], (expected / 4)[words], atol=1e-6)
+        np.testing.assert_allclose(found.specials[i], (expected / 4)[~words], atol=1e-6)
+    assert ours.encoder.config._attn_implementation == "sdpa", "as before"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_value_norms_are_of_the_values_or_refused(family, folder_of):
+    """A longer value vector is a larger norm; where the library does not show values, a sentence says so."""
+    ours, _ = models_of(folder_of(family))
+    batch = collate(rows(LENGTHS, 0), None)
+    with torch.no_grad():
+        if not getattr(ours.encoder, "_supports_attention_backend", False):
+            with pytest.raises(PlumblineError, match="does not show the value vectors of its attention"):
+                ours.value_norms(batch)
+            return
+        norms = ours.value_norms(batch)
+        alone = [ours.value_norms(collate([text], None))[0] for text in rows(LENGTHS, 0)]
+    assert norms.shape == (len(LENGTHS), 2, 2, max(LENGTHS)) and norms[0][..., : LENGTHS[0]].min() > 0
+    for i, length in enumerate(LENGTHS):
+        torch.testing.assert_close(norms[i][..., :length], alone[i], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from plumbline.registry import Declaration
 PARTS = {
     **dict.fromkeys(("attention", "heads"), ("encode", "attend", "decode")),
     "layers": ("layers", "readout"),
+    "values": ("value_norms",),
     "maps": ("maps", "readout_weights"),
 }
 

