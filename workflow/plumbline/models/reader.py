@@ -94,7 +94,7 @@ class VectorReader(nn.Module):
         """The self-attention [B, layers, heads, T, T] over texts and second texts."""
         sequence = self.sequence(batch)
         # Fused kernels do not return weights.
-        with self._attention(EXPLICIT):
+        with self._attention(EXPLICIT) if self.encoder.config._attn_implementation == FUSED else nullcontext():
             outputs = self.run(sequence, sequence.arrange(self.word_vectors(batch)), output_attentions=True)
         width = sequence.present.shape[1]
         attentions = outputs.attentions or ()
@@ -109,13 +109,14 @@ class VectorReader(nn.Module):
 
     def value_norms(self, batch: Batch) -> torch.Tensor:
         """The norm of each head's value vector of each token [B, layers, heads, T]."""
-        if not getattr(self.encoder, "_supports_attention_backend", False):
+        implementation = self.encoder.config._attn_implementation
+        if implementation == EXPLICIT or not getattr(self.encoder, "_supports_attention_backend", False):
             raise PlumblineError(
                 f"A model of type '{self.encoder.config.model_type}' does not show the value vectors of its attention, "
                 "which this measure needs."
             )
         sequence = self.sequence(batch)
-        with recorded_norms() as norms, self._attention(VALUES):
+        with recorded_norms(implementation) as norms, self._attention(VALUES):
             self.run(sequence, sequence.arrange(self.word_vectors(batch)))
         return sequence.restore(torch.stack(norms, dim=1).movedim(3, 1)).movedim(1, 3)
 
@@ -145,15 +146,13 @@ class VectorReader(nn.Module):
 
     @contextmanager
     def _attention(self, implementation: str) -> Iterator[None]:
-        """Compute attention by another implementation of the library than the fused kernels."""
-        if self.encoder.config._attn_implementation != FUSED:
-            yield
-            return
+        """Compute attention by another implementation of the library."""
+        before = self.encoder.config._attn_implementation
         self.encoder.set_attn_implementation(implementation)
         try:
             yield
         finally:
-            self.encoder.set_attn_implementation(FUSED)
+            self.encoder.set_attn_implementation(before)
 
 
 @contextmanager
