@@ -128,5 +128,6 @@ def check_own_data():
 def findings():
     """Findings for the summary of a run. The import is lazy, as every job parses the Snakefile."""
     from plumbline.papers.comparison import stored_verdict
+    from plumbline.protocols.performance.table import stored_chance_summary
 
-    return stored_verdict(Path("results"))
+    return [*stored_chance_summary(Path("results")), *stored_verdict(Path("results"))]

@@ -28,6 +28,14 @@ FAULTS = {
         "Measure 'mutual-information' needs split 'train'",
     ),
     "one measure for two": ({"measures": ["random"], "protocols": ["agreement"]}, "compares at least 2 measures"),
+    "one measure besides random": (
+        {"protocols": ["agreement"]},
+        "`protocols` names 'agreement', which compares 2 measures or more besides random, and `measures` has 1, so it",
+    ),
+    "one class": (
+        {"labels": [1] * 6, "least_above_chance": 0.2},
+        "`labels` has one class only, 'good', so no accuracy is above chance",
+    ),
     "measures as a string": ({"measures": "random"}, "`measures` is a string; write a list, such as ['random']"),
     "misspelt option": ({"measures": {"lime": {"sampels": 3}}}, "did you mean 'samples'?"),
     "misspelt protocol": ({"protocols": ["erasur"]}, "did you mean 'erasure'?"),

@@ -1,6 +1,7 @@
 """`evaluate` and `explain` against transformers, the registered measures and the definitions of the protocols."""
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
@@ -26,6 +27,12 @@ def probability(classifier, ids, target):
 
 def subwords(classifier, text):
     return classifier[1](text, add_special_tokens=False)["input_ids"]
+
+
+@pytest.fixture(scope="module")
+def predicted(classifier):
+    """The classes that the model predicts."""
+    return [int(np.argmax([probability(classifier, subwords(classifier, text), c) for c in (0, 1)])) for text in TEXTS]
 
 
 @pytest.mark.parametrize("measure", ["gradient-norm", "integrated-gradient", "lime", "rollout"])
@@ -103,7 +110,7 @@ def test_own_importances_are_those_of_words_or_of_subwords(classifier, evaluated
         ["good", "bad"] * 3,
         measures=["random"],
         importances={"lengths": found["scores"].tolist()},
-        protocols=["agreement"],
+        protocols=["reliability"],
         progress=False,
     )
     for column in ("scores", "tokens"):
@@ -181,3 +188,42 @@ def test_a_measure_of_a_plug_in(classifier, tmp_path):
         *classifier, TEXTS, measures={"late-words": {"power": 2}}, plugins=[tmp_path / "mine.py"], progress=False
     )
     assert found.importances["scores"][3].tolist() == [0, 1, 4] and "explain" in dir(plumbline)
+
+
+CHEAP = {"measures": ["random", "gradient-norm"], "progress": False}
+
+
+def warned(classifier, labels, texts=TEXTS, **arguments):
+    """The sentences that an evaluation warns with, and its results."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = plumbline.evaluate(*classifier, texts, labels, **{**CHEAP, "protocols": ["reliability"], **arguments})
+    return [str(one.message) for one in caught if one.filename == __file__], found
+
+
+def test_a_protocol_that_has_too_few_measures_is_warned_of(classifier, predicted):
+    sentences, found = warned(classifier, predicted, protocols=["agreement", "reliability"])
+    assert len(sentences) == 1 and "'agreement', which compares 2 measures or more besides random" in sentences[0]
+    assert list(found.scorecard) == ["reliability"]
+    assert warned(classifier, predicted)[0] == []
+
+
+def test_a_model_at_chance_is_warned_of(classifier, predicted):
+    wrong = [1 - label for label in predicted]
+    ((sentence,), found) = warned(classifier, wrong)
+    assert sentence.startswith("The model's accuracy is 0.00 on 6 texts, and guessing has 0.") and len(
+        found.scorecard.T
+    )
+    ((sentence,), found) = warned(classifier, wrong, least_above_chance=0.2)
+    assert "it is left out of the scorecard, because it is not surely 0.2 of the way from chance to 1" in sentence
+    assert found.scorecard.empty
+    text = found.plot().texts[0].get_text()
+    assert text.endswith("no measure has a score: seed 0 is left out, hardly better than guessing")
+
+
+def test_labels_of_one_class_are_warned_of(classifier):
+    sentences, _ = warned(classifier, [1] * 6)
+    assert sentences == [
+        "`labels` has one class only, 'good', so its accuracy does not show whether the model guesses; give texts of "
+        "another class too."
+    ]

@@ -9,10 +9,12 @@ from sklearn.metrics import cohen_kappa_score
 
 from plumbline.protocols.adversary.table import adversary_rows
 from plumbline.protocols.erasure.schemas import ERASURE
-from plumbline.protocols.performance.table import performance_rows
+from plumbline.protocols.performance.schemas import PERFORMANCE
+from plumbline.protocols.performance.table import performance_rows, stored_chance_summary
 from plumbline.protocols.roar.table import faithfulness_rows
 from plumbline.report.tables import performance_overview
-from plumbline.tables.chance import AT_CHANCE, above_chance_rows, at_chance, mark_at_chance
+from plumbline.store import write_table
+from plumbline.tables.chance import AT_CHANCE, above_chance_rows, at_chance, chance_summary, mark_at_chance
 from plumbline.tables.export import latex
 from plumbline.training.performance import above_chance, wilson_low
 from plumbline.training.schemas import PREDICTIONS
@@ -70,10 +72,27 @@ def scores_of(shares: list[float], least: float | None = 0.2) -> pd.DataFrame:
 def test_seeds_at_chance_are_named_with_a_reason():
     found = at_chance(scores_of([0.49, 0.93, 0.62]))
     assert list(found) == [("d", "plain", "m", 0), ("d", "plain", "m", 2)]
-    assert found["d", "plain", "m", 0].startswith("the model hardly does better than guessing: above_chance is -0.")
+    sentence = (
+        "the model hardly does better than guessing: its accuracy is 0.49 and chance 0.50, so above_chance is -0."
+    )
+    assert found["d", "plain", "m", 0].startswith(sentence)
     assert found["d", "plain", "m", 2].endswith("below 0.2")
     assert at_chance(scores_of([0.49], None)) == {}
     assert at_chance(scores_of([0.49], -1)) == {}
+
+
+def test_the_summary_of_a_run_says_how_many_models_are_at_chance(tmp_path):
+    performance = scores_of([0.93, 0.49, 0.62])
+    (sentence,) = chance_summary(performance)
+    assert sentence.startswith(
+        "Left out of the scorecard and of means: 2 of 3 trained models, at chance. Of m on d, seed"
+    )
+    assert "seed 1, the model hardly does better than guessing: its accuracy is 0.49" in sentence
+    assert "change `least_above_chance`" in sentence
+    assert chance_summary(scores_of([0.93])) == []
+    assert stored_chance_summary(tmp_path) == []
+    write_table(tmp_path / "tables/performance.parquet", PERFORMANCE, pa.Table.from_pandas(performance))
+    assert stored_chance_summary(tmp_path) == [sentence]
 
 
 def test_rows_of_models_at_chance_are_marked_and_left_out_of_means():

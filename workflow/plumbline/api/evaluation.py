@@ -1,6 +1,7 @@
 """`evaluate` and `explain`: a study of one model in memory, run in this process."""
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from plumbline.api.continuation import write_config
 from plumbline.api.explained import ExplainedModel, explained_model
 from plumbline.api.progress import progress_bar
 from plumbline.api.results import MANIFEST, Results
+from plumbline.api.scored import check_classes, models_at_chance, unscored_protocols
 from plumbline.api.texts import EvidenceSource, LabelledTexts, Words, read_texts
 from plumbline.api.trained import TrainedModel
 from plumbline.config.resolve import resolve
@@ -174,6 +176,8 @@ def _run(
     dag = StudyDag(resolve(config), [Path(), PROJECT], SCRIPTS)
     for excluded in dag.runs.excluded:
         raise PlumblineError(f"{excluded.reason[0].upper()}{excluded.reason[1:]}; leave it out.")
+    if dag.study.protocols:
+        _warn([*unscored_protocols(dag), *check_classes(texts, request.least_above_chance)])
     run = LocalRun(dag, model, root / "results", choose_device(device), Budget(request.token_budget))
     stages = 2 + len(run.groups) + len(dag.study.protocols)
     with progress_bar(progress, stages) as begin:
@@ -184,8 +188,10 @@ def _run(
         begin("predict")
         probabilities = run.predict()
         if not texts.labelled:
-            run.prepare(replace(texts, labels=probabilities.argmax(1).tolist()))
+            run.prepare(replace(texts, labels=probabilities[0].argmax(1).tolist()))
             run.predict()
+        if dag.study.protocols:
+            _warn(models_at_chance(probabilities, run.seeds, texts, request.least_above_chance))
         for group, measures in run.groups.items():
             begin(f"explain: {', '.join(measures)}")
             run.attribute(group)
@@ -197,3 +203,9 @@ def _run(
     timings = pd.DataFrame([{"device": str(run.device), "seconds": time.perf_counter() - started, "event": None}])
     write_json(run.folder / MANIFEST, manifest(dag.study.model_dump(), [], timings))
     return Evaluation(workspace, config, model, texts)
+
+
+def _warn(sentences: Sequence[str]) -> None:
+    """Warn whoever called `evaluate`."""
+    for sentence in sentences:
+        warnings.warn(sentence, stacklevel=4)

@@ -52,7 +52,7 @@ class LocalRun:
         self.dag, self.model, self.folder = dag, model, folder
         self.device, self._budget = device, budget
         (self.cell,) = dag.runs.cells
-        self._seeds = parse_seeds(self.cell.seeds)
+        self.seeds = parse_seeds(self.cell.seeds)
 
     def at(self, path: str) -> Path:
         """The place of an artefact."""
@@ -106,7 +106,7 @@ class LocalRun:
         """The model of each seed."""
         pointer = self.dag.params.declaration("model", self.cell.model).pointer
         options = with_answers(self._options, self.model.classes)
-        return self.model.evaluators(pointer, options, self._seeds, self._budget, self.device)
+        return self.model.evaluators(pointer, options, self.seeds, self._budget, self.device)
 
     def _probabilities(self) -> Iterator[np.ndarray]:
         """The probabilities [N, C] of each seed; seeds with the same model share them."""
@@ -119,18 +119,18 @@ class LocalRun:
                 found = evaluate_rows(model, objective, rows, rows.plan_chunks(model, self._budget))[0].cpu().numpy()
             yield found
 
-    def predict(self) -> np.ndarray:
-        """Write the predictions of every seed, and return the probabilities [N, C] of the first."""
-        instances, probabilities, count = self.instances, [*self._probabilities()], len(self._seeds)
+    def predict(self) -> list[np.ndarray]:
+        """Write the predictions of every seed, and return the probabilities [N, C] of each."""
+        instances, probabilities, count = self.instances, [*self._probabilities()], len(self.seeds)
         columns = {
-            "seed": np.repeat(self._seeds, len(instances)),
+            "seed": np.repeat(self.seeds, len(instances)),
             "split": instances.split.tolist() * count,
             "instance": np.tile(instances.instance, count),
             "label": np.tile(instances.label, count),
             "probabilities": [row for rows in probabilities for row in rows],
         }
         write_table(self._predictions, PREDICTIONS, columns)
-        return probabilities[0]
+        return probabilities
 
     @property
     def _predictions(self) -> Path:
@@ -158,7 +158,7 @@ class LocalRun:
         explained = Explained(
             predictions=self._predictions,
             importances={measure: self.at(dag.paths.importances(cell, measure)) for measure in measures},
-            seeds=self._seeds,
+            seeds=self.seeds,
             splits=[EXPLAINED],
             texts=self.at(dag.paths.instances(cell)),
             models=lambda: self.models,

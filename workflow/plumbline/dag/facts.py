@@ -84,7 +84,15 @@ class Facts:
                 "object": criterion.pointer,
                 "facts": {
                     fact: criterion.facts[fact]
-                    for fact in ("table", "direction", "range", "variants", "measure", "faithfulness")
+                    for fact in (
+                        "table",
+                        "direction",
+                        "range",
+                        "variants",
+                        "measure",
+                        "least_measures",
+                        "faithfulness",
+                    )
                 },
                 "options": {name: option.default for name, option in criterion.options.items()},
             }

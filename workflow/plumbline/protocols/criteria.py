@@ -30,7 +30,8 @@ class Measures(NamedTuple):
 
 class Criterion(NamedTuple):
     """A scorecard column: its table and how to read it, which direction is better, its bounds, the dataset variants it
-    applies to, if it is about a single kind of measure, which, and whether it is about faithfulness."""
+    applies to, if it is about a single kind of measure, which, whether it is about faithfulness, and how many measures
+    besides the random one it needs."""
 
     name: str
     table: str
@@ -40,6 +41,7 @@ class Criterion(NamedTuple):
     variants: str = PLAIN
     measure: str = ""
     faithfulness: bool = True
+    least_measures: int = 1
 
     def judges(self, variant: str) -> bool:
         """Whether it applies to a variant."""
@@ -59,4 +61,5 @@ def criterion_of(declared: Mapping[str, Any]) -> Criterion:
         facts["variants"],
         facts["measure"],
         facts["faithfulness"],
+        facts["least_measures"],
     )

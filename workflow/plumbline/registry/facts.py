@@ -98,13 +98,14 @@ FACTS: dict[str, dict[str, Any]] = {
     # A study has a page if it has one of its `tables`.
     "page": {"title": "", "group": "Protocols", "tables": [], "needs": [], "order": 50},
     # A column of the scorecard. `measure` is the kind of measure that it judges, if it judges only one. The
-    # meta-evaluation compares criteria of `faithfulness` only.
+    # meta-evaluation compares criteria of `faithfulness` only. `least_measures` does not count the random measure.
     "criterion": {
         "table": "",
         "direction": "",
         "range": None,
         "variants": "plain",
         "measure": "",
+        "least_measures": 1,
         "faithfulness": True,
         "order": 50,
     },

@@ -12,9 +12,12 @@ DEFINED = ("ok", AT_CHANCE, COLLAPSED)
 Model = tuple[str, str, str, int]
 
 
-def chance_reason(value: float, least: float) -> str:
+def chance_reason(accuracy: float, chance: float, above: float, least: float) -> str:
     """The reason to exclude a model at chance."""
-    return f"the model hardly does better than guessing: {ABOVE_CHANCE} is {value:.2f}, below {least:g}"
+    return (
+        f"the model hardly does better than guessing: its accuracy is {accuracy:.2f} and chance {chance:.2f}, so "
+        f"{ABOVE_CHANCE} is {above:.2f}, below {least:g}"
+    )
 
 
 def at_chance(performance: pd.DataFrame) -> dict[Model, str]:
@@ -23,6 +26,19 @@ def at_chance(performance: pd.DataFrame) -> dict[Model, str]:
     rows = performance[test & (performance["status"] == AT_CHANCE)]
     keys = zip(*(rows[key] for key in ("dataset", "variant", "model", "seed")), strict=True)
     return dict(zip(keys, rows["reason"], strict=True))
+
+
+def chance_summary(performance: pd.DataFrame) -> list[str]:
+    """A sentence about the models at chance, if any: how many they are, and why the first is one."""
+    excluded = at_chance(performance)
+    tested = (performance["metric"] == ABOVE_CHANCE) & (performance["split"] == "test")
+    for (dataset, _, model, seed), reason in excluded.items():
+        return [
+            f"Left out of the scorecard and of means: {len(excluded)} of {tested.sum()} trained models, at chance. Of "
+            f"{model} on {dataset}, seed {seed}, {reason}: train it longer or on more texts, or change "
+            "`least_above_chance` in the config."
+        ]
+    return []
 
 
 def above_chance_rows(name: str, table: pd.DataFrame) -> pd.DataFrame:

@@ -71,6 +71,12 @@ def wilson_low(hits: float, n: int, z: float = 1.959964) -> float:
     return float((share + more / 2 - z * np.sqrt(share * (1 - share) / n + more / (4 * n))) / (1 + more))
 
 
+def chance_level(probabilities: np.ndarray, labels: np.ndarray) -> float:
+    """The accuracy of predictions that are drawn with the model's own class frequencies: Σ_c P(ŷ = c) P(y = c)."""
+    predicted = probabilities.argmax(1)
+    return sum(float(np.mean(predicted == c) * np.mean(labels == c)) for c in np.unique(labels))
+
+
 @metric(
     "above_chance",
     direction="higher",
@@ -83,11 +89,10 @@ def above_chance(probabilities: np.ndarray, labels: np.ndarray) -> float:
 
     Chance is that of predictions drawn with the model's own class frequencies, as in Cohen's κ.
     """
-    predicted = probabilities.argmax(1)
-    guessed = sum(float(np.mean(predicted == c) * np.mean(labels == c)) for c in np.unique(labels))
+    guessed = chance_level(probabilities, labels)
     if guessed >= 1:
         return float("nan")
-    return (wilson_low(float(np.sum(predicted == labels)), len(labels)) - guessed) / (1 - guessed)
+    return (wilson_low(float(np.sum(probabilities.argmax(1) == labels)), len(labels)) - guessed) / (1 - guessed)
 
 
 PERFORMANCE_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {

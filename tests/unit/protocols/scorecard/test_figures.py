@@ -15,7 +15,7 @@ def card(**models: float) -> pd.DataFrame:
     rows = []
     for model, factor in models.items():
         usual = {"dataset": "sst", "variant": "plain", "model": model, "status": "ok", "faithfulness": True}
-        usual |= {"ci_low": None, "ci_high": None, "degraded_of": None}
+        usual |= {"ci_low": None, "ci_high": None, "degraded_of": None, "reason": None}
         for measure, value in MEASURES.items():
             rows += [
                 {**usual, "criterion": "ROAR", "direction": "higher", "measure": measure, "value": factor * value},
@@ -106,6 +106,15 @@ def test_a_table_as_it_is_read_and_one_without_numbers():
     assert written(scorecard(rows.astype(dict.fromkeys(words, "category")), "")) == written(scorecard(rows, ""))
     nothing = scorecard(rows[rows["status"] == "missing"], "a study")
     assert nothing.texts[0].get_text() == f"a study: {NOTHING}"
+
+
+def test_a_figure_without_numbers_gives_the_reasons():
+    rows = card(net=1.0).assign(status="missing", reason="seed 0 is left out")
+    assert scorecard(rows, "a").texts[0].get_text() == "a: no measure has a score: seed 0 is left out"
+    rows.loc[rows["criterion"] == "AtteFa", "reason"] = "it applies to attention only"
+    text = scorecard(rows, "a").texts[0].get_text()
+    expected = "ROAR, sufficiency: seed 0 is left out; AtteFa: it applies to attention only"
+    assert text == f"a: no measure has a score; {expected}"
 
 
 def test_meta_evaluation_writes_each_pair_once_with_its_interval():

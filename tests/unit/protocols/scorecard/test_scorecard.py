@@ -293,6 +293,15 @@ def test_models_at_chance_are_left_out_with_a_reason():
     assert set(rows["reason"]) == {"seeds 0, 1 are left out, hardly better than guessing"}
 
 
+def test_agreement_with_random_alone_is_missing_with_the_reason():
+    explained = [("sst", "plain", "net", measure) for measure in ("gradient", "random")]
+    rows = scorecard_rows(of({"agreement": agreement()}), found({}), explained, MEASURES)
+    assert set(rows["reason"]) == {"it compares 2 measures or more besides random, and there is 1"}
+    more = [*explained, ("sst", "plain", "net", "lime")]
+    (reason,) = set(scorecard_rows(of({"agreement": agreement()}), found({}), more, MEASURES)["reason"])
+    assert "compares" not in reason
+
+
 def test_tau_is_that_of_scipy():
     random = np.random.default_rng(0)
     for _ in range(20):

@@ -8,7 +8,7 @@ from plumbline.protocols.criteria import KEYS, Measures
 from plumbline.registry import criterion
 
 
-@criterion("agreement", table="agreement", direction="higher", range=[-1, 1], order=10)
+@criterion("agreement", table="agreement", direction="higher", range=[-1, 1], least_measures=2, order=10)
 def agreement(table: pd.DataFrame, measures: Measures) -> pd.DataFrame:
     """Mean τ of a measure with all others except random, degraded ones and its own twins; twins among the others count
     once. A degraded measure is compared with those that its base is compared with."""

@@ -1,6 +1,7 @@
 """Performance of the trained models on each split."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,13 @@ import pandas as pd
 import pyarrow as pa
 
 from plumbline.data.instances import ragged
+from plumbline.errors import PlumblineError
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.registry import table
 from plumbline.store import TableSchema, read_table
-from plumbline.tables.chance import ABOVE_CHANCE, AT_CHANCE, chance_reason
+from plumbline.tables.chance import ABOVE_CHANCE, AT_CHANCE, chance_reason, chance_summary
 from plumbline.tables.sources import Sources
-from plumbline.training.performance import PERFORMANCE_METRICS
+from plumbline.training.performance import PERFORMANCE_METRICS, accuracy, chance_level
 from plumbline.training.schemas import PREDICTIONS
 
 
@@ -37,7 +39,8 @@ def performance_rows(
                 reason = None if np.isfinite(value) else ("a class is absent" if finite else "training diverged")
                 status = "undefined" if reason else "ok"
                 if metric == ABOVE_CHANCE and least_above_chance is not None and value < least_above_chance:
-                    status, reason = AT_CHANCE, chance_reason(value, least_above_chance)
+                    right, chance = accuracy(probabilities, labels), chance_level(probabilities, labels)
+                    status, reason = AT_CHANCE, chance_reason(right, chance, value, least_above_chance)
                 rows.append(
                     {**keys, "seed": seed, "split": split, "metric": metric, "value": value}
                     | {"status": status, "reason": reason}
@@ -51,3 +54,11 @@ def performance_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     files = sources["predictions"]
     tables = (read_table(file.path, PREDICTIONS) for file in files)
     return PERFORMANCE, performance_rows([file.keys for file in files], tables, sources.facts["least_above_chance"])
+
+
+def stored_chance_summary(results: Path) -> list[str]:
+    """The sentence about models at chance in the stored table; empty if there is none or the table is unreadable."""
+    try:
+        return chance_summary(read_table(results / "tables/performance.parquet", PERFORMANCE).to_pandas())
+    except (OSError, PlumblineError):
+        return []

@@ -26,6 +26,8 @@ WIDE, HIGH = 0.78, 0.36
 # How strong the colour is of a value without an interval.
 PALE = 0.35
 NOTHING = "no protocol of this study scores a measure"
+# The most reasons that are given where there is nothing to draw.
+MOST_REASONS = 2
 WORDS = ("criterion", "direction", "dataset", "variant", "model", "measure")
 # The mark of criteria that are not about faithfulness.
 OTHER = " †"
@@ -44,7 +46,7 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
     rows = rows.assign(criterion=criterion_columns(rows))
     defined = rows[rows["status"] == "ok"]
     if defined.empty:
-        return style.sentence_figure(f"{title}: {NOTHING}")
+        return style.sentence_figure(f"{title}: {_why_empty(rows)}")
     defined = defined.assign(rank=relative_ranks(defined))
     several = defined.groupby(["dataset", "model"], observed=True).ngroups > 1
     scored = rows[rows["criterion"].isin(defined["criterion"])]
@@ -78,6 +80,18 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
             note = "value, and 95 % interval over three or more seeds (arrow: which is better); darker: better rank"
         title_above(figure, title, note)
     return figure
+
+
+def _why_empty(rows: pd.DataFrame) -> str:
+    """Why no measure has a value: the most frequent reasons, each with its criteria."""
+    given = rows.dropna(subset="reason").astype({"reason": str})
+    if given.empty:
+        return NOTHING
+    criteria = given.groupby("reason")["criterion"].unique().map(", ".join)
+    if len(criteria) == 1:
+        return f"no measure has a score: {criteria.index[0]}"
+    frequent = given["reason"].value_counts().index[:MOST_REASONS]
+    return f"no measure has a score; {'; '.join(f'{criteria[reason]}: {reason}' for reason in frequent)}"
 
 
 def criterion_columns(rows: pd.DataFrame) -> pd.Series:

@@ -56,6 +56,10 @@ def scorecard_rows(
     known = dict(tuple(values.groupby(["criterion", *KEYS], observed=True)))
     scored = set(values[["criterion", *KEYS[:-1]]].itertuples(index=False, name=None))
     cells = sorted({*explained, *values[KEYS].itertuples(index=False, name=None)})
+    counted: dict[Cell, list[str]] = {}
+    for *block, measure in cells:
+        if measure != measures.random and measure not in measures.degraded:
+            counted.setdefault((block[0], block[1], block[2]), []).append(measure)
     left_out: dict[Cell, list[int]] = {}
     for dataset, variant, model, seed in sorted(at_chance):
         left_out.setdefault((dataset, variant, model), []).append(int(seed))
@@ -75,7 +79,8 @@ def scorecard_rows(
                 "degraded_of": measures.degraded.get(measure),
             }
             if seeds is None:
-                reason = _missing(criterion, (*cell, measure), scored, measures.kinds, left_out.get(cell, []))
+                compared = len(counted.get(cell, ()))
+                reason = _missing(criterion, (*cell, measure), scored, measures, compared, left_out.get(cell, []))
                 row |= {"n_seeds": 0, "per_seed": [], "status": "missing", "reason": reason}
             else:
                 row |= _estimate(seeds, criterion.bounds) | {"status": "ok"}
@@ -90,13 +95,23 @@ def _seeds_at_chance(seeds: Sequence[int]) -> str:
 
 
 def _missing(
-    criterion: Criterion, cell: Keys, scored: set[tuple[str, ...]], kinds: Mapping[str, str], at_chance: Sequence[int]
+    criterion: Criterion,
+    cell: Keys,
+    scored: set[tuple[str, ...]],
+    measures: Measures,
+    compared: int,
+    at_chance: Sequence[int],
 ) -> str:
+    """Why a measure has no value; `compared` measures of its cell are neither random nor degraded."""
     *block, measure = cell
-    if criterion.measure and kinds.get(measure, measure) != criterion.measure:
+    if criterion.measure and measures.kinds.get(measure, measure) != criterion.measure:
         return f"it applies to {criterion.measure} only"
     if (criterion.name, *block) in scored:
         return "it has no value for this measure"
+    if compared < criterion.least_measures:
+        return (
+            f"it compares {criterion.least_measures} measures or more besides random, and there is {compared or 'none'}"
+        )
     if at_chance:
         return _seeds_at_chance(at_chance)
     return "the study does not have it for this dataset, variant and model, or it is not defined there"

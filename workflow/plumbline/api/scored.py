@@ -1,0 +1,70 @@
+"""What an evaluation cannot show: empty columns of the scorecard, and explanations of a model that guesses."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plumbline.api.texts import LabelledTexts
+from plumbline.dag.study import StudyDag
+from plumbline.errors import PlumblineError
+from plumbline.training.performance import above_chance, accuracy, chance_level
+
+# A model is at chance if its accuracy exceeds chance by no more than rounding.
+ROUNDING = 1e-9
+
+
+def unscored_protocols(dag: StudyDag) -> list[str]:
+    """A sentence about each protocol with too few measures for any of its columns; refused if that is so for all."""
+    ((measures,), random) = dag.runs.measures.values(), dag.facts.random()
+    count, sentences = sum(measure != random for measure in measures), []
+    for protocol in dag.study.protocols:
+        needs = [one.least_measures for one in dag.parts.criteria if dag.parts.table_of(one.table) == protocol]
+        if needs and min(needs) > count:
+            sentences.append(
+                f"`protocols` names '{protocol}', which compares {min(needs)} measures or more besides random, and "
+                f"`measures` has {count or 'none'}, so it gives the scorecard no score: add a measure, or choose other "
+                "protocols, such as ['erasure']."
+            )
+    if sentences and len(sentences) == len(dag.study.protocols):
+        raise PlumblineError(sentences[0])
+    return sentences
+
+
+def check_classes(texts: LabelledTexts, least_above_chance: float | None) -> list[str]:
+    """A sentence about labels of one class, with which a model cannot be compared with chance."""
+    if not texts.labelled or len({*texts.labels}) > 1:
+        return []
+    only = f"`labels` has one class only, '{texts.classes[texts.labels[0]]}'"
+    if least_above_chance is not None:
+        raise PlumblineError(
+            f"{only}, so no accuracy is above chance, which `least_above_chance` asks for: give texts of another class "
+            "too, or leave it out."
+        )
+    return [f"{only}, so its accuracy does not show whether the model guesses; give texts of another class too."]
+
+
+def models_at_chance(
+    probabilities: Sequence[np.ndarray], seeds: Sequence[int], texts: LabelledTexts, least_above_chance: float | None
+) -> list[str]:
+    """A sentence about the first seed whose model guesses, if any; with the probabilities [N, C] of each seed."""
+    labels = np.array(texts.labels)
+    if not texts.labelled or len({*texts.labels}) < 2:
+        return []
+    for seed, found in zip(seeds, probabilities, strict=True):
+        right, chance = accuracy(found, labels), chance_level(found, labels)
+        subject = (
+            f"The model's accuracy is {right:.2f} on {len(labels)} texts{f' (seed {seed})' if len(seeds) > 1 else ''}"
+        )
+        if least_above_chance is None:
+            if right <= chance + ROUNDING:
+                return [
+                    f"{subject}, and guessing has {chance:.2f}: explanations of a model that guesses mean little; "
+                    "`least_above_chance=0.2` leaves it out of the scorecard."
+                ]
+        elif above_chance(found, labels) < least_above_chance:
+            return [
+                f"{subject}, and guessing has {chance:.2f}: it is left out of the scorecard, because it is not surely "
+                f"{least_above_chance:g} of the way from chance to 1 (`least_above_chance`). Give more texts or a "
+                "better model, or a lower `least_above_chance`; None leaves out no model."
+            ]
+    return []
