@@ -1,14 +1,60 @@
-"""The progress bar of an evaluation."""
+"""The progress of an evaluation."""
+
+import re
+import sys
+from types import ModuleType
+
+import pytest
 
 import plumbline
+from plumbline.api.progress import show_progress
+from plumbline.runtime.progress import Progress
 
-from .conftest import TEXTS
+from .conftest import LABELS, TEXTS
 
 
-def test_the_bar_names_the_stages_and_is_removed(classifier, capsys):
-    plumbline.explain(*classifier, TEXTS, measures=["leave-one-out"])
+@pytest.fixture
+def notebook(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+
+
+def test_the_bar_names_the_stages_and_is_removed(classifier, notebook, capsys):
+    plumbline.explain(*classifier, TEXTS, measures=["leave-one-out", "gradient-norm"])
     shown = capsys.readouterr().err
-    assert "explain: leave-one-out" in shown and "0/6 text" in shown
+    assert "explain by leave-one-out" in shown and "0 of 6 texts" in shown
+    assert "0 of 2 measures and protocols" in shown and "1 of 2 measures and protocols" in shown
     assert shown.rpartition("\r")[2].strip() == "", "its line is empty at the end"
     plumbline.explain(*classifier, TEXTS, measures=["leave-one-out"], progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_bar_counts_what_is_done_and_estimates_nothing(notebook, capsys):
+    with show_progress(True, 3) as begin:
+        begin("read texts", 0)
+        begin("explain by a, b", 2)
+        for _ in range(2):
+            with Progress(6, "seed 0", "text") as progress:
+                progress.update(6)
+        begin("score by c", 1)
+    counts = [int(count) for count in re.findall(r"(\d) of 3 measures", capsys.readouterr().err)]
+    assert counts == sorted(counts) and {0, 2} <= {*counts}
+
+
+def test_a_log_has_a_line_for_each_stage(classifier, capsys):
+    given = {"measures": ["random", "gradient-norm", "leave-one-out"], "protocols": ["agreement"]}
+    plumbline.evaluate(*classifier, TEXTS, LABELS, **given)
+    lines = [re.sub(r"\d+\.\d s", "N s", line) for line in capsys.readouterr().err.splitlines()]
+    assert lines == [
+        "plumbline: read texts: N s (0 of 4 measures and protocols)",
+        "plumbline: predict: N s (0 of 4 measures and protocols)",
+        "plumbline: explain by random, gradient-norm: N s (2 of 4 measures and protocols)",
+        "plumbline: explain by leave-one-out: N s (3 of 4 measures and protocols)",
+        "plumbline: score by agreement: N s (4 of 4 measures and protocols)",
+    ]
+
+
+def test_a_stage_that_fails_has_no_line(capsys):
+    with pytest.raises(ValueError), show_progress(True, 1) as begin:
+        begin("predict", 0)
+        raise ValueError
     assert capsys.readouterr().err == ""

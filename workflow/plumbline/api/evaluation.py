@@ -15,7 +15,7 @@ from plumbline.api.checkpoint import Checkpoint
 from plumbline.api.config import Entries, Request, check_retraining, entries, write_scores
 from plumbline.api.continuation import write_config
 from plumbline.api.explained import ExplainedModel, explained_model
-from plumbline.api.progress import progress_bar
+from plumbline.api.progress import show_progress
 from plumbline.api.results import MANIFEST, Results
 from plumbline.api.scored import check_classes, models_at_chance, unscored_protocols
 from plumbline.api.texts import EvidenceSource, LabelledTexts, Words, read_texts
@@ -179,13 +179,12 @@ def _run(
     if dag.study.protocols:
         _warn([*unscored_protocols(dag), *check_classes(texts, request.least_above_chance)])
     run = LocalRun(dag, model, root / "results", choose_device(device), Budget(request.token_budget))
-    stages = 2 + len(run.groups) + len(dag.study.protocols)
-    with progress_bar(progress, stages) as begin:
-        begin("prepare")
+    with show_progress(progress, sum(map(len, run.groups.values())) + len(dag.study.protocols)) as begin:
+        begin("read texts", 0)
         run.prepare(texts)
         for name, path in imported.items():
             write_scores(path, run.align(importances[name], name, texts))
-        begin("predict")
+        begin("predict", 0)
         probabilities = run.predict()
         if not texts.labelled:
             run.prepare(replace(texts, labels=probabilities[0].argmax(1).tolist()))
@@ -193,10 +192,10 @@ def _run(
         if dag.study.protocols:
             _warn(models_at_chance(probabilities, run.seeds, texts, request.least_above_chance))
         for group, measures in run.groups.items():
-            begin(f"explain: {', '.join(measures)}")
+            begin(f"explain by {', '.join(measures)}", len(measures))
             run.attribute(group)
         for protocol in dag.study.protocols:
-            begin(f"score: {protocol}")
+            begin(f"score by {protocol}", 1)
             run.score(protocol)
     if dag.study.protocols:
         run.tables()
