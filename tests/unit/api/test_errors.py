@@ -1,6 +1,7 @@
 """Wrong arguments are refused in one sentence, before any model runs."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,14 +78,39 @@ def test_wrong_arguments_are_refused(classifier, fault):
 def test_models_that_cannot_classify_are_refused(classifier, tiny_bert, tmp_path):
     with pytest.raises(PlumblineError, match="has no classification head"):
         plumbline.explain(str(tiny_bert), texts=TEXTS)
-    with pytest.raises(PlumblineError, match="cannot be read"):
-        plumbline.explain(str(tmp_path / "nothing"), texts=TEXTS)
     with pytest.raises(PlumblineError, match="`tokenizer` is a NoneType"):
         plumbline.explain(classifier[0], texts=TEXTS)
     with pytest.raises(PlumblineError, match="`model` is a Linear"):
         plumbline.explain(torch.nn.Linear(1, 1), classifier[1], TEXTS)
     with pytest.raises(PlumblineError, match="write `texts=` and `labels=` without `tokenizer`"):
         plumbline.evaluate(str(tiny_bert), TEXTS, LABELS)
+
+
+@pytest.mark.parametrize("name", ["./my-model", "~/my-model", "models/mine", "a/b/c", Path("my-model")])
+def test_a_missing_folder_is_refused_without_asking_the_hub(name, tmp_path, monkeypatch):
+    def ask(*_, **__):
+        raise AssertionError("the hub is asked")
+
+    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", ask)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    with pytest.raises(PlumblineError, match=r"^`model`: there is no folder '.*(my-model|mine|a/b/c)'"):
+        plumbline.explain(name, texts=TEXTS)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(PlumblineError, match=r"^`model`: the folder '.*' has no config.json; save the model there"):
+        plumbline.explain(str(tmp_path), texts=TEXTS)
+
+
+def test_a_shortened_list_of_measures_says_so(classifier):
+    with pytest.raises(PlumblineError) as refused:
+        plumbline.explain(*classifier, TEXTS, measures=["attention"], progress=False)
+    found = re.search(
+        r"supported measures: (.*) and (\d+) more; `plumbline list measures` describes", str(refused.value)
+    )
+    assert found and len(found[1].split(", ")) == 6 and int(found[2]) > 0
 
 
 def test_texts_and_labels_may_be_arrays(classifier):

@@ -1,5 +1,6 @@
 """A model of transformers that the Python API explains: a checkpoint, or a model in memory that is saved as one."""
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass, replace
@@ -7,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbline.config.checkpoints import CAUSAL, find_checkpoint
+from plumbline.config.checkpoints import CAUSAL, check_location, find_checkpoint
 from plumbline.data.subwords import reading_checkpoint
 from plumbline.errors import PlumblineError
 
@@ -75,7 +76,10 @@ def find_model(
                 f"`model` is the name of a checkpoint, '{model}', which has its own tokenizer; write `texts=` and "
                 "`labels=` without `tokenizer`."
             )
-        return _described(str(model), prompt, answers)
+        path = os.path.expanduser(model)
+        # A path object is a folder, even if its name could be one of the hub.
+        check_location("`model`", path if isinstance(model, str) else os.path.abspath(path))
+        return _described(path, prompt, answers)
     for name, value in (("model", model), ("tokenizer", tokenizer)):
         if not hasattr(value, "save_pretrained"):
             raise PlumblineError(

@@ -35,8 +35,8 @@ def find_checkpoint(name: str) -> str:
     return str(min(inside, key=lambda path: (len(path.parts), path)).parent) if inside else name
 
 
-def check_checkpoint(where: str, name: str, causal: bool) -> None:
-    """Check the files of a checkpoint's folder; whether the hub has a name, the job checks."""
+def check_location(where: str, name: str) -> Path | None:
+    """The folder of a checkpoint, which must exist if the name looks like a path; None for a name of the hub."""
     if not name:
         raise PlumblineError(f"{where} is empty; name a folder, an installed package or a model of the hub.")
     folder = Path(find_checkpoint(name))
@@ -49,11 +49,19 @@ def check_checkpoint(where: str, name: str, causal: bool) -> None:
                 f"{where}: '{name}' is not a folder, an installed package or a valid name of a model of the hub; write "
                 "`owner/model`."
             )
-        return
+        return None
     if not (folder / CONFIG).is_file():
         raise PlumblineError(
             f"{where}: the folder '{name}' has no {CONFIG}; save the model there with `save_pretrained`."
         )
+    return folder
+
+
+def check_checkpoint(where: str, name: str, causal: bool) -> None:
+    """Check the files of a checkpoint's folder; whether the hub has a name, the job checks."""
+    folder = check_location(where, name)
+    if folder is None:
+        return
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         model_type = config.get("model_type")

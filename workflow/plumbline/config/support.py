@@ -40,9 +40,11 @@ def suggestions(resolved: Resolved, measure: str, models: list[str]) -> str:
         and candidate.name not in resolved.study.measures
         and not candidate.name.endswith("-published")
     ]
-    similar = sorted(candidates, key=lambda candidate: -len(needs & set(candidate.needs)))[:MOST_SUGGESTED]
-    names = ", ".join(sorted(candidate.name for candidate in similar))
-    return f" (supported measures: {names})" if names else ""
+    similar = sorted(candidates, key=lambda candidate: -len(needs & set(candidate.needs)))
+    names = ", ".join(sorted(candidate.name for candidate in similar[:MOST_SUGGESTED]))
+    more = len(similar) - MOST_SUGGESTED
+    rest = f" and {more} more; `plumbline list measures` describes all measures" if more > 0 else ""
+    return f" (supported measures: {names}{rest})" if names else ""
 
 
 def untrainable(resolved: Resolved, dataset: str, model: str) -> str:
