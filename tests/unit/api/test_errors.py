@@ -23,12 +23,18 @@ FAULTS = {
     "number of no class": ({"labels": [2] * 6}, "`labels[0]` is 2, and the model has 2 classes, numbered from 0"),
     "name of no class": ({"labels": ["goood"] * 6}, "is 'goood', which is no class of the model; did you mean 'good'?"),
     "misspelt measure": ({"measures": ["gradient-nrm"]}, "did you mean 'gradient-norm'?"),
-    "measure of attention": ({"measures": ["attention"]}, "needs attention, which model 'model' does not provide"),
+    "measure of attention": (
+        {"measures": ["attention"]},
+        "`measures` names 'attention', which needs attention, which the model does",
+    ),
     "measure of training texts": (
         {"measures": ["random", "gradient-norm", "mutual-information"]},
-        "Measure 'mutual-information' needs split 'train'",
+        "Measure 'mutual-information' needs texts of the split 'train', which a study has; leave it out",
     ),
-    "one measure for two": ({"measures": ["random"], "protocols": ["agreement"]}, "compares at least 2 measures"),
+    "one measure for two": (
+        {"measures": ["random"], "protocols": ["agreement"]},
+        "compares at least 2 measures, but the model has 1",
+    ),
     "one measure besides random": (
         {"protocols": ["agreement"]},
         "`protocols` names 'agreement', which compares 2 measures or more besides random, and `measures` has 1, so it",
@@ -47,7 +53,10 @@ FAULTS = {
     "ground truth": ({"protocols": ["ground_truth"]}, "trains models on manipulated texts"),
     "masked erasure": ({"protocols": {"m": {"kind": "masked_erasure"}}}, "trained with masked words"),
     "adversaries": ({"protocols": ["adversary"]}, "set `adversaries` there"),
-    "evidence without marks": ({"protocols": ["evidence"]}, "needs marked evidence"),
+    "evidence without marks": (
+        {"protocols": ["evidence"]},
+        "`protocols` names 'evidence', which needs `evidence`, a flag",
+    ),
     "evidence of other length": (
         {"evidence": [[1]] * 6},
         "`evidence` of text 0 holds 1 flags, and the text has 9 words",
@@ -61,8 +70,35 @@ FAULTS = {
     "own that is not finite": ({"importances": {"mine": [[float("nan")] * 9] * 6}}, "is not finite"),
     "own of a measure's name": ({"importances": {"random": [[1.0]] * 6}}, "both name 'random'; rename one"),
     "unknown device": ({"device": "gpu"}, "`device` is 'gpu', which torch does not know"),
-    "token budget": ({"token_budget": 0}, "`compute.token_budget`"),
-    "prompt of an encoder": ({"prompt": "{text}:", "answers": [" a", " b"]}, "leave out `kind: causal`"),
+    "token budget": ({"token_budget": 0}, "`token_budget` is 0: it must be None or a whole number"),
+    "prompt of an encoder": (
+        {"prompt": "{text}:", "answers": [" a", " b"]},
+        "`model` is saved as a BertForSequenceClassification; ",
+    ),
+    "prompt and answers of an encoder": (
+        {"prompt": "{text}:", "answers": [" a", " b"]},
+        "or leave out `prompt` and `answers` for an encoder.",
+    ),
+    "unknown words": ({"words": "none"}, "`words` is 'none'; choose from: cased, cleaned, spaces"),
+    "unknown source": (
+        {"evidence": [[1] * len(text.split()) for text in TEXTS], "evidence_source": "model"},
+        "`evidence_source` is 'model'; choose from: human, rule",
+    ),
+    "negative seed": ({"seeds": -1}, "`seeds` is [-1]: seeds are whole numbers from 0, such as 0 or [0, 1, 2]."),
+    "measures of no list": ({"measures": None}, "`measures` is None; write a list of names"),
+    "own of no name": ({"importances": {"a/b": [[1.0]]}}, "`importances['a/b']`: a name may contain only"),
+    "target between classes": (
+        {"measures": {"gradient-norm": {"target": 0.5}}},
+        "`measures.gradient-norm.target` is 0.5; choose from: gold, predicted, or a whole number.",
+    ),
+    "target by name": (
+        {"measures": {"gradient-norm": {"target": "good"}}},
+        "is 'good'; did you mean 'gold'? Choose from: predicted, gold, or a whole number.",
+    ),
+    "target of no class": (
+        {"measures": {"gradient-norm": {"target": 2}}},
+        "`measures.gradient-norm.target` is 2, and the model has 2 classes, numbered from 0.",
+    ),
     "prompt alone": ({"prompt": "{text}:"}, "needs both `prompt`, with {text}, and `answers`"),
 }
 

@@ -1,6 +1,6 @@
 """The config of an evaluation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os.path import abspath
 from pathlib import Path
@@ -12,6 +12,7 @@ import pandas as pd
 from plumbline.api.explained import ExplainedModel
 from plumbline.api.texts import EXPLAINED, LabelledTexts
 from plumbline.config.external import IMPORTED
+from plumbline.config.names import check_name
 from plumbline.errors import PlumblineError
 from plumbline.registry import PAIRED
 
@@ -46,6 +47,10 @@ def entries(listed: Entries, name: str) -> dict[str, dict[str, Any]]:
     """Options by name, from names or a mapping."""
     if isinstance(listed, str):
         raise PlumblineError(f"`{name}` is a string; write a list, such as ['{listed}'].")
+    if not isinstance(listed, Iterable):
+        raise PlumblineError(
+            f"`{name}` is {listed!r}; write a list of names, or a dict of options by name, or leave it out."
+        )
     named = listed if isinstance(listed, Mapping) else dict.fromkeys(listed)
     for key in named:
         if not isinstance(key, str):
@@ -83,8 +88,15 @@ class Request:
         """The config of a study of one model; `imported` are the files of one's own importances."""
         measures = entries(self.measures, "measures")
         for name in imported:
+            check_name(name, f"importances['{name}']")
             if name in measures:
                 raise PlumblineError(f"`importances` and `measures` both name '{name}'; rename one.")
+        for name, options in measures.items():
+            target, count = options.get("target"), len(model.classes)
+            if isinstance(target, int) and not 0 <= target < count:
+                raise PlumblineError(
+                    f"`measures.{name}.target` is {target}, and the model has {count} classes, numbered from 0."
+                )
         seeds = model.seeds_of([self.seeds] if isinstance(self.seeds, int) else self.seeds)
         plugins = dict.fromkeys([*model.plugins, *map(abspath, self.plugins)])
         return {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from plumbline.api.arguments import in_words_of_arguments
 from plumbline.api.checkpoint import Checkpoint
 from plumbline.api.config import Entries, Request, check_retraining, entries, write_scores
 from plumbline.api.continuation import write_config
@@ -172,10 +173,11 @@ def _run(
     for path in imported.values():
         # The scores are aligned with subwords below, once these are known.
         write_scores(path, [np.zeros(1)])
-    config = request.config(model, texts, imported)
-    dag = StudyDag(resolve(config), [Path(), PROJECT], SCRIPTS)
-    for excluded in dag.runs.excluded:
-        raise PlumblineError(f"{excluded.reason[0].upper()}{excluded.reason[1:]}; leave it out.")
+    with in_words_of_arguments():
+        config = request.config(model, texts, imported)
+        dag = StudyDag(resolve(config), [Path(), PROJECT], SCRIPTS)
+        for excluded in dag.runs.excluded:
+            raise PlumblineError(f"{excluded.reason[0].upper()}{excluded.reason[1:]}; leave it out.")
     if dag.study.protocols:
         _warn([*unscored_protocols(dag), *check_classes(texts, request.least_above_chance)])
     run = LocalRun(dag, model, root / "results", choose_device(device), Budget(request.token_budget))

@@ -1,7 +1,7 @@
 """Validation errors as sentences: the key, its value and what is allowed."""
 
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -33,14 +33,17 @@ EXPECTED = {
 }
 
 
+def _location(fault: Mapping[str, Any]) -> list[str]:
+    """The keys that lead to a value, without the member of a union that pydantic appends."""
+    members = ("literal[", "constrained-", "[key]", "dict[", "list[")
+    location = [str(part) for part in fault["loc"] if not str(part).startswith(members)]
+    return location[:-1] if len(location) > 1 and location[-1] in ("int", "float", "str", "bool") else location
+
+
 def validation_message(error: ValidationError, prefix: str, known: type[BaseModel] | list[str]) -> str:
     """The first validation error as one sentence; `known` are the keys that are allowed at `prefix`."""
     fault = error.errors()[0]
-    # pydantic appends the member of a union to the location.
-    members = ("literal[", "constrained-", "[key]", "dict[", "list[")
-    location = [str(part) for part in fault["loc"] if not str(part).startswith(members)]
-    if len(location) > 1 and location[-1] in ("int", "float", "str", "bool"):
-        location = location[:-1]
+    location = _location(fault)
     key = ".".join([prefix, *location] if prefix else location)
     value = fault["input"]
     if fault["type"] == "extra_forbidden":
@@ -50,9 +53,12 @@ def validation_message(error: ValidationError, prefix: str, known: type[BaseMode
         return f"`{key}` is missing; a study needs it."
     if fault["type"] == "literal_error":
         expected = [word.strip(" '") for word in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
-        hint = nearest(str(value), expected)
-        choices = "" if "choose from" in hint else f" Choose from: {', '.join(expected)}."
-        return f"`{key}` is {value!r}; {hint}{choices}"
+        # Other members of a union, such as a whole number.
+        others = [EXPECTED[other["type"]] for other in error.errors()[1:] if other["type"] in EXPECTED]
+        hint = nearest(str(value), expected).removesuffix(".")
+        or_else = f", or {others[0]}" if others and location == _location(error.errors()[1]) else ""
+        choices = "" if "choose from" in hint else f" Choose from: {', '.join(expected)}"
+        return f"`{key}` is {value!r}; {hint}{choices}{or_else}."
     if fault["type"] in ("too_short", "string_too_short"):
         return f"`{key}` is {value!r}: it must not be empty."
     if fault["type"] in EXPECTED:
