@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import yaml
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import plumbline
 from plumbline.config.external import locate_files
@@ -47,6 +48,51 @@ def test_scorecard_has_measures_in_rows_and_criteria_in_columns(evaluated):
         for criterion in wide.columns:
             one, other = wide.loc[measure, criterion], long[measure, criterion]
             assert one == other or (pd.isna(one) and pd.isna(other))
+
+
+def test_directions_say_which_values_of_the_scorecard_are_better(evaluated):
+    assert list(evaluated.directions) == list(evaluated.scorecard)
+    assert evaluated.directions["comprehensiveness"] == "higher" and evaluated.directions["sufficiency"] == "lower"
+
+
+def name_of(classifier):
+    """The folder from which transformers read the config of a model in memory."""
+    return Path(classifier[0].config.name_or_path).name
+
+
+def test_an_evaluation_as_text_has_the_accuracy_and_the_scorecard(evaluated, classifier):
+    first, measures, protocols, names, *rows = repr(evaluated).splitlines()
+    assert first == f"Evaluation of {name_of(classifier)}, 6 texts, accuracy 0.33"
+    assert measures == "measures: random, gradient-norm, leave-one-out, lengths"
+    assert protocols == "protocols: agreement, erasure"
+    assert "agreement ↑" in names and "sufficiency ↓" in names
+    value = evaluated.scorecard.loc["lengths", "comprehensiveness"]
+    assert any(row.startswith("lengths") and f"{value:.3f}" in row for row in rows)
+    explained = plumbline.explain(*classifier, TEXTS[:1], measures=["random"], progress=False)
+    assert repr(explained).splitlines() == [
+        f"Evaluation of {name_of(classifier)}, 1 text",
+        "measures: random",
+        "protocols: none",
+    ]
+
+
+def test_importances_begin_with_the_text_and_its_scores(evaluated):
+    assert list(evaluated.importances)[:5] == ["instance", "tokens", "measure", "scores", "target"]
+    assert {"seed", "split", "dataset", "variant", "model", "pair_tokens", "pair_scores"} < {*evaluated.importances}
+
+
+def test_figures_name_the_model_and_the_number_of_texts(evaluated, classifier, saved_classifier, tmp_path):
+    def titles(figure):
+        return [text.get_text() for text in figure.findobj(Text)]
+
+    card = " ".join(titles(evaluated.plot()))
+    title = f"{name_of(classifier)}, 6 texts"
+    assert title in card and "texts, model" not in card
+    assert "interval" not in card, "one seed has none"
+    loaded = plumbline.load(evaluated.save(tmp_path / "mine"))
+    assert title in " ".join(titles(loaded.plot("tau-matrix")))
+    named = plumbline.explain(saved_classifier, texts=TEXTS[:1], measures=["random"], progress=False)
+    assert repr(named).startswith(f"Evaluation of {saved_classifier.name}, 1 text\n")
 
 
 def test_plot_draws_the_figures_of_the_report(evaluated):

@@ -28,6 +28,7 @@ class Checkpoint:
     it is a causal language model."""
 
     checkpoint: str
+    name: str
     classes: list[str]
     prompt: str = ""
     answers: tuple[str, ...] = ()
@@ -92,7 +93,16 @@ def find_model(
     with reading_checkpoint(type(model).__name__), redirect_stderr(StringIO()):
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-    return replace(_described(str(folder), prompt, answers, type(model).__name__), in_memory=True)
+    # The name from which transformers read it, if it did.
+    name = str(getattr(model.config, "name_or_path", "")) or type(model).__name__
+    described = _described(str(folder), prompt, answers, type(model).__name__)
+    return replace(described, name=_title(name), in_memory=True)
+
+
+def _title(checkpoint: str) -> str:
+    """The name of a checkpoint in titles: that of its folder, or of the hub."""
+    is_folder = os.path.isdir(checkpoint) or os.path.isabs(checkpoint)
+    return os.path.basename(os.path.abspath(checkpoint)) if is_folder else checkpoint
 
 
 def _described(
@@ -112,7 +122,7 @@ def _described(
         named = dict(answers) if isinstance(answers, Mapping) else {answer.strip(): answer for answer in answers}
         if len(named) < len(answers):
             raise PlumblineError("Two of the `answers` are the same word; give each class its own.")
-        return Checkpoint(checkpoint, [*map(str, named)], prompt, tuple(named.values()))
+        return Checkpoint(checkpoint, _title(checkpoint), [*map(str, named)], prompt, tuple(named.values()))
     if any(architecture.endswith(CAUSAL) for architecture in architectures):
         raise PlumblineError(
             f"{subject} is a causal language model; give a `prompt` with {{text}} and the `answers` that are classes."
@@ -125,4 +135,4 @@ def _described(
     names = [str(config.id2label[number]) for number in range(config.num_labels)]
     if len({*names}) < len(names):
         raise PlumblineError(f"{subject} has two outputs of the same name in `id2label`; give each its own.")
-    return Checkpoint(checkpoint, names)
+    return Checkpoint(checkpoint, _title(checkpoint), names)

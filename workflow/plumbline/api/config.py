@@ -43,6 +43,11 @@ RETRAINING = {
 OF_TRAINED = ("seed_variance",)
 
 
+def count_texts(count: int) -> str:
+    """A number of texts."""
+    return f"{count} text{'' if count == 1 else 's'}"
+
+
 def entries(listed: Entries, name: str) -> dict[str, dict[str, Any]]:
     """Options by name, from names or a mapping."""
     if isinstance(listed, str):
@@ -100,7 +105,7 @@ class Request:
         seeds = model.seeds_of([self.seeds] if isinstance(self.seeds, int) else self.seeds)
         plugins = dict.fromkeys([*model.plugins, *map(abspath, self.plugins)])
         return {
-            "name": "evaluation",
+            "name": f"{model.name}, {count_texts(len(texts.texts))}",
             "plugins": [*plugins],
             "datasets": {DATASET: dataset_entry(texts, task=model.task)},
             "models": {MODEL: model.entry()},

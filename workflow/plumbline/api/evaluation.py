@@ -25,6 +25,7 @@ from plumbline.config.resolve import resolve
 from plumbline.dag.study import StudyDag
 from plumbline.errors import PlumblineError
 from plumbline.project import PROJECT, SCRIPTS
+from plumbline.protocols.criteria import ARROWS
 from plumbline.report.manifest import manifest
 from plumbline.store import write_json
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 MEASURES = ("random", "gradient-norm", "input-x-gradient", "integrated-gradient-pad", "leave-one-out")
 PROTOCOLS = ("agreement", "erasure")
+# The measures of the scorecard that are shown for an evaluation as text, and the columns of a line.
+SHOWN, WIDTH = 10, 120
 # The folder of a model that was in memory.
 CHECKPOINT = "checkpoint"
 
@@ -51,8 +54,23 @@ class Evaluation(Results):
         self._workspace, self._config, self._model, self._labelled = workspace, config, model, texts
 
     def __repr__(self) -> str:
-        measures, tables = ", ".join(self._config["measures"]), ", ".join(self.tables) or "none"
-        return f"Evaluation of {len(self._labelled.texts)} texts by {measures}: tables {tables}"
+        lines = [f"Evaluation of {self._config['name']}"]
+        if self._labelled.labelled:
+            right = (self.predictions["predicted"] == self.predictions["label"]).mean()
+            lines[0] += f", accuracy {right:.2f}"
+        lines += [f"{key}: {', '.join(self._config[key]) or 'none'}" for key in ("measures", "protocols")]
+        if "scorecard" in self.tables:
+            lines.append(self._scorecard_text())
+        return "\n".join(lines)
+
+    def _scorecard_text(self) -> str:
+        """The first rows of the scorecard, with an arrow for the direction of each criterion."""
+        card = self.scorecard
+        if card.empty:
+            return "scorecard: empty; `plot()` says why"
+        arrows = {criterion: f"{criterion} {ARROWS[better]}" for criterion, better in self.directions.items()}
+        rest = f"\n... {len(card) - SHOWN} more measures" if len(card) > SHOWN else ""
+        return str(card.rename(columns=arrows).head(SHOWN).round(3).to_string(line_width=WIDTH)) + rest
 
     def to_config(self, path: str | Path = "my.yaml", texts: Any = None, labels: Any = None) -> Path:
         """Write a config for `plumbline run` that goes on where this evaluation ends: the same model, texts, measures

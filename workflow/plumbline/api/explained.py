@@ -20,6 +20,10 @@ class ExplainedModel(Protocol):
     """A model of one kind or the other."""
 
     @property
+    def name(self) -> str:
+        """Its name in titles."""
+
+    @property
     def classes(self) -> list[str]:
         """The names of its classes."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from plumbline.api.config import DATASET, MODEL
 from plumbline.api.heat_map import HeatMap
 from plumbline.api.places import place, sources_of
 from plumbline.api.trained import TrainedModel, find_trained
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 CELL_KEYS = ["dataset", "variant", "model"]
 TEXT_KEYS = ["split", "instance"]
+# The columns of `importances`.
+IMPORTANCES = ["instance", "tokens", "measure", "scores", "target", "seed", "split", "pair_tokens", "pair_scores"]
+IMPORTANCES += CELL_KEYS
 # Dots per inch of a figure in a notebook.
 SCREEN = 100
 
@@ -76,6 +80,13 @@ class Results:
         for key in CELL_KEYS:
             wide = wide.droplevel(key) if rows[key].nunique() == 1 else wide
         return wide.astype(float).dropna(axis=1, how="all")
+
+    @property
+    def directions(self) -> dict[str, str]:
+        """Whether a `higher` or a `lower` value is better, by the criteria of `scorecard`."""
+        rows = self.table("scorecard").astype({"criterion": str, "direction": str})
+        better = dict(zip(rows["criterion"], rows["direction"], strict=True))
+        return {criterion: better[criterion] for criterion in self.scorecard}
 
     # Texts and their explanations.
 
@@ -155,8 +166,7 @@ class Results:
             frames.append(table.astype({"split": str}).rename(columns={"pair": "pair_scores"}).assign(**of_cell))
         texts = self.instances.drop(columns="label")
         joined = _joined(frames).merge(texts, on=[*CELL_KEYS, *TEXT_KEYS], how="left", validate="many_to_one")
-        first = [*CELL_KEYS, "measure", "seed", *TEXT_KEYS, "target", "tokens", "scores"]
-        return joined[[*first, *(column for column in joined if column not in first)]]
+        return joined[IMPORTANCES]
 
     @property
     def _datasets(self) -> set[str]:
@@ -230,7 +240,14 @@ class Results:
 
         facts = self._dag.facts.requested_by([declaration])
         sources = sources_of(self.folder, self._dag.parts.reads([declaration]), facts)
-        return _displayed(load(declaration.pointer)(Drawing(sources, matching[0].dataset, matching[0].model)))
+        plot = matching[0]
+        return _displayed(load(declaration.pointer)(Drawing(sources, plot.dataset, plot.model, self._title)))
+
+    @property
+    def _title(self) -> str:
+        """The title of the figures of an evaluation, whose dataset and model have no names of their own."""
+        study = self._dag.study
+        return study.name if ([*study.datasets], [*study.models]) == ([DATASET], [MODEL]) else ""
 
     def save(self, folder: str | Path) -> Path:
         """Copy the results to a new folder, which `plumbline.load` opens."""

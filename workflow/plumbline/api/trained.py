@@ -51,6 +51,11 @@ class TrainedModel:
         return f"{type(self).__name__}({keys}, seeds={self.seeds}, classes={self.classes})"
 
     @property
+    def name(self) -> str:
+        """The model and the dataset that it was trained on."""
+        return f"{self.model} of {self.dataset}"
+
+    @property
     def seeds(self) -> list[int]:
         """The seeds whose weights are stored."""
         return [seed for _, seeds in self._blocks for seed in seeds]

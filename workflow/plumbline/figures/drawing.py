@@ -9,16 +9,17 @@ from plumbline.tables.sources import File, Sources
 class Drawing(Sources):
     """The sources of one figure; `dataset` and `model` are empty if it covers all of them."""
 
-    def __init__(self, sources: Sources, dataset: str = "", model: str = "") -> None:
+    def __init__(self, sources: Sources, dataset: str = "", model: str = "", title: str = "") -> None:
         super().__init__(sources.files, sources.facts)
         # The figures of a job share the tables that were read.
         self.__dict__["_frames"] = sources._frames
         self.dataset, self.model = dataset, model
+        self._title = title
 
     @property
     def title(self) -> str:
-        """The dataset and the model of the figure."""
-        return ", ".join(filter(None, [self.dataset, self.model]))
+        """The title of the figure, by default its dataset and model."""
+        return self._title or ", ".join(filter(None, [self.dataset, self.model]))
 
     def rows(self, kind: TableSchema) -> pd.DataFrame:
         """The rows of the study's table for this dataset and model."""

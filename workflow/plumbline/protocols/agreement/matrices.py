@@ -93,4 +93,4 @@ def draw_matrices(drawing: Drawing) -> Figure:
     """Mean Kendall τ of every pair of a model’s measures over the texts of all seeds, with the standard deviation over
     them in small print, one panel per dataset (Neely et al.’s Tables 1 and 2).
     """
-    return correlation_matrices(drawing.rows(AGREEMENT), drawing.facts["datasets"], drawing.model)
+    return correlation_matrices(drawing.rows(AGREEMENT), drawing.facts["datasets"], drawing.title)

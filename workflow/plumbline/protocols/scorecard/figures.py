@@ -77,7 +77,8 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
         if several:
             note = "mean rank among three or more measures of a criterion, 1 the best; grey: the value"
         else:
-            note = "value, and 95 % interval over three or more seeds (arrow: which is better); darker: better rank"
+            interval = ", and 95 % interval over three or more seeds" if intervals else ""
+            note = f"value{interval} (arrow: which is better); darker: better rank"
         title_above(figure, title, note)
     return figure
 
