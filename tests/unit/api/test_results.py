@@ -187,9 +187,13 @@ def test_the_written_config_draws_splits_without_training_texts(saved_classifier
 
 
 def test_texts_that_cannot_be_split_are_refused(evaluated, tmp_path):
-    with pytest.raises(PlumblineError, match="Class 'bad' has 3 rows, none of which was drawn for"):
+    drawn = (
+        r"^Class 'bad' has 3 rows, none of which was drawn for .*: without .* `result.to_config\(path, texts, labels\)`"
+    )
+    with pytest.raises(PlumblineError, match=drawn):
         evaluated.to_config(tmp_path / "my.yaml")
-    with pytest.raises(PlumblineError, match="Class 'bad' has 4 rows, none of which was drawn for 'dev'"):
+    given = "^Class 'bad' has 4 rows, none of which was drawn for 'dev': of `texts` and `labels`.* 10% become dev"
+    with pytest.raises(PlumblineError, match=given):
         evaluated.to_config(tmp_path / "my.yaml", [*TEXTS, *TRAINING[0]], [0, *[1] * 45])
     with pytest.raises(PlumblineError, match=r"must end in \.yaml"):
         evaluated.to_config(tmp_path / "my.txt", *TRAINING)

@@ -117,9 +117,28 @@ def _check(written: Entry, folder: Path, texts: LabelledTexts, training: Labelle
     """Refuse what `plumbline run`, or the preparation of the texts, would refuse."""
     resolved = resolve(locate_files(dict(written), [folder]))
     list_runs(resolved)
-    check_rows(resolved, DATASET)
-    if training is not None:
-        given = ["train"] * len(training.labels) + [EXPLAINED] * len(texts.labels)
-        labels, seed = [*training.labels, *texts.labels], resolved.preparations[DATASET].seed
-        splits, _ = assign_splits(given, labels, texts.classes, seed, None, DEV_SHARE, True)
-        check_every_class(splits, labels, texts.classes)
+    try:
+        check_rows(resolved, DATASET)
+        if training is not None:
+            given = ["train"] * len(training.labels) + [EXPLAINED] * len(texts.labels)
+            labels, seed = [*training.labels, *texts.labels], resolved.preparations[DATASET].seed
+            splits, _ = assign_splits(given, labels, texts.classes, seed, None, DEV_SHARE, True)
+            check_every_class(splits, labels, texts.classes)
+    except PlumblineError as error:
+        # Without the key of the config and the advice for its files.
+        fault = str(error).removeprefix(f"`datasets.{DATASET}`: ").partition(";")[0].removesuffix(".")
+        raise PlumblineError(f"{fault}: {_needed_texts(training is not None)}") from None
+
+
+def _needed_texts(given: bool) -> str:
+    """What the splits of the config are drawn from, and which arguments give the training texts."""
+    if given:
+        return (
+            f"of `texts` and `labels`, which are for training, {DEV_SHARE:.0%} become dev, the evaluated texts are "
+            "test, and each split needs texts of every class; give more."
+        )
+    return (
+        "without training texts, train, dev and test are drawn from the evaluated texts, and each needs texts of every "
+        "class; give training texts with `result.to_config(path, texts, labels)`, of which "
+        f"{DEV_SHARE:.0%} become dev and the evaluated texts are test."
+    )

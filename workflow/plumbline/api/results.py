@@ -86,7 +86,7 @@ class Results:
         """Whether a `higher` or a `lower` value is better, by the criteria of `scorecard`."""
         rows = self.table("scorecard").astype({"criterion": str, "direction": str})
         better = dict(zip(rows["criterion"], rows["direction"], strict=True))
-        return {criterion: better[criterion] for criterion in self.scorecard}
+        return {criterion: better[criterion] for criterion in map(str, self.scorecard)}
 
     # Texts and their explanations.
 
