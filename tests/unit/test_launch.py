@@ -73,6 +73,47 @@ def test_a_study_with_files_in_another_working_folder_is_checked_there(executed,
     assert Path(parsed(executed("my.yaml", "--", "--directory", "elsewhere")[0]).directory) == Path("elsewhere")
 
 
+OWN = {"kind": "table", "path": "mine.csv", "text": "body", "label": "stars"}
+ROWS = "body,stars\n" + "".join(f"text {i},{i % 2}\n" for i in range(40))
+FAULTS = {
+    "a missing column": (ROWS, {"text": "boddy"}, "'mine.csv' has no column 'boddy'; did you mean 'body'?"),
+    "an unreadable file": (ROWS.encode("utf-16"), {}, "line 1 is not utf-8 text: write `encoding: utf-16`"),
+    "an unreadable row": (ROWS + '"text,1\n', {}, "the row cannot be read"),
+    "an unknown label": (ROWS, {"classes": ["0", "good"]}, "No row is of class 'good'; correct `classes`"),
+    "a class without rows": (ROWS + "text,2\n", {}, "Class '2' has 1 rows, none of which was drawn for"),
+    "no file": (None, {}, "there is no 'mine.csv' in the working folder"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_of_own_data_are_found_before_snakemake_starts(fault, tmp_path, monkeypatch, capsys):
+    rows, options, message = FAULTS[fault]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(launching.os, "execve", lambda *call: pytest.fail("Snakemake starts"))
+    if rows is not None:
+        Path("mine.csv").write_bytes(rows if isinstance(rows, bytes) else rows.encode())
+    Path("my.yaml").write_text(str({**CONFIG, "datasets": {"mine": {**OWN, **options}}}))
+    assert main(["run", "my.yaml"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("plumbline: `datasets.mine") and message in line
+
+
+def test_own_data_without_faults_runs(executed):
+    Path("mine.csv").write_text(ROWS)
+    Path("my.yaml").write_text(str({**CONFIG, "datasets": {"mine": OWN}}))
+    assert parsed(executed("my.yaml")[0]).configfile == [Path("my.yaml")]
+    # What changes the config may name other data.
+    Path("mine.csv").unlink()
+    executed("my.yaml", "--", "--config", "raw=elsewhere")
+
+
+def test_the_help_of_check_begins_with_configs_and_their_data(capsys):
+    with pytest.raises(SystemExit):
+        main(["check", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert 0 < shown.index("Check a config before a run and preview the data of your own") < shown.index("Python files")
+
+
 def test_without_gpus_jobs_see_none(executed):
     command, environment = executed("--gpus", "0")
     assert environment["CUDA_VISIBLE_DEVICES"] == "" and "--resources" not in command

@@ -34,9 +34,14 @@ def parser() -> argparse.ArgumentParser:
     listing = commands.add_parser("list", help="list registered objects")
     listing.add_argument("kind", type=lambda word: f"{word.removesuffix('s')}s", choices=[f"{kind}s" for kind in KINDS])
     listing.add_argument("--plugin", type=Path, action="append", default=[])
-    checking = commands.add_parser("check", help="report what is wrong with your own measures, datasets, models, ...")
+    checking = commands.add_parser(
+        "check",
+        help="preview your own data in a config, or report what is wrong with your own measures, models, ...",
+        description="Check a config before a run and preview the data of your own that it names; or check Python files "
+        "that declare measures, datasets, models or protocols of your own.",
+    )
     checking.add_argument(
-        "file", type=Path, nargs="+", help="Python files that declare them, or configs, whose own data is previewed"
+        "file", type=Path, nargs="+", help="configs (.yaml), or Python files with declarations of your own"
     )
     checking.add_argument(
         "--raw",

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from plumbline.config.external import locate_files
+from plumbline.config.external import locate, locate_files
+from plumbline.config.own_data import OWN
 from plumbline.config.resolve import read_config, resolve
+from plumbline.config.resolved import Resolved
+from plumbline.config.runs import list_runs
+from plumbline.data.raw import check_raw
 from plumbline.errors import PlumblineError
 from plumbline.project import DEFAULT, current_project, find_study, study_files
 
 # Names of Snakemake's option for another working folder.
 DIRECTORY = ("--directory", "-d")
+# Names of its option that changes keys of the config.
+CHANGES = ("--config", "-C")
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,18 @@ def job_environment(launch: Launch, environment: Mapping[str, str]) -> dict[str,
     return {**environment, **({"CUDA_VISIBLE_DEVICES": ""} if launch.gpus == 0 else {})}
 
 
+def check_data(resolved: Resolved, folders: Sequence[Path]) -> None:
+    """Refuse runs and data that the study's jobs would refuse, so that the sentence does not end a log of Snakemake."""
+    list_runs(resolved)
+    check_raw(resolved, Path(os.environ.get("PLUMBLINE_DATA") or locate(resolved.study.raw, folders)))
+    for dataset in resolved.study.datasets:
+        if resolved.declarations["dataset", dataset].name in OWN:
+            # Imports what reads tables.
+            from plumbline.data.own_rows import check_rows
+
+            check_rows(resolved, dataset)
+
+
 def run_study(launch: Launch) -> None:
     """Check the study, then replace this process by Snakemake's, which gets the signals and sets the exit status."""
     check_environment(launch)
@@ -86,7 +104,10 @@ def run_study(launch: Launch) -> None:
     content = read_config(config)
     # In another working folder there may be files of the study, so that Snakemake alone can check it.
     if not launch.passes(*DIRECTORY):
-        resolve(locate_files(content, [Path(), config.parent, project]))
+        folders = [Path(), config.parent, project]
+        resolved = resolve(locate_files(content, folders))
+        if not launch.passes(*CHANGES):
+            check_data(resolved, folders)
     command = snakemake_command(launch, project, config)
     sys.stdout.flush()
     os.execve(command[0], command, job_environment(launch, os.environ))

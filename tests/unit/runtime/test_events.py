@@ -5,6 +5,7 @@ import logging
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from snakemake.exceptions import RuleException, print_exception
@@ -12,6 +13,8 @@ from snakemake.logging import ColorizingTextHandler, DefaultFormatter
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from plumbline.runtime.events import PLAN, SNAKEMAKE_HANDLER, LogHandler
+from plumbline.runtime.run import count_jobs
+from plumbline.runtime.summary import job_summary
 
 
 class Run:
@@ -72,6 +75,22 @@ def test_a_job_has_a_line_at_its_start_and_one_at_its_end_with_the_time_left(run
         "[09:01:08] finished performance in 0:58; 2 of 4 done, about 1:08 left",
     ]
     assert run.events.running() == {}
+
+
+def test_targets_are_no_jobs():
+    """So that the last line and the summary count the same."""
+    run = Run(jobs=1)
+    for job, rule in enumerate(["prepare", "all"]):
+        run.start(job, rule)
+        run.clock += 5
+        run.finish(job)
+    assert run.lines == [
+        "[09:00:00] started  prepare",
+        "[09:00:05] finished prepare in 0:05; 1 of 1 done, about 0:00 left",
+    ]
+    assert job_summary(run.events, 0)[0] == "plumbline: 1 job done in 0:10."
+    rules = [SimpleNamespace(rule=SimpleNamespace(name=name)) for name in ("prepare", "train", "all", "tables")]
+    assert count_jobs(rules) == 2
 
 
 def test_the_time_left_is_shown_once_a_tenth_of_the_jobs_is_done():

@@ -119,8 +119,8 @@ class LogHandler(LogHandlerBase):
     def attach(
         self, logger: logging.Logger, jobs: int, print_line: Callable[[str, bool], None], starts: bool = True
     ) -> None:
-        """Replace Snakemake's own handler in a run of `jobs` jobs. `print_line` takes a line and whether it reports a
-        failure; with `starts`, jobs also have a line when they start."""
+        """Replace Snakemake's own handler in a run of `jobs` jobs, those of targets not counted. `print_line` takes a
+        line and whether it reports a failure; with `starts`, jobs also have a line when they start."""
         self._total, self._print, self._starts = jobs, print_line, starts
         self.began = self.now()
         logger.addHandler(self)
@@ -133,7 +133,7 @@ class LogHandler(LogHandlerBase):
         event, fields = getattr(record, "event", None), vars(record)
         if event == LogEvent.JOB_INFO:
             job = self.jobs[fields["jobid"]] = job_record(fields, self.now())
-            line = f"started  {job.name}" if self._default and self._starts else ""
+            line = f"started  {job.name}" if self._default and self._starts and job.rule not in TARGETS else ""
         elif event == LogEvent.JOB_FINISHED:
             line = self._job_finished(fields["job_id"])
         elif event == LogEvent.JOB_ERROR:
@@ -150,11 +150,14 @@ class LogHandler(LogHandlerBase):
             self._print(f"[{stamp}] {line}", event == LogEvent.JOB_ERROR)
 
     def _job_finished(self, number: int) -> str:
-        self._finished += 1
         if number not in self.jobs:
+            self._finished += 1
             return ""
         job = self.jobs[number]
         job.ended, job.failed = self.now(), False
+        if job.rule in TARGETS:
+            return ""
+        self._finished += 1
         line = f"finished {job.name} in {clock(job.ended - job.started)}; {self._finished} of {self._total} done"
         # The first jobs are no estimate of the others.
         if self._finished * 10 >= self._total:

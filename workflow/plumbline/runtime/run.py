@@ -38,7 +38,7 @@ class Run:
         do_not_retry_user_errors(workflow.scheduler)
         if workflow.local_exec and len(jobs) >= FEWEST_JOBS:
             self.forks.start()
-        self._follow(workflow.output_settings, len(jobs))
+        self._follow(workflow.output_settings, count_jobs(jobs))
 
     def _follow(self, settings: Any, jobs: int) -> None:
         """Print the run's events. With --verbose Snakemake prints them itself."""
@@ -72,8 +72,15 @@ class Run:
         self.forks.stop()
         if workflow.touch:
             return
-        done = sum(not workflow.dag.needrun(job) for job in workflow.dag.jobs)
+        done = count_jobs(job for job in workflow.dag.jobs if not workflow.dag.needrun(job))
         lines = summary(self.events, done, left_out, findings, RESULTS, failed)
         # Jobs found these to be damaged; the next run regenerates them.
         aside = [f"plumbline: '{path}' is damaged and set aside as '{path}{ASIDE}'." for path in set_aside_noted()]
         print("", *lines, *aside, "", sep="\n", file=sys.stderr)
+
+
+def count_jobs(jobs: Iterable[Any]) -> int:
+    """The number of Snakemake's jobs, without those that only collect targets."""
+    from plumbline.runtime.events import TARGETS
+
+    return sum(job.rule.name not in TARGETS for job in jobs)
