@@ -72,10 +72,8 @@ def scores_of(shares: list[float], least: float | None = 0.2) -> pd.DataFrame:
 def test_seeds_at_chance_are_named_with_a_reason():
     found = at_chance(scores_of([0.49, 0.93, 0.62]))
     assert list(found) == [("d", "plain", "m", 0), ("d", "plain", "m", 2)]
-    sentence = (
-        "the model hardly does better than guessing: its accuracy is 0.49 and chance 0.50, so above_chance is -0."
-    )
-    assert found["d", "plain", "m", 0].startswith(sentence)
+    sentence = "the model hardly does better than guessing: its accuracy is 0.49 on 200 instances and chance 0.50, so "
+    assert found["d", "plain", "m", 0].startswith(f"{sentence}above_chance, at the lower end of its interval, is -0.")
     assert found["d", "plain", "m", 2].endswith("below 0.2")
     assert at_chance(scores_of([0.49], None)) == {}
     assert at_chance(scores_of([0.49], -1)) == {}
@@ -87,7 +85,7 @@ def test_the_summary_of_a_run_says_how_many_models_are_at_chance(tmp_path):
     assert sentence.startswith(
         "Left out of the scorecard and of means: 2 of 3 trained models, at chance. Of m on d, seed"
     )
-    assert "seed 1, the model hardly does better than guessing: its accuracy is 0.49" in sentence
+    assert "seed 1, the model hardly does better than guessing: its accuracy is 0.49 on 200" in sentence
     assert "change `least_above_chance`" in sentence
     assert chance_summary(scores_of([0.93])) == []
     assert stored_chance_summary(tmp_path) == []

@@ -12,11 +12,11 @@ DEFINED = ("ok", AT_CHANCE, COLLAPSED)
 Model = tuple[str, str, str, int]
 
 
-def chance_reason(accuracy: float, chance: float, above: float, least: float) -> str:
-    """The reason to exclude a model at chance."""
+def chance_reason(accuracy: float, count: int, chance: float, above: float, least: float) -> str:
+    """The reason to exclude a model at chance on `count` instances."""
     return (
-        f"the model hardly does better than guessing: its accuracy is {accuracy:.2f} and chance {chance:.2f}, so "
-        f"{ABOVE_CHANCE} is {above:.2f}, below {least:g}"
+        f"the model hardly does better than guessing: its accuracy is {accuracy:.2f} on {count} instances and chance "
+        f"{chance:.2f}, so {ABOVE_CHANCE}, at the lower end of its interval, is {above:.2f}, below {least:g}"
     )
 
 
@@ -35,7 +35,7 @@ def chance_summary(performance: pd.DataFrame) -> list[str]:
     for (dataset, _, model, seed), reason in excluded.items():
         return [
             f"Left out of the scorecard and of means: {len(excluded)} of {tested.sum()} trained models, at chance. Of "
-            f"{model} on {dataset}, seed {seed}, {reason}: train it longer or on more texts, or change "
+            f"{model} on {dataset}, seed {seed}, {reason}: train it longer, give more data, or change "
             "`least_above_chance` in the config."
         ]
     return []

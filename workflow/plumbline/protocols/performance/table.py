@@ -40,7 +40,7 @@ def performance_rows(
                 status = "undefined" if reason else "ok"
                 if metric == ABOVE_CHANCE and least_above_chance is not None and value < least_above_chance:
                     right, chance = accuracy(probabilities, labels), chance_level(probabilities, labels)
-                    status, reason = AT_CHANCE, chance_reason(right, chance, value, least_above_chance)
+                    status, reason = AT_CHANCE, chance_reason(right, len(labels), chance, value, least_above_chance)
                 rows.append(
                     {**keys, "seed": seed, "split": split, "metric": metric, "value": value}
                     | {"status": status, "reason": reason}
