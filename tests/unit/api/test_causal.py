@@ -37,7 +37,7 @@ def test_classes_are_the_answers_to_the_prompt(causal):
         TEXTS,
         ["positive", "negative", 1],
         measures=["random", "leave-one-out"],
-        protocols=["agreement"],
+        protocols=["reliability"],
         prompt=PROMPT,
         answers=ANSWERS,
         progress=False,
