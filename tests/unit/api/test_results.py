@@ -60,6 +60,10 @@ def name_of(classifier):
     return Path(classifier[0].config.name_or_path).name
 
 
+def test_the_verdict_is_that_of_the_report(evaluated):
+    assert evaluated.verdict[0].startswith("The best measure by ")
+
+
 def test_an_evaluation_as_text_has_the_accuracy_and_the_scorecard(evaluated, classifier):
     first, measures, protocols, names, *rows = repr(evaluated).splitlines()
     assert first == f"Evaluation of {name_of(classifier)}, 6 texts, accuracy 0.33"

@@ -11,6 +11,7 @@ import pandas as pd
 from plumbline.api.config import DATASET, MODEL
 from plumbline.api.heat_map import HeatMap
 from plumbline.api.places import place, sources_of
+from plumbline.api.tables import CELL_KEYS, StoredTables
 from plumbline.api.trained import TrainedModel, find_trained
 from plumbline.attribution.files import read_importances
 from plumbline.config.external import locate_files
@@ -22,14 +23,13 @@ from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError, nearest
 from plumbline.project import PROJECT, SCRIPTS, find_study
 from plumbline.registry import IMAGES, load
-from plumbline.store import read_json, read_record, read_stamped, read_table
+from plumbline.store import read_json, read_record, read_table
 from plumbline.training.schemas import PREDICTIONS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MANIFEST = "manifest.json"
-CELL_KEYS = ["dataset", "variant", "model"]
 TEXT_KEYS = ["split", "instance"]
 # The columns of `importances`.
 IMPORTANCES = ["instance", "tokens", "measure", "scores", "target", "seed", "split", "pair_tokens", "pair_scores"]
@@ -38,7 +38,7 @@ IMPORTANCES += CELL_KEYS
 SCREEN = 100
 
 
-class Results:
+class Results(StoredTables):
     """A folder of results: those of a finished study, or of `plumbline.evaluate`.
 
     Tables are read when they are asked for; `importances`, `instances` and `predictions` are read once. `study` is the
@@ -46,47 +46,11 @@ class Results:
     """
 
     def __init__(self, folder: str | Path, study: str | Path | None = None) -> None:
-        self.folder, self._study = Path(folder), study
+        super().__init__(Path(folder))
+        self._study = study
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}('{self.folder}'): tables {', '.join(self.tables) or 'none'}"
-
-    # Tables.
-
-    @property
-    def tables(self) -> list[str]:
-        """The names of the tables."""
-        return sorted(path.stem for path in (self.folder / "tables").glob("*.parquet"))
-
-    def table(self, name: str) -> pd.DataFrame:
-        """A table by its name, such as `erasure`; docs/architecture.md lists the columns of each."""
-        if name not in self.tables:
-            raise PlumblineError(f"There is no table '{name}' in '{self.folder}'; {nearest(name, self.tables)}")
-        frame: pd.DataFrame = read_stamped(self.folder / "tables" / f"{name}.parquet")[1].to_pandas()
-        return frame
-
-    @property
-    def scorecard(self) -> pd.DataFrame:
-        """The value of every measure (rows) by every criterion that has one (columns); where it is NaN, the table
-        `scorecard` has the reason.
-
-        With several datasets, variants or models, rows are also labelled with these.
-        """
-        rows = self.table("scorecard")
-        rows = rows.astype({key: str for key in ("criterion", *CELL_KEYS, "measure")})
-        criteria = list(dict.fromkeys(rows["criterion"]))
-        wide = rows.pivot(index=[*CELL_KEYS, "measure"], columns="criterion", values="value")[criteria]
-        wide = wide.reindex(pd.MultiIndex.from_frame(rows[[*CELL_KEYS, "measure"]].drop_duplicates()))
-        for key in CELL_KEYS:
-            wide = wide.droplevel(key) if rows[key].nunique() == 1 else wide
-        return wide.astype(float).dropna(axis=1, how="all")
-
-    @property
-    def directions(self) -> dict[str, str]:
-        """Whether a `higher` or a `lower` value is better, by the criteria of `scorecard`."""
-        rows = self.table("scorecard").astype({"criterion": str, "direction": str})
-        better = dict(zip(rows["criterion"], rows["direction"], strict=True))
-        return {criterion: better[criterion] for criterion in map(str, self.scorecard)}
 
     # Texts and their explanations.
 

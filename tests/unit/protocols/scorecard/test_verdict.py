@@ -27,10 +27,9 @@ def seeds(mean: float, spread: float = 0.01) -> list[float]:
 
 
 def test_leads_are_counted_and_those_within_the_spread_of_seeds_are_told_apart():
-    # Lime and gradient differ by 0.05 in all seeds, but in the second ranking by -0.25, 0.05 and 0.35: [-0.70, 0.80].
-    clear = [seeds(0.3), seeds(0.4), seeds(0.45), seeds(0.0)]
-    noisy = [seeds(0.3), seeds(0.45), [0.2, 0.4, 0.6], seeds(0.0)]
-    noisy[1] = [0.45, 0.45, 0.45]
+    # Lime is better than gradient by 0.05, 0.06 and 0.07, [0.035, 0.085]; then gradient by 0.25, 0.05 and -0.15.
+    clear = [seeds(0.3), seeds(0.4), [0.44, 0.46, 0.48], seeds(0.0)]
+    noisy = [seeds(0.3), [0.45, 0.45, 0.45], [0.2, 0.4, 0.6], seeds(0.0)]
     found = verdict({"scorecard": card({("erasure", "a"): clear, ("erasure", "b"): noisy})}, "random")
     assert found[0] == (
         "The best measure in 2 rankings (by one criterion on 2 pairs of dataset and model): lime once and gradient "
@@ -40,7 +39,7 @@ def test_leads_are_counted_and_those_within_the_spread_of_seeds_are_told_apart()
 
 
 def test_lower_is_better_where_the_criterion_says_so():
-    rows = card({("sufficiency", "a"): [seeds(0.1), seeds(0.2), seeds(0.3), seeds(0.9)]}, "lower")
+    rows = card({("sufficiency", "a"): [seeds(0.1), seeds(0.2), seeds(0.3), seeds(0.9, 0.02)]}, "lower")
     found = verdict({"scorecard": rows}, "random")
     assert found[0].startswith("The best measure by one criterion: attention once.")
     assert found[1] == (
@@ -57,7 +56,13 @@ def test_measures_like_random_ones_are_named():
 def test_two_seeds_tell_nothing_and_equal_measures_do_not_lead():
     rows = card({("erasure", "a"): [[0.4, 0.4], [0.4, 0.4], [0.1, 0.2], [0.0, 0.0]]})
     (sentence,) = verdict({"scorecard": rows}, "random")
-    assert sentence.startswith("The best measure by one criterion: two equally once. With fewer than 3 seeds there is")
+    assert sentence.startswith("The best measure by one criterion: two equally once. Without 3 seeds or more that")
+
+
+def test_equal_seeds_are_one_model_and_tell_nothing():
+    rows = card({("erasure", "a"): [[0.4] * 3, [0.3] * 3, [0.1] * 3, [0.0] * 3]})
+    (sentence,) = verdict({"scorecard": rows}, "random")
+    assert "attention once. Without 3 seeds or more that differ there is no interval" in sentence
 
 
 @pytest.mark.parametrize("tables", [{}, {"scorecard": card({("erasure", "a"): [seeds(0.1)] * 4}).query("value > 1")}])

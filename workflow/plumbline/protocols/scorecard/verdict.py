@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from plumbline.protocols.bootstrap import FEWEST, student_interval
+from plumbline.protocols.bootstrap import FEWEST, SMALLEST_SPREAD, student_interval
 from plumbline.protocols.scorecard.meta import FEWEST_RANKED, RESOLUTION, Ranking, Rankings, rankings
 from plumbline.protocols.scorecard.trust import EVERY
 from plumbline.report.tables import number, without_categories
@@ -44,7 +44,9 @@ class Gap(NamedTuple):
     @classmethod
     def between(cls, ranking: Ranking, one: int, other: int) -> "Gap":
         """The gap between two measures of a ranking, by their index."""
-        low, _ = student_interval(ranking.values[one] - ranking.values[other])
+        gaps = ranking.values[one] - ranking.values[other]
+        # Equal gaps are of one model, not of several trained ones, and say nothing about others.
+        low = student_interval(gaps)[0] if np.ptp(gaps) > SMALLEST_SPREAD else np.nan
         return cls(ranking.measures[one], float(ranking.means[one] - ranking.means[other]), low)
 
 
@@ -77,11 +79,11 @@ def _certain(gaps: Sequence[Gap]) -> str:
     known = [gap for gap in gaps if not np.isnan(gap.low)]
     if not known:
         return (
-            f"With fewer than {FEWEST} seeds there is no interval: whether it is really better than the second "
-            "cannot be told."
+            f"Without {FEWEST} seeds or more that differ there is no interval: whether it is really better than the "
+            "second cannot be told."
         )
     clear = sum(gap.low > RESOLUTION for gap in known)
-    of = "" if len(known) == len(gaps) else f" of {len(known)} with {FEWEST} seeds or more"
+    of = "" if len(known) == len(gaps) else f" of {len(known)} with {FEWEST} seeds or more that differ"
     return (
         f"It is significantly better than the second {_times(clear) if clear else 'in none'}{of} ({OVER_SEEDS}); "
         "otherwise which is the best cannot be told."
