@@ -66,6 +66,18 @@ def test_figures_are_drawn_for_the_cells_of_their_protocols(small: StudyDag):
     assert set(small.parts.figure_groups) == {"agreement", "scorecard"}
 
 
+def test_a_study_of_the_scale_of_vectors_has_its_figure(small):
+    def embedding(scale: float) -> dict:
+        return {"kind": "mock-2", "preparation": {"embedding": {"kind": "random", "scale": scale}}}
+
+    scaled = dag(SMALL | {"datasets": {"short": embedding(0.5), "long": embedding(2), "mock-5": {}}})
+    assert "vector-scale" in {plot.stem for plot in scaled.parts.plots(scaled.parts.figures)}
+    assert scaled.facts.vectors()["long"] == {"kind": "mock-2", "vectors": "random", "scale": 2}
+    assert "vector-scale" not in {plot.stem for plot in small.parts.plots(small.parts.figures)}
+    same = dag(SMALL | {"datasets": {"short": embedding(0.5), "long": embedding(0.5)}})
+    assert "vector-scale" not in {plot.stem for plot in same.parts.plots(same.parts.figures)}
+
+
 def test_pages_follow_from_tables_and_measures(small: StudyDag):
     usual = ["index", "scorecard", "reproduction", "explorer", "timings", "about"]
     assert [page.name for page in small.parts.pages] == [*usual[:2], "attention", "disagreement", *usual[2:]]

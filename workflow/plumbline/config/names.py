@@ -17,7 +17,7 @@ RULES = (
     "score", "score_models", "trace", "table", "report", "explorer",
     "draw_agreement", "draw_attention", "draw_adversary", "draw_roar", "draw_ground_truth", "draw_erasure",
     "draw_evidence", "draw_randomised_weights", "draw_scorecard", "draw_sensitivity",
-    "draw_masked_erasure",
+    "draw_masked_erasure", "draw_papers",
 )  # fmt: skip
 # Folders next to those of entries, the file of cheap measures, and `none`, the wildcard pattern without names.
 WORDS = (

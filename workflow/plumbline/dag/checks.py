@@ -21,7 +21,7 @@ KINDS = {
 }
 AXES = ("dataset", "model")
 CELLS = ("adversaries", "curves", "explained")
-CONDITIONS = ("images", "texts", "visibility", "reassignment", "traced", "shown", "whole")
+CONDITIONS = ("images", "texts", "visibility", "reassignment", "traced", "shown", "whole", "vector-scale")
 SECTIONS = ("", "roar", "adversaries", "degraded")
 FACTS = [name for name in vars(Facts) if not name.startswith("_") and name != "requested_by"]
 

@@ -125,6 +125,14 @@ class Facts:
             for dataset in study.datasets
         }
 
+    def vectors(self) -> dict[str, dict[str, Any]]:
+        """The registered dataset, the kind of word vectors and their scale for each dataset."""
+        kinds = self._kinds_of("dataset")
+        return {
+            name: {"kind": kinds[name], "vectors": prepared.embedding.kind, "scale": prepared.embedding.scale}
+            for name, prepared in self._resolved.preparations.items()
+        }
+
     def names(self) -> dict[str, Any]:
         """Registered names and non-default options, which match the study's objects with published numbers."""
         study = self._resolved.study

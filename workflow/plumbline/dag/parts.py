@@ -129,7 +129,7 @@ class Parts:
 
     def _plots(self, declaration: Declaration) -> Iterator[Plot]:
         """A plot for each value of the figure's axes among its cells."""
-        if not declaration.per or "whole" in declaration.only:
+        if "whole" in declaration.only or not (declaration.per or self._needs_scales(declaration)):
             yield Plot(declaration.name)
         if declaration.per:
             pairs = sorted(
@@ -139,6 +139,16 @@ class Parts:
                 plot = Plot(declaration.name, **dict(zip(declaration.per, values, strict=True)))
                 if all(self._fits(plot, declaration, condition) for condition in declaration.only):
                     yield plot
+
+    def _needs_scales(self, declaration: Declaration) -> bool:
+        """Whether a figure needs a dataset with word vectors of several scales, which the study does not have."""
+        if "vector-scale" not in declaration.only:
+            return False
+        prepared = self._resolved.preparations
+        kinds = {
+            (self._resolved.declarations["dataset", name].name, of.embedding.scale) for name, of in prepared.items()
+        }
+        return len(kinds) == len({kind for kind, _ in kinds})
 
     def _cells(self, declaration: Declaration) -> list[Cell]:
         """The cells whose datasets and models have a plot."""

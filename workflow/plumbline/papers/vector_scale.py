@@ -1,0 +1,118 @@
+"""Published numbers by the scale of word vectors, in studies with one dataset at several scales."""
+
+from collections.abc import Mapping
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from plumbline.figures import style
+from plumbline.figures.drawing import Drawing
+from plumbline.figures.layout import MARKERS, finish, hide_unused, panel_figure
+from plumbline.papers.comparison import METRIC_LABELS, SIZES
+from plumbline.papers.schemas import REPRODUCTION
+from plumbline.registry import figure
+
+# The panels in a row, their height in inches, and the most lines of a panel.
+ACROSS, TALL, MOST = 2, 1.9, len(MARKERS)
+PANEL = ["study", "kind", "metric"]
+# What tells the numbers of a panel apart; those of classes are averaged.
+LINE = ["variant", "model", "measure_a", "measure_b", "selected_on"]
+NOTE = (
+    "Horizontally the factor on all word vectors. Lines with markers are ours, means over seeds and classes with one "
+    "standard deviation over seeds; dashed lines in the same colour are the published numbers. Hollow markers: random "
+    "vectors. At most {most} numbers of a panel are drawn, those that change the most."
+)
+
+
+def by_scale(reproduction: pd.DataFrame, vectors: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """A row per published number, scale and kind of vectors: published, ours and its spread, without sizes of data.
+
+    `vectors` has the kind of dataset, the scale and the kind of vectors of each dataset of the study.
+    """
+    rows = reproduction[~reproduction["metric"].isin(SIZES) & reproduction["seed"].isna()].dropna(subset="ours")
+    rows = rows[rows["dataset"].isin(list(vectors))]
+    names = {key: {dataset: of[key] for dataset, of in vectors.items()} for key in ("kind", "scale", "vectors")}
+    rows = rows.assign(**{key: rows["dataset"].astype(object).map(values) for key, values in names.items()})
+    words = [*PANEL, *LINE, "vectors"]
+    rows = rows.assign(**{key: rows[key].astype(object).fillna("") for key in words})
+    numbers = ["published", "ours", "ours_spread"]
+    means = rows.groupby([*words, "scale"], sort=False, observed=True)[numbers].mean().reset_index()
+    scales = means.groupby([*PANEL, *LINE], sort=False)["scale"].transform("nunique")
+    return means[scales > 1]
+
+
+def vector_scale(rows: pd.DataFrame, title: str) -> Figure:
+    """A panel per study, dataset and metric: each number by the scale of vectors, and the published one.
+
+    rows: as `by_scale` returns them.
+    """
+    if rows.empty:
+        return style.sentence_figure(f"{title}: no published number at two scales of vectors")
+    panels = list(rows.groupby(PANEL, sort=False))
+    with style.theme():
+        drawn = panel_figure(style.TWO_COLUMNS)
+        grid = drawn.subplots(ceil(len(panels) / ACROSS), ACROSS, squeeze=False)
+        for panel, (names, own) in zip(hide_unused(grid, len(panels)), panels, strict=True):
+            _panel(panel, own)
+            study, kind, metric = map(str, names)
+            label = METRIC_LABELS.get(metric, metric.replace("_", " "))
+            panel.set_title(f"{study}, {kind}: {label}", loc="left", pad=4, fontsize=7.5, parse_math=False)
+        keys = [
+            Line2D([], [], color=style.INK, marker="o", markersize=3, label="ours"),
+            Line2D([], [], color=style.INK, linestyle="--", label="published"),
+            Line2D([], [], color=style.INK, marker="o", markersize=3, fillstyle="none", label="ours, random vectors"),
+        ]
+        finish(drawn, title, keys, NOTE.format(most=MOST), TALL * len(grid))
+    return drawn
+
+
+def _panel(panel: Axes, own: pd.DataFrame) -> None:
+    """The lines of one panel with their legend beside it."""
+    lines = sorted(own.groupby(LINE, sort=False), key=lambda line: -np.ptp(line[1]["ours"]))
+    differing = [key for key in LINE if own[key].nunique() > 1]
+    colours = sns.color_palette("colorblind", MOST)
+    for (names, line), colour, marker in zip(lines[:MOST], colours, MARKERS, strict=False):
+        label = " ".join(str(name) for key, name in zip(LINE, names, strict=True) if key in differing and name)
+        for vectors, values in line.groupby("vectors", sort=False):
+            values = values.sort_values("scale")
+            panel.errorbar(
+                values["scale"],
+                values["ours"],
+                yerr=values["ours_spread"],
+                color=colour,
+                marker=marker,
+                markersize=3.5,
+                linewidth=1,
+                capsize=1.5,
+                fillstyle="none" if vectors == "random" else "full",
+                label=label or "ours" if vectors == line["vectors"].iloc[0] else None,
+            )
+        panel.axhline(line["published"].mean(), color=colour, linestyle="--", linewidth=0.9)
+    panel.set_xscale("log")
+    ticks = sorted(own["scale"].unique())
+    panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    panel.minorticks_off()
+    if differing:
+        panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6, handlelength=1.5)
+
+
+@figure(
+    "vector-scale",
+    reads=["reproduction"],
+    params=["vectors"],
+    only=["vector-scale"],
+    page="reproduction",
+    experiment="published numbers",
+    order=0,
+)
+def draw_vector_scale(drawing: Drawing) -> Figure:
+    """Our values for published numbers by the scale of word vectors, and the published numbers as dashed lines: which
+    of them depend on how long the vectors are.
+    """
+    return vector_scale(by_scale(drawing.frame(REPRODUCTION), drawing.facts["vectors"]), "The scale of word vectors")
