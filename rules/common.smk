@@ -33,14 +33,15 @@ from plumbline.tables.names import argument
 # Folders of a study's own files: the working folder, those of its config file and the main Snakefile, and the project.
 CONFIGS = [Path(file).resolve().parent for file in workflow.configfiles]
 FOLDERS = [Path(), *CONFIGS, Path(workflow.basedir), PROJECT]
-PLANNING = "PLUMBLINE_PLAN" in os.environ
+# A plan or a merge of finished runs may precede the raw files.
+PLANNING = not {"PLUMBLINE_PLAN", "PLUMBLINE_MERGE"}.isdisjoint(os.environ)
 
 try:
     config.update(locate_files(config, FOLDERS))
     RESOLVED = resolve(config)
     GRAPH = StudyDag(RESOLVED, FOLDERS, SCRIPTS)
     RAW = Path(os.environ.get("PLUMBLINE_DATA") or locate(GRAPH.study.raw, FOLDERS))
-    # A plan may precede the raw files: those that the user has yet to supply are then outputs of a job.
+    # Those that the user has yet to supply are then outputs of a job.
     ABSENT = absent_files(RESOLVED, RAW) if PLANNING else []
     if not PLANNING:
         check_raw(RESOLVED, RAW)
@@ -119,7 +120,7 @@ def check_own_data():
 
     try:
         for job in workflow.dag.needrun_jobs():
-            if job.rule.name == "prepare":
+            if job.rule.name == "prepare" and not workflow.touch:
                 check_rows(RESOLVED, job.wildcards.dataset)
     except PlumblineError as error:
         raise WorkflowError(str(error)) from None

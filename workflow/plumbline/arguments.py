@@ -77,6 +77,21 @@ def parser() -> argparse.ArgumentParser:
     )
     generating.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     generating.add_argument("--project", type=Path, default=Path())
+    merging = commands.add_parser(
+        "merge",
+        help="join runs of parts of one study into one folder of results",
+        usage="plumbline merge RUN RUN ... --into DIR [--partial] [--no-explorer] [--dry-run] [--cores N]\n"
+        "       plumbline merge --list RUN [--no-explorer]",
+    )
+    merging.add_argument("run", type=Path, nargs="+", help="folders in which parts of the study ran, or their results")
+    merging.add_argument("--into", type=Path, metavar="DIR", help="a new folder for the merged study")
+    merging.add_argument("--partial", action="store_true", help="leave out cells that no run has; else they are listed")
+    merging.add_argument(
+        "--no-explorer", action="store_true", help="an explorer without instances, which runs may then lack"
+    )
+    merging.add_argument("--dry-run", action="store_true", help="check the runs and show what would be taken and made")
+    merging.add_argument("--list", action="store_true", help="only list the files of a run that a merge needs")
+    merging.add_argument("--cores", type=_at_least(1), help="number of cores; by default all")
     verifying = commands.add_parser("verify", help="find damaged files of a study and set them aside")
     verifying.add_argument("results", type=Path, nargs="?", default=Path("results"), help="by default results")
     verifying.add_argument("--list", action="store_true", help="only list them")

@@ -196,6 +196,10 @@ def main(arguments: list[str] | None = None) -> int:
             return show_checks(options.file, options.raw, options.traceback)
         elif options.command == "new":
             write_template(options.kind, options.name, options.folder)
+        elif options.command == "merge":
+            from plumbline.merge.command import merge
+
+            return merge(options)
         elif options.command == "verify":
             return verify(options.results, options.list)
         elif options.command == "record":

@@ -19,7 +19,10 @@ class ExplorerInputs:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """The cells whose instances are shown; of variants that are not kept, only those that figures show too."""
+        """The cells whose instances are shown; of variants that are not kept, only those that figures show too. Without
+        examples there are none, so that the explorer reads no file."""
+        if self._resolved.study.report.examples == 0:
+            return []
         drawn = {(cell.dataset, cell.variant) for cell in self._sources.shown_cells}
         temporary = [] if self._resolved.study.compute.keep_variants else self._resolved.manipulated
         return [
@@ -51,7 +54,8 @@ class ExplorerInputs:
             {**vars(point), "dataset": cell.dataset, "model": cell.model, "seeds": cell.seeds}
             for cell, points in self._runs.curves.items()
             for point in points
-            if cell.seeds == study.cut(cell.dataset, study.blocks(cell.model))[0]
+            if cell in self.cells
+            and cell.seeds == study.cut(cell.dataset, study.blocks(cell.model))[0]
             and not point.positions
             and point.variant != PLAIN
         ]
@@ -87,7 +91,7 @@ class ExplorerInputs:
                 for shown in adversaries.values()
                 for path in cell_paths("results/models/{cell}/predictions.parquet", shown)
             ],
-            "reliability": [f"results/tables/{retests}.parquet"] if retests else [],
+            "reliability": [f"results/tables/{retests}.parquet"] if retests and self.cells else [],
         }
 
     def params(self) -> dict[str, Any]:

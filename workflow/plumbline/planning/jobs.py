@@ -52,7 +52,7 @@ def connect_jobs(records: Sequence[dict[str, Any]]) -> list[PlannedJob]:
     ]
 
 
-def _failure_message(output: str, study: str) -> str:
+def failure_message(output: str, study: str) -> str:
     """The message of Snakemake's exception: the line after the exception's name."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     at = next((n for n, line in enumerate(lines) if "Error" in line.split(" ")[0] or "Exception" in line), None)
@@ -96,6 +96,6 @@ def dry_run(
         )
         seconds = time.monotonic() - start
         if done.returncode:
-            raise PlumblineError(_failure_message(done.stdout, str(config)))
+            raise PlumblineError(failure_message(done.stdout, str(config)))
         lines = records.read_text(encoding="utf-8").splitlines()
     return DryRun(connect_jobs([json.loads(line) for line in lines]), seconds)

@@ -1,5 +1,6 @@
 """The start and end of a run, called by the Snakefile with Snakemake's workflow."""
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 from plumbline.errors import PlumblineError
 from plumbline.runtime.corruption import ASIDE, set_aside_noted
 from plumbline.runtime.fork_server import FEWEST_JOBS, ForkServer
+from plumbline.runtime.merged_jobs import MERGE, write_jobs
 from plumbline.runtime.orphans import mark_processes, slurm_comment, stop_leftovers
 from plumbline.runtime.progress import remove_states
 from plumbline.runtime.scheduling import do_not_retry_user_errors, remove_default_rate_limit
@@ -26,6 +28,8 @@ class Run:
         from snakemake.exceptions import WorkflowError
 
         jobs = list(workflow.dag.needrun_jobs())
+        if workflow.touch and MERGE in os.environ:
+            write_jobs(Path(os.environ[MERGE]), jobs)
         try:
             message = stop_leftovers(Path.cwd(), {slurm_comment(job.rule.name, job.wildcards) for job in jobs})
         except PlumblineError as error:
@@ -36,7 +40,7 @@ class Run:
         remove_states(RESULTS)
         remove_default_rate_limit(workflow.scheduler)
         do_not_retry_user_errors(workflow.scheduler)
-        if workflow.local_exec and len(jobs) >= FEWEST_JOBS:
+        if workflow.local_exec and not workflow.touch and len(jobs) >= FEWEST_JOBS:
             self.forks.start()
         self._follow(workflow.output_settings, count_jobs(jobs))
 

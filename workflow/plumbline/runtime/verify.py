@@ -10,18 +10,25 @@ import pyarrow.parquet as pq
 
 def damaged_files(results: Path) -> Iterator[Path]:
     """The truncated Parquet, safetensors and JSON files under a folder; their values are not checked."""
+    for path in sorted(results.rglob("*")):
+        if path.is_file() and not path.name.startswith(".") and is_damaged(path):
+            yield path
+
+
+def is_damaged(path: Path) -> bool:
+    """Whether a file is truncated; files of other formats are not checked."""
     checks = {
         ".parquet": pq.read_metadata,
         ".safetensors": _check_size,
         ".json": lambda path: json.loads(path.read_text("utf-8")),
     }
-    for path in sorted(results.rglob("*")):
-        check = checks.get(path.suffix)
-        if check and path.is_file() and not path.name.startswith("."):
-            try:
-                check(path)
-            except (pa.ArrowException, OSError, ValueError):
-                yield path
+    check = checks.get(path.suffix)
+    try:
+        if check:
+            check(path)
+    except (pa.ArrowException, OSError, ValueError):
+        return True
+    return False
 
 
 def _check_size(path: Path) -> None:
