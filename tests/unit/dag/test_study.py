@@ -78,6 +78,13 @@ def test_a_study_of_the_scale_of_vectors_has_its_figure(small):
     assert "vector-scale" not in {plot.stem for plot in same.parts.plots(same.parts.figures)}
 
 
+def test_without_examples_the_explorer_reads_nothing(default: StudyDag):
+    empty = dag({**read_config(PROJECT / "config.yaml"), "report": {"examples": 0}})
+    assert all(default.explorer.inputs()[kind] for kind in ("instances", "importances", "masks", "adversaries"))
+    assert {*map(tuple, empty.explorer.inputs().values())} == {()} and empty.explorer.params()["cells"] == []
+    assert empty.explorer.params()["masked"] == [] and empty.page_files() == default.page_files()
+
+
 def test_pages_follow_from_tables_and_measures(small: StudyDag):
     usual = ["index", "scorecard", "reproduction", "explorer", "timings", "about"]
     assert [page.name for page in small.parts.pages] == [*usual[:2], "attention", "disagreement", *usual[2:]]

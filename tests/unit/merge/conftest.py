@@ -14,10 +14,10 @@ from plumbline.runtime.job import plain_values
 
 STUDY: dict[str, Any] = {
     "name": "whole",
-    "datasets": {"mock-2": {"train": 96}, "reviews": {}},
+    "datasets": {"reviews": {}, "mock-2": {"train": 96}},
     "models": {"average-tanh": {"hidden": 8}, "bag-of-words": {}},
     "seeds": ["0-1"],
-    "measures": ["attention", "leave-one-out", "random"],
+    "measures": ["random", "leave-one-out", "attention"],
     "protocols": {"agreement": {"statistics": ["kendall"]}},
 }
 
@@ -30,7 +30,9 @@ def make(tmp_path) -> Callable[..., Path]:
         study = resolve({**copy.deepcopy(STUDY), **changed}).study
         results = tmp_path / name / "results"
         results.mkdir(parents=True)
-        (results / "manifest.json").write_text(json.dumps({"study": plain_values(study.model_dump())}))
+        order = {section: list(getattr(study, section)) for section in ("datasets", "models", "measures")}
+        manifest = {"study": plain_values(study.model_dump()), "order": order}
+        (results / "manifest.json").write_text(json.dumps(manifest, sort_keys=True))
         return tmp_path / name
 
     return folder

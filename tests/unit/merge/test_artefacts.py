@@ -168,6 +168,17 @@ def test_an_incomplete_run_is_refused(run):
     )
 
 
+def test_a_run_that_deleted_its_variants_is_told_how_to_keep_them(run):
+    a, b = run("a", datasets=MOCK, compute={"keep_variants": False}), run("b", datasets=REVIEWS)
+    variant = StudyJob(
+        "manipulate", {"dataset": "mock-2", "variant": "v"}, [], ["results/data/mock-2/v/x.parquet"], "", {}
+    )
+    assert refusal([a, b], variant) == (
+        f"The run in '{a.name}' is incomplete: it has no 'results/data/mock-2/v/x.parquet', which a merge needs; it "
+        "was deleted, as `compute.keep_variants` is false: set it to true and run again."
+    )
+
+
 def test_cells_that_no_run_has_are_listed(run):
     a, b = run("a", datasets=MOCK, seeds=["0-1"]), run("b", datasets=REVIEWS, seeds=["2-3"])
     write(a, train("mock-2", "0-1"))

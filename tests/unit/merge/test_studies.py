@@ -22,6 +22,14 @@ def test_runs_of_one_dataset_each_are_the_whole_study(run):
     same_study(merge_studies([run("a", datasets=MOCK), run("b", datasets=REVIEWS)]))
 
 
+def test_entries_keep_the_order_of_the_runs(run):
+    config = merge_studies([run("a"), run("b", measures=["attention", "leave-one-out", "random"])])
+    assert [*config["datasets"]] == ["reviews", "mock-2"]
+    assert [*config["measures"]] == ["random", "leave-one-out", "attention"]
+    config = merge_studies([run("c", datasets=MOCK), run("d", datasets=REVIEWS)])
+    assert [*config["datasets"]] == ["mock-2", "reviews"]
+
+
 def test_runs_of_one_model_each_are_the_whole_study(run):
     models = [{"average-tanh": {"hidden": 8}}, {"bag-of-words": {}}]
     # The bag of words has no attention.

@@ -287,6 +287,8 @@ def test_the_manifest_adds_up_the_jobs(content: Content) -> None:
     assert record["seconds"] == 1189 and record["devices"] == ["cpu"] and record["study"]["name"] == "A <study> & more"
     assert json.loads(json.dumps(record)) == record
     assert record["partial"] == {"imdb": partial}
+    ordered = manifest({"seeds": ["0"], "models": {"b": {}, "a": {}}}, [], content.tables["timings"])
+    assert ordered["order"] == {"models": ["b", "a"]}
 
 
 def test_the_manifest_names_the_commit_of_a_clone(tmp_path: Path) -> None:

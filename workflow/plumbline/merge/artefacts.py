@@ -14,6 +14,12 @@ from plumbline.store import read_json
 
 # The most missing jobs that a message lists.
 MOST_LISTED = 20
+# The keys of `compute` with which the outputs of a rule are deleted once they were used.
+DELETED_BY = {
+    "manipulate": "keep_variants",
+    "attribute_masked": "keep_retrained",
+    "join_masked_importances": "keep_retrained",
+}
 # Params that do not determine results: the folder of raw files.
 FREE_PARAMS = ("raw",)
 
@@ -54,7 +60,7 @@ def check_complete(
         if lacking and (run := _run_of(job, runs)):
             raise PlumblineError(
                 f"The run in '{run.name}' is incomplete: it has no '{lacking[0]}', which a merge needs"
-                f"{_explorer_hint(jobs, lacking[0])}."
+                f"{_deletion_hint(run, job) or _explorer_hint(jobs, lacking[0])}."
             )
         absent += [job] if lacking else []
     if absent:
@@ -74,6 +80,13 @@ def _run_of(job: StudyJob, runs: Sequence[FinishedRun]) -> FinishedRun | None:
         if trained and run.runs_job(job.wildcards):
             return run
     return None
+
+
+def _deletion_hint(run: FinishedRun, job: StudyJob) -> str:
+    """How to keep a file that the run deleted."""
+    key = DELETED_BY.get(job.rule, "")
+    deleted = key and not getattr(run.study.compute, key)
+    return f"; it was deleted, as `compute.{key}` is false: set it to true and run again" if deleted else ""
 
 
 def _explorer_hint(jobs: Sequence[StudyJob], path: str) -> str:

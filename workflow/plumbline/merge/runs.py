@@ -110,12 +110,18 @@ def read_run(folder: Path) -> FinishedRun:
     config = manifest.get("study") if isinstance(manifest, dict) else None
     if not isinstance(config, dict):
         raise PlumblineError(f"'{results / MANIFEST}' is not the manifest of a study: it has no key `study`.")
+    config = _ordered(config, manifest.get("order", {}))
     try:
         return FinishedRun(
             str(folder), results, resolve(_located(config, [results.parent, Path(), PROJECT]), external=False)
         )
     except PlumblineError as error:
         raise PlumblineError(f"The study of '{folder}' cannot be used: {error}") from None
+
+
+def _ordered(config: dict[str, Any], order: dict[str, list[str]]) -> dict[str, Any]:
+    """The config with the entries of its sections in order."""
+    return config | {section: {name: config[section][name] for name in names} for section, names in order.items()}
 
 
 def _located(config: dict[str, Any], folders: Sequence[Path]) -> dict[str, Any]:

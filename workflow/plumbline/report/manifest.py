@@ -22,6 +22,8 @@ def manifest(
     """Plain values for `results/manifest.json`; `summaries` are those of the datasets."""
     return {
         "study": plain_values(study),
+        # Keys of JSON files are sorted, but the order of datasets, models and measures means something.
+        "order": {section: list(entries) for section, entries in study.items() if hasattr(entries, "items")},
         "excluded": plain_values(excluded),
         "partial": {summary["dataset"]: summary["partial"] for summary in summaries if summary.get("partial")},
         "versions": versions(),

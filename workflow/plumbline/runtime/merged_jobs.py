@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from plumbline.store import write_json
-
 # The variable that names the file for the jobs. While it is set, raw files may be missing: nothing is prepared.
 MERGE = "PLUMBLINE_MERGE"
 
@@ -16,6 +14,7 @@ MERGE = "PLUMBLINE_MERGE"
 def write_jobs(path: Path, jobs: Iterable[Any]) -> None:
     """Write rule, keys, inputs and outputs of Snakemake's jobs and, of those with a manifest, the params."""
     from plumbline.runtime.job import plain_values
+    from plumbline.store import write_json
 
     records = []
     for job in jobs:
