@@ -161,6 +161,9 @@ def test_an_incomplete_run_is_refused(run):
         f"The run in '{b.name}' is incomplete: it has no '{jobs[1].outputs[1]}', which a merge needs."
     )
     write(b, jobs[1])
+    b.place(jobs[1].manifest).unlink()
+    assert f"it has no '{jobs[1].manifest}'," in refusal([a, b], *jobs)
+    write(b, jobs[1])
     a.place(jobs[2].outputs[0]).unlink()
     assert refusal([a, b], *jobs) == (
         f"The run in '{a.name}' is incomplete: it has no 'results/data/mock-2/dataset.json', which a merge needs for "

@@ -90,7 +90,7 @@ class Report(Recipe):
     examples: int | Literal["all"] = Field(
         200,
         description="Instances per dataset and variant in the explorer, balanced over classes and over correct and "
-        "wrong predictions, or `all` explained instances; with 0 the explorer is empty and reads no importances.",
+        "wrong predictions, or `all` explained instances; with 0 the explorer is empty and reads none.",
     )
 
     @field_validator("examples")

@@ -39,28 +39,34 @@ class Artefact:
 
 
 def find_artefacts(jobs: Sequence[StudyJob], runs: Sequence[FinishedRun]) -> list[Artefact]:
-    """The files of a merged study that some run has, other than tables, figures and report."""
+    """The files of a merged study that some run has, with their manifest, other than tables, figures and report."""
     found = []
     for job in jobs:
-        having = [] if job.summarises else [run for run in runs if run.runs_job(job.wildcards)]
+        having = [] if job.summarises else [run for run in runs if _has_run(run, job)]
         for path in job.outputs if having else []:
             if path.startswith(f"{RESULTS}/") and (owners := [run for run in having if run.place(path).is_file()]):
                 found.append(Artefact(path, job, owners))
     return found
 
 
+def _has_run(run: FinishedRun, job: StudyJob) -> bool:
+    return run.runs_job(job.wildcards) and (not job.manifest or run.place(job.manifest).is_file())
+
+
 def check_complete(
     jobs: Sequence[StudyJob], runs: Sequence[FinishedRun], artefacts: Iterable[Artefact], partial: bool
 ) -> None:
     """Refuse a merge that lacks files: those that a run should have, or cells that no run has."""
-    present, needed = {artefact.path for artefact in artefacts}, set(needed_files(jobs))
+    missing = {*needed_files(jobs)} - {artefact.path for artefact in artefacts}
     absent: list[StudyJob] = []
     for job in jobs:
-        lacking = [] if job.summarises else [path for path in job.outputs if path in needed - present]
+        lacking = [] if job.summarises else [path for path in job.outputs if path in missing]
         if lacking and (run := _run_of(job, runs)):
+            # Without its manifest, no file of a job is taken.
+            path = next(path for path in lacking if not run.place(path).is_file())
             raise PlumblineError(
-                f"The run in '{run.name}' is incomplete: it has no '{lacking[0]}', which a merge needs"
-                f"{_deletion_hint(run, job) or _explorer_hint(jobs, lacking[0])}."
+                f"The run in '{run.name}' is incomplete: it has no '{path}', which a merge needs"
+                f"{_deletion_hint(run, job) or _explorer_hint(jobs, path)}."
             )
         absent += [job] if lacking else []
     if absent:

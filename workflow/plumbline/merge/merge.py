@@ -57,12 +57,13 @@ def merge_runs(merge: Merge) -> int:
 def list_files(folder: Path, explorer: bool = True) -> list[str]:
     """The files of a finished run that a merge needs, relative to the given folder."""
     run = read_run(folder)
-    with tempfile.TemporaryDirectory() as records:
-        jobs = record_jobs(merge_studies([run], explorer=explorer), Path(records))
-    files = [f"{RESULTS}/{MANIFEST}", *needed_files(jobs)]
-    for path in files:
-        if not run.place(path).is_file():
-            raise PlumblineError(f"The run in '{folder}' is incomplete: it has no '{path}'.")
+    with tempfile.TemporaryDirectory() as temporary:
+        jobs = record_jobs(merge_studies([run], explorer=explorer), Path(temporary))
+    artefacts = find_artefacts(jobs, [run])
+    check_complete(jobs, [run], artefacts, partial=False)
+    # Small records of data, by which runs without the data itself are compared.
+    records = [artefact.path for artefact in artefacts if artefact.source.suffix == ".json"]
+    files = {f"{RESULTS}/{MANIFEST}", *needed_files(jobs), *records}
     return [str(run.place(path).relative_to(folder)) for path in sorted(files)]
 
 
