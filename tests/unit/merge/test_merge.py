@@ -1,10 +1,15 @@
 """`plumbline merge`: what is refused before any file is read or written."""
 
 import json
+import shutil
 
 import pytest
 
 from plumbline.cli import main
+from plumbline.errors import PlumblineError
+from plumbline.merge import merge as merging
+from plumbline.merge.artefacts import Artefact
+from plumbline.merge.jobs import StudyJob
 
 
 def refused(capsys, *arguments) -> str:
@@ -60,3 +65,38 @@ def test_refused_options_write_nothing(option, make, tmp_path, capsys):
     runs, into = (make("a"), make("b", sample=5)), tmp_path / "into"
     assert "`sample` is not set" in refused(capsys, *runs, "--into", into, option)
     assert not into.exists()
+
+
+@pytest.mark.parametrize("existed", [False, True])
+def test_a_full_disk_leaves_nothing_behind(existed, run, tmp_path, monkeypatch):
+    part, into = run("a"), tmp_path / "into"
+    if existed:
+        into.mkdir()
+    job, copied = StudyJob("report", {}, [], ["results/manifest.json"], "", {}), []
+
+    def copy(source, target):
+        copied.append(target)
+        target.write_text("half")
+        if len(copied) == 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", copy)
+    artefacts = [Artefact("results/manifest.json", job, [part])] * 2
+    with pytest.raises(PlumblineError, match=r"cannot be written into '.*into': No space left on device"):
+        merging._write(artefacts, tmp_path / "records", into)
+    assert len(copied) == 2 and ([*into.iterdir()] == [] if existed else not into.exists())
+
+
+def test_files_are_copied_with_one_date_and_the_run_keeps_its_own(run, tmp_path):
+    part, into, records = run("a"), tmp_path / "new" / "into", tmp_path / "records"
+    (records / ".snakemake" / "metadata").mkdir(parents=True)
+    (records / "study.yaml").write_text("name: whole")
+    (part.results / "other.json").write_text("{}")
+    before = [path.stat().st_mtime_ns for path in part.results.iterdir()]
+    job = StudyJob("prepare", {}, [], [], "", {})
+    paths = ["results/manifest.json", "results/other.json"]
+    merging._write([Artefact(path, job, [part]) for path in paths], records, into)
+    assert {path.name for path in into.iterdir()} == {".snakemake", "study.yaml", "results"}
+    assert (into / paths[0]).read_bytes() == part.place(paths[0]).read_bytes()
+    assert len({(into / path).stat().st_mtime_ns for path in paths}) == 1
+    assert [path.stat().st_mtime_ns for path in part.results.iterdir()] == before
