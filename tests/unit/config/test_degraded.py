@@ -50,6 +50,12 @@ def test_an_entry_is_a_measure_for_each_base_and_share_after_its_base():
     assert named.declarations["measure", "gradient.worse.0"].name == "degraded"
 
 
+def test_a_resolved_study_is_resolved_to_itself():
+    models = {"average-tanh": {"measures": ["gradient", "degraded", "random"]}, "cnn-tanh": {}}
+    once = resolved(models=models).study
+    assert resolve(once.model_dump()).study == once
+
+
 def test_in_lists_the_entry_stands_for_its_measures():
     models = {"average-tanh": {"measures": ["gradient", "degraded", "random"]}, "cnn-tanh": {}}
     roar = {"relative": {"levels": [50], "measures": ["degraded", RUNGS[0]]}}

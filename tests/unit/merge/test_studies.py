@@ -1,12 +1,15 @@
 """The union of the configs of several runs, and which of them are not parts of one study."""
 
+from pathlib import Path
+
 import pytest
 
-from plumbline.config.resolve import resolve
+from plumbline.config.resolve import read_config, resolve
 from plumbline.config.runs import list_runs
 from plumbline.errors import PlumblineError
-from plumbline.merge.runs import read_run
+from plumbline.merge.runs import FinishedRun, read_run
 from plumbline.merge.studies import merge_studies
+from plumbline.project import PROJECT, study_files
 from plumbline.runtime import provenance
 from tests.unit.merge.conftest import STUDY
 
@@ -16,6 +19,16 @@ MOCK, REVIEWS = {"mock-2": {"train": 96}}, {"reviews": {}}
 def same_study(config, expected=None):
     """Whether a merged config means the same as another one, by default the whole study."""
     assert resolve(config).study.model_dump() == resolve(expected or STUDY).study.model_dump()
+
+
+@pytest.mark.parametrize("name", study_files(PROJECT))
+@pytest.mark.parametrize("partial", [False, True])
+def test_equal_runs_of_a_published_study_are_the_study(name, partial):
+    resolved = resolve(read_config(study_files(PROJECT)[name]), external=False)
+    runs = [FinishedRun(part, Path(part), resolved) for part in "ab"]
+    merged = resolve(merge_studies(runs, partial), external=False)
+    assert partial or merged.study == resolved.study
+    assert vars(list_runs(merged)) | {"excluded": []} == vars(list_runs(resolved)) | {"excluded": []}
 
 
 def test_runs_of_one_dataset_each_are_the_whole_study(run):

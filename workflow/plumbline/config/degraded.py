@@ -66,10 +66,16 @@ def _rungs(name: str, entry: MeasureEntry, bases: list[str]) -> dict[str, Measur
         if base not in bases:
             raise PlumblineError(f"`{where}.of` names '{base}'; {nearest(base, bases)}")
     return {
-        f"{base}.{name}.{share:g}": MeasureEntry.model_validate({"kind": DEGRADED, "of": base, "share": share})
+        _rung_name(name, base, share): MeasureEntry.model_validate({"kind": DEGRADED, "of": base, "share": share})
         for base in ladder.of
         for share in ladder.share
     }
+
+
+def _rung_name(entry: str, base: str, share: float) -> str:
+    """The name of a degraded measure; an entry of a study that is resolved already, as in a manifest, has it."""
+    has_name = entry.startswith(f"{base}.") and entry.endswith(f".{share:g}")
+    return entry if has_name else f"{base}.{entry}.{share:g}"
 
 
 def inherit_declarations(resolved: Resolved) -> None:

@@ -18,16 +18,15 @@ def write_jobs(path: Path, jobs: Iterable[Any]) -> None:
 
     records = []
     for job in jobs:
-        manifest = dict(job.output.items()).get("manifest")
-        has_params = manifest is not None and "code" in dict(job.params.items())
+        manifest = str(dict(job.output.items()).get("manifest", ""))
         records.append(
             {
                 "rule": job.rule.name,
                 "wildcards": plain_values(job.wildcards_dict),
                 "inputs": list(map(str, job.input)),
                 "outputs": list(map(str, job.output)),
-                "manifest": str(manifest) if has_params else "",
-                "params": plain_values(job.params) if has_params else {},
+                "manifest": manifest,
+                "params": plain_values(job.params) if manifest else {},
             }
         )
     write_json(path, records)
