@@ -20,6 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from plumbline.errors import PlumblineError
 from plumbline.protocols.scorecard.verdict import verdict
 from plumbline.protocols.sensitivity.table import smallest_seen
+from plumbline.report.manifest import study_of
 from plumbline.report.tables import number, without_categories
 from plumbline.store import read_json, read_stamped, write_json, write_text
 
@@ -48,7 +49,7 @@ def record_run(results: Path, folder: Path, note: str = "") -> list[Path]:
     for file in tables:
         copyfile(file, folder / "tables" / file.name)
     manifest = read_json(results / MANIFEST)
-    write_text(folder / CONFIG, yaml.safe_dump(manifest["study"], sort_keys=False, allow_unicode=True))
+    write_text(folder / CONFIG, yaml.safe_dump(study_of(manifest), sort_keys=False, allow_unicode=True))
     write_json(folder / MANIFEST, manifest | ({"note": note} if note else {}))
     return [*(folder / "tables" / file.name for file in tables), folder / CONFIG, folder / MANIFEST]
 

@@ -16,7 +16,7 @@ from plumbline.report.build import HERE, site, write_site
 from plumbline.report.content import Content
 from plumbline.report.embed import embedded
 from plumbline.report.figures import minified, report_figure
-from plumbline.report.manifest import commit, manifest
+from plumbline.report.manifest import commit, manifest, study_of
 from tests.reports import BY_CELL, HOSTILE, OF_DATASETS, OF_MODELS, SVG, WHOLE, Elements, page_names, summary
 from tests.reports import content as small_study
 
@@ -289,6 +289,8 @@ def test_the_manifest_adds_up_the_jobs(content: Content) -> None:
     assert record["partial"] == {"imdb": partial}
     ordered = manifest({"seeds": ["0"], "models": {"b": {}, "a": {}}}, [], content.tables["timings"])
     assert ordered["order"] == {"models": ["b", "a"]}
+    stored = json.loads(json.dumps(ordered, sort_keys=True))
+    assert list(stored["study"]["models"]) == ["a", "b"] and list(study_of(stored)["models"]) == ["b", "a"]
 
 
 def test_the_manifest_names_the_commit_of_a_clone(tmp_path: Path) -> None:

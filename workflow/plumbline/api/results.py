@@ -23,6 +23,7 @@ from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError, nearest
 from plumbline.project import PROJECT, SCRIPTS, find_study
 from plumbline.registry import IMAGES, load
+from plumbline.report.manifest import study_of
 from plumbline.store import read_json, read_record, read_table
 from plumbline.training.schemas import PREDICTIONS
 
@@ -62,7 +63,7 @@ class Results(StoredTables):
             file = find_study(self._study)
             config, folders = read_config(file), [*folders, file.parent]
         elif (self.folder / MANIFEST).is_file():
-            config = read_json(self.folder / MANIFEST)["study"]
+            config = study_of(read_json(self.folder / MANIFEST))
         else:
             raise PlumblineError(
                 f"'{self.folder}' has no {MANIFEST}, which the last job of a study writes: finish the run, or name the "

@@ -14,6 +14,7 @@ from plumbline.config.runs import Cell, Runs, list_runs
 from plumbline.config.schema import Study
 from plumbline.errors import PlumblineError
 from plumbline.project import PROJECT
+from plumbline.report.manifest import study_of
 from plumbline.store import read_json
 
 MANIFEST = "manifest.json"
@@ -110,18 +111,14 @@ def read_run(folder: Path) -> FinishedRun:
     config = manifest.get("study") if isinstance(manifest, dict) else None
     if not isinstance(config, dict):
         raise PlumblineError(f"'{results / MANIFEST}' is not the manifest of a study: it has no key `study`.")
-    config = _ordered(config, manifest.get("order", {}))
     try:
         return FinishedRun(
-            str(folder), results, resolve(_located(config, [results.parent, Path(), PROJECT]), external=False)
+            str(folder),
+            results,
+            resolve(_located(study_of(manifest), [results.parent, Path(), PROJECT]), external=False),
         )
     except PlumblineError as error:
         raise PlumblineError(f"The study of '{folder}' cannot be used: {error}") from None
-
-
-def _ordered(config: dict[str, Any], order: dict[str, list[str]]) -> dict[str, Any]:
-    """The config with the entries of its sections in order."""
-    return config | {section: {name: config[section][name] for name in names} for section, names in order.items()}
 
 
 def _located(config: dict[str, Any], folders: Sequence[Path]) -> dict[str, Any]:

@@ -36,6 +36,13 @@ def manifest(
     }
 
 
+def study_of(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The config of the study of a manifest, with the entries of its sections in order."""
+    config = manifest["study"]
+    order = manifest.get("order", {})
+    return config | {section: {name: config[section][name] for name in names} for section, names in order.items()}
+
+
 def commit(project: Path = PROJECT) -> str:
     """The commit of a clone, with `+` if its files were changed since; empty for an installed package."""
     if not (project / ".git").exists():
