@@ -20,6 +20,7 @@ from plumbline.data.instances import Instances
 from plumbline.data.schemas import INSTANCES
 from plumbline.models.budget import Budget
 from plumbline.models.evaluator import Evaluator
+from plumbline.models.reader import EXPLICIT
 from plumbline.models.transformer import TransformerClassifier
 from plumbline.protocols.agreement.rank_statistics import kendall_tau
 from plumbline.registry import Registry, load
@@ -162,7 +163,7 @@ class Padded(Evaluator):
 
     def each(self, texts: Any, work: Any, copies: int = 1) -> None:
         """Call `work` without regard to copies."""
-        with self.model._explicit_attention():
+        with self.model._attention(EXPLICIT):
             super().each(texts, work, 1)
 
 

@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from plumbline.cli import _parser
+from plumbline.arguments import parser
 from plumbline.project import PROJECT, study_files
 
 PAGES = [PROJECT / "README.md", PROJECT / "config" / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
@@ -19,7 +19,7 @@ COMMANDS = [(page.name, line) for page in PAGES for line in COMMAND.findall(page
 @pytest.mark.parametrize(("page", "line"), COMMANDS)
 def test_commands_of_the_pages_are_valid(page: str, line: str) -> None:
     given = shlex.split(line, comments=True)
-    options = _parser().parse_args(given[: given.index("--")] if "--" in given else given)
+    options = parser().parse_args(given[: given.index("--")] if "--" in given else given)
     assert options.study == "my.yaml" or options.study in study_files(PROJECT)
 
 

@@ -1,6 +1,7 @@
 """Recorded runs, and pages whose numbers are read from them."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -18,7 +19,12 @@ from plumbline.record import WIDTH, fill_page, record_run
 PROJECT = Path(__file__).parents[2]
 PAGES = sorted(PROJECT.glob("reproductions/*/page.md"))
 ROWS = pd.DataFrame(
-    {"measure": ["lime", "gradient"], "value": [0.3125, -0.5], "ci_low": [0.25, None], "ci_high": [0.375, None]}
+    {
+        "measure": ["lime", "gradient", "none"],
+        "value": [0.3125, -0.5, None],
+        "ci_low": [0.25, None, None],
+        "ci_high": [0.375, None, None],
+    }
 )
 
 
@@ -46,8 +52,14 @@ def test_numbers_are_read_by_the_keys_of_their_rows(run):
     ("text", "sentence"),
     [
         ('{{ value("erasure", "value", measure="limes") }}', "table 'erasure' has no row with measure 'limes'"),
-        ('{{ value("erasure", "value") }}', "'value' of table 'erasure' has 2 values with any value"),
-        ('{{ rows("erasure", rank=1) }}', "table 'erasure' has no column 'rank'"),
+        ('{{ value("erasure", "value") }}', "has 3 values with any value; choose one by a key: these rows differ in m"),
+        (
+            '{{ rows("erasure", rank=1) }}',
+            "table 'erasure' has no column 'rank'; choose from: ci_high, ci_low",
+        ),
+        ('{{ value("erasure", "valeu", measure="lime") }}', "no column 'valeu'; did you mean 'value'?"),
+        ('{{ rows("erasure")["valeu"] }}', "has no attribute 'valeu'"),
+        ('{{ interval("erasure", measure="none") }}', "table 'erasure' has no value for measure 'none'."),
         ('{{ rows("roar") }}', "there is no table 'roar'"),
         ("{{ manifest.seconds }}", "'manifest' is undefined"),
         ("{{ 1 + }}", "unexpected"),
@@ -73,7 +85,13 @@ def test_a_finished_run_is_recorded(run, tmp_path, capsys):
     pq.write_table(pa.Table.from_pandas(ROWS, preserve_index=False), results / "tables/erasure.parquet")
     with pytest.raises(PlumblineError, match="run the target `all` to the end"):
         record_run(results, tmp_path / "kept")
+    with pytest.raises(PlumblineError, match="There is no folder"):
+        record_run(tmp_path / "nowhere", tmp_path / "kept")
     (results / "manifest.json").write_text(json.dumps({"study": study, "seconds": 7200.0}))
+    os.utime(results / "manifest.json", (0, 0))
+    with pytest.raises(PlumblineError, match="is newer than its manifest"):
+        record_run(results, tmp_path / "kept")
+    os.utime(results / "manifest.json")
     # The folder in which the study ran is as good as its results.
     for folder in (results, results.parent):
         assert main(["record", str(folder), "--into", str(tmp_path / "kept")]) == 0
@@ -88,8 +106,15 @@ def test_a_finished_run_is_recorded(run, tmp_path, capsys):
 def test_a_page_is_written_to_a_file(run, tmp_path, capsys):
     (run / "page.md").write_text("# {{ rows('erasure') | length }} rows", encoding="utf-8")
     assert main(["fill", str(run / "page.md"), "--into", str(tmp_path / "docs/page.md")]) == 0
-    assert (tmp_path / "docs/page.md").read_text().endswith("# 2 rows\n")
-    assert main(["fill", str(run / "page.md")]) == 0 and capsys.readouterr().out.endswith("# 2 rows\n")
+    assert (tmp_path / "docs/page.md").read_text().endswith("# 3 rows\n")
+    assert main(["fill", str(run / "page.md")]) == 0 and capsys.readouterr().out.endswith("# 3 rows\n")
+    (tmp_path / "mine.yaml").write_text("name: mine")
+    assert main(["fill", str(run / "page.md"), "--into", str(tmp_path / "mine.yaml")]) == 1
+    assert "was not written by `plumbline fill`" in capsys.readouterr().err
+    assert (tmp_path / "mine.yaml").read_text() == "name: mine"
+    assert main(["fill", str(run / "page.md"), "--into", str(tmp_path / "docs/page.md")]) == 0, (
+        "its own may be replaced"
+    )
     assert main(["fill", str(run / "none.md")]) == 1 and "There is no file" in capsys.readouterr().err
 
 

@@ -149,14 +149,13 @@ def record(results: Path, folder: Path, note: str) -> None:
     from plumbline.record import record_run
 
     files = record_run(results, folder, note)
-    size = sum(file.stat().st_size for file in files) / 1e6
-    print(f"{len(files)} files, {size:.1f} MB: {folder}. A page with its numbers: plumbline fill PAGE.")
+    size = sum(file.stat().st_size for file in files) / 1e3
+    print(f"{len(files)} files, {size:,.0f} kB: {folder}. A page with its numbers: plumbline fill PAGE.")
 
 
 def fill(template: Path, into: Path | None, run: Path | None) -> None:
     """Write a page with numbers of a recorded run."""
-    from plumbline.record import fill_page
-    from plumbline.store import write_text
+    from plumbline.record import fill_page, write_page
 
     if not template.is_file():
         raise PlumblineError(f"There is no file '{template}'.")
@@ -164,8 +163,7 @@ def fill(template: Path, into: Path | None, run: Path | None) -> None:
     if into is None:
         print(page, end="")
     else:
-        into.parent.mkdir(parents=True, exist_ok=True)
-        write_text(into, page)
+        write_page(page, into)
 
 
 def run(options: argparse.Namespace) -> None:

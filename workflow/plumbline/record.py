@@ -17,7 +17,7 @@ import pandas as pd
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
-from plumbline.errors import PlumblineError
+from plumbline.errors import PlumblineError, nearest
 from plumbline.protocols.scorecard.verdict import verdict
 from plumbline.protocols.sensitivity.table import smallest_seen
 from plumbline.report.manifest import study_of
@@ -27,6 +27,8 @@ from plumbline.store import read_json, read_stamped, write_json, write_text
 WIDTH = 120
 _WRAP = TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
 _WRAP_ITEM = TextWrapper(WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+# The beginning of every page.
+WRITTEN = "<!-- Written by `plumbline fill"
 MANIFEST, CONFIG = "manifest.json", "study.yaml"
 
 
@@ -35,12 +37,20 @@ def record_run(results: Path, folder: Path, note: str = "") -> list[Path]:
 
     The note, such as the hardware, goes into the manifest.
     """
+    if not results.is_dir():
+        raise PlumblineError(f"There is no folder '{results}': name the results of a study.")
     results = results if (results / "tables").is_dir() else results / "results"
     if not (results / MANIFEST).is_file():
         raise PlumblineError(
             f"'{results}' has no {MANIFEST}, which the last job of a study writes: run the target `all` to the end."
         )
     tables = sorted((results / "tables").glob("*.parquet"))
+    finished = (results / MANIFEST).stat().st_mtime_ns
+    if newer := [file.stem for file in tables if file.stat().st_mtime_ns > finished]:
+        raise PlumblineError(
+            f"The table '{newer[0]}' of '{results}' is newer than its {MANIFEST}, so they may be of different runs: "
+            "run the target `all` to the end."
+        )
     if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
         raise PlumblineError(f"'{folder}' is not empty and no recorded run: it has no {CONFIG}; name another folder.")
     (folder / "tables").mkdir(parents=True, exist_ok=True)
@@ -78,8 +88,7 @@ class RecordedRun:
         """The rows of a table with these values; a list admits several."""
         frame = self._read(table)
         for key, value in keys.items():
-            if key not in frame:
-                raise PlumblineError(f"table '{table}' has no column '{key}'.")
+            _check_column(frame, table, key)
             frame = frame[frame[key].isin(value if isinstance(value, (list, tuple)) else [value])]
         if frame.empty:
             raise PlumblineError(f"table '{table}' has no row with {_told(keys)}.")
@@ -87,21 +96,36 @@ class RecordedRun:
 
     def value(self, table: str, column: str, **keys: Any) -> Any:
         """The value of a column that all rows with these keys share, often of one row."""
-        values = self.rows(table, **keys)[column].unique()
+        found = self.rows(table, **keys)
+        _check_column(found, table, column)
+        values = found[column].unique()
         if len(values) > 1:
-            raise PlumblineError(f"'{column}' of table '{table}' has {len(values)} values with {_told(keys)}.")
+            differing = [
+                str(key) for key in found.select_dtypes(exclude=["number"]) if found[key].map(str).nunique() > 1
+            ]
+            raise PlumblineError(
+                f"'{column}' of table '{table}' has {len(values)} values with {_told(keys)}; choose one by a key: "
+                f"these rows differ in {', '.join(differing) or 'numbers alone'}."
+            )
         return values[0]
 
     def interval(self, table: str, decimals: int = 2, **keys: Any) -> str:
-        """A value with its 95 % interval, such as `0.31 [0.27, 0.35]`."""
-        low, high = (self.value(table, end, **keys) for end in ("ci_low", "ci_high"))
+        """A value with its 95 % interval, such as `0.31 [0.27, 0.35]`; without it where there are too few seeds."""
+        value, low, high = (self.value(table, column, **keys) for column in ("value", "ci_low", "ci_high"))
+        if pd.isna(value):
+            raise PlumblineError(f"table '{table}' has no value for {_told(keys)}.")
         ends = "" if pd.isna(low) else f" [{number(low, decimals)}, {number(high, decimals)}]"
-        return number(self.value(table, "value", **keys), decimals) + ends
+        return number(value, decimals) + ends
 
     def verdict(self, random: str = "random") -> list[str]:
         """What the run found, in sentences."""
         names = [path.stem for path in (self.folder / "tables").glob("*.parquet")]
         return verdict({name: self._read(name) for name in names}, random)
+
+
+def _check_column(frame: pd.DataFrame, table: str, column: str) -> None:
+    if column not in frame:
+        raise PlumblineError(f"table '{table}' has no column '{column}'; {nearest(column, list(frame.columns))}")
 
 
 def _told(keys: Mapping[str, Any]) -> str:
@@ -122,11 +146,22 @@ def fill_page(template: Path, folder: Path | None = None) -> str:
         environment.globals["manifest"] = run.manifest
     try:
         page = environment.get_template(template.name).render()
-    except (PlumblineError, TemplateError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (PlumblineError, TemplateError, LookupError, TypeError, ValueError, AttributeError) as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(template)]
         line = lines[-1] if lines else getattr(error, "lineno", None)
-        raise PlumblineError(f"{template}{f', line {line}' if line else ''}: {error}") from error
-    return f"<!-- Written by `plumbline fill {template.as_posix()}`; change that file. -->\n\n{_wrapped(page)}\n"
+        said = f"there is no {error}" if isinstance(error, LookupError) else error
+        raise PlumblineError(f"{template}{f', line {line}' if line else ''}: {said}") from error
+    return f"{WRITTEN} {template.as_posix()}`; change that file. -->\n\n{_wrapped(page)}\n"
+
+
+def write_page(page: str, file: Path) -> None:
+    """Write a page to a new file, or over a page that was written so."""
+    if file.exists() and not (
+        file.is_file() and file.read_text(encoding="utf-8", errors="replace").startswith(WRITTEN)
+    ):
+        raise PlumblineError(f"'{file}' exists and was not written by `plumbline fill`; name another file.")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_text(file, page)
 
 
 def _wrapped(page: str) -> str:

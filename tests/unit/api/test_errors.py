@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -21,7 +22,10 @@ FAULTS = {
     "no labels": ({"labels": None}, "`labels` is missing: give the class of each text, or call `explain`"),
     "few labels": ({"labels": [0]}, "The length of `labels` is 1, and there are 6 texts"),
     "number of no class": ({"labels": [2] * 6}, "`labels[0]` is 2, and the model has 2 classes, numbered from 0"),
-    "name of no class": ({"labels": ["goood"] * 6}, "is 'goood', which is no class of the model; did you mean 'good'?"),
+    "name of no class": (
+        {"labels": ["goood"] * 6},
+        "is 'goood', which is no class of the model, nor a whole number of one; did you mean 'good'?",
+    ),
     "misspelt measure": ({"measures": ["gradient-nrm"]}, "did you mean 'gradient-norm'?"),
     "measure of attention": (
         {"measures": ["attention"]},
@@ -37,8 +41,17 @@ FAULTS = {
     ),
     "one measure besides random": (
         {"protocols": ["agreement"]},
-        "`protocols` names 'agreement', which compares 2 measures or more besides random, and `measures` has 1, so it",
+        "`protocols` names 'agreement', which needs 2 measures or more besides random, and `measures` has 1, so it",
     ),
+    "random importances alone": (
+        {"measures": ["random"], "protocols": ["erasure"]},
+        "'erasure', which needs one measure or more besides random, and `measures` has none, so it",
+    ),
+    "a table in place of a column": (
+        {"texts": pd.DataFrame({"body": ["a b"]})},
+        "give one of its columns, such as frame['body']",
+    ),
+    "half a seed": ({"seeds": 1.5}, "`seeds` is 1.5; it must be a whole number or a list of them."),
     "one class": (
         {"labels": [1] * 6, "least_above_chance": 0.2},
         "`labels` has one class only, 'good', so no accuracy is above chance",

@@ -203,7 +203,7 @@ def warned(classifier, labels, texts=TEXTS, **arguments):
 
 def test_a_protocol_that_has_too_few_measures_is_warned_of(classifier, predicted):
     sentences, found = warned(classifier, predicted, protocols=["agreement", "reliability"])
-    assert len(sentences) == 1 and "'agreement', which compares 2 measures or more besides random" in sentences[0]
+    assert len(sentences) == 1 and "'agreement', which needs 2 measures or more besides random" in sentences[0]
     assert list(found.scorecard) == ["reliability"]
     assert warned(classifier, predicted)[0] == []
 

@@ -47,7 +47,7 @@ def test_a_log_has_a_line_for_each_stage(classifier, capsys):
     assert lines == [
         "plumbline: read texts: N s (0 of 4 measures and protocols)",
         "plumbline: predict: N s (0 of 4 measures and protocols)",
-        "plumbline: explain by random, gradient-norm: N s (2 of 4 measures and protocols)",
+        "plumbline: explain by random and 1 more: N s (2 of 4 measures and protocols)",
         "plumbline: explain by leave-one-out: N s (3 of 4 measures and protocols)",
         "plumbline: score by agreement: N s (4 of 4 measures and protocols)",
     ]

@@ -417,7 +417,7 @@ def test_recipe_of_the_song_is_its_studys():
             (name.replace("distilbert", "minilm-song"), MINILM),
         ):
             declaration = Registry().get("model", song)
-            assert declaration.training == SONG.training and declaration.provides == ["gradient", "layers"]
+            assert declaration.training == SONG.training and declaration.provides == SONG.provides
             assert declaration.options["attention"].default == attention
             assert declaration.options["checkpoint"].default == checkpoint
 

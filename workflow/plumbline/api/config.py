@@ -102,6 +102,8 @@ class Request:
                 raise PlumblineError(
                     f"`measures.{name}.target` is {target}, and the model has {count} classes, numbered from 0."
                 )
+        if not (self.seeds is None or isinstance(self.seeds, int | Sequence)) or isinstance(self.seeds, str):
+            raise PlumblineError(f"`seeds` is {self.seeds!r}; it must be a whole number or a list of them.")
         seeds = model.seeds_of([self.seeds] if isinstance(self.seeds, int) else self.seeds)
         plugins = dict.fromkeys([*model.plugins, *map(abspath, self.plugins)])
         return {

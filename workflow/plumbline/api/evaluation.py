@@ -212,7 +212,8 @@ def _run(
         if dag.study.protocols:
             _warn(models_at_chance(probabilities, run.seeds, texts, request.least_above_chance))
         for group, measures in run.groups.items():
-            begin(f"explain by {', '.join(measures)}", len(measures))
+            more = f" and {len(measures) - 1} more" if len(measures) > 1 else ""
+            begin(f"explain by {measures[0]}{more}", len(measures))
             run.attribute(group)
         for protocol in dag.study.protocols:
             begin(f"score by {protocol}", 1)

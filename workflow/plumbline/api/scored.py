@@ -20,10 +20,11 @@ def unscored_protocols(dag: StudyDag) -> list[str]:
     for protocol in dag.study.protocols:
         needs = [one.least_measures for one in dag.parts.criteria if dag.parts.table_of(one.table) == protocol]
         if needs and min(needs) > count:
+            least = "one measure" if min(needs) == 1 else f"{min(needs)} measures"
+            other = ", or choose other protocols, such as ['erasure']" if count else ""
             sentences.append(
-                f"`protocols` names '{protocol}', which compares {min(needs)} measures or more besides random, and "
-                f"`measures` has {count or 'none'}, so it gives the scorecard no score: add a measure, or choose other "
-                "protocols, such as ['erasure']."
+                f"`protocols` names '{protocol}', which needs {least} or more besides random, and `measures` has "
+                f"{count or 'none'}, so it gives the scorecard no score: add a measure{other}."
             )
     if sentences and len(sentences) == len(dag.study.protocols):
         raise PlumblineError(sentences[0])

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from plumbline.config.own_data import label_text
 from plumbline.data.corpus import Corpus, Example
@@ -108,8 +109,10 @@ def read_texts(
 
 
 def _listed(values: Any, name: str) -> list[Any]:
-    if values is None or isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+    if values is None or isinstance(values, str | bytes | dict) or not hasattr(values, "__iter__"):
         raise PlumblineError(f"`{name}` must be a list, not {type(values).__name__}.")
+    if isinstance(values, pd.DataFrame):
+        raise PlumblineError(f"`{name}` is a DataFrame; give one of its columns, such as frame['{values.columns[0]}'].")
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
@@ -137,7 +140,8 @@ def _labels(labels: Any, classes: Sequence[str], count: int) -> list[int]:
             numbers.append(list(classes).index(label_text(label)))
         else:
             raise PlumblineError(
-                f"`labels[{i}]` is {label!r}, which is no class of the model; {nearest(str(label), classes)}"
+                f"`labels[{i}]` is {label!r}, which is no class of the model, nor a whole number of one; "
+                f"{nearest(str(label), classes)}"
             )
     return numbers
 

@@ -55,10 +55,10 @@ def validation_message(error: ValidationError, prefix: str, known: type[BaseMode
         expected = [word.strip(" '") for word in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
         # Other members of a union, such as a whole number.
         others = [EXPECTED[other["type"]] for other in error.errors()[1:] if other["type"] in EXPECTED]
-        hint = nearest(str(value), expected).removesuffix(".")
+        hint = nearest(str(value), expected)
+        choices = hint.removesuffix(".") if "choose from" in hint else f"{hint} Choose from: {', '.join(expected)}"
         or_else = f", or {others[0]}" if others and location == _location(error.errors()[1]) else ""
-        choices = "" if "choose from" in hint else f" Choose from: {', '.join(expected)}"
-        return f"`{key}` is {value!r}; {hint}{choices}{or_else}."
+        return f"`{key}` is {value!r}; {choices}{or_else}."
     if fault["type"] in ("too_short", "string_too_short"):
         return f"`{key}` is {value!r}: it must not be empty."
     if fault["type"] in EXPECTED:
