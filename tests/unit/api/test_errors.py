@@ -24,7 +24,7 @@ FAULTS = {
     "number of no class": ({"labels": [2] * 6}, "`labels[0]` is 2, and the model has 2 classes, numbered from 0"),
     "name of no class": (
         {"labels": ["goood"] * 6},
-        "is 'goood', which is no class of the model, nor a whole number of one; did you mean 'good'?",
+        "nor a whole number of one; did you mean 'good'?",
     ),
     "misspelt measure": ({"measures": ["gradient-nrm"]}, "did you mean 'gradient-norm'?"),
     "measure of attention": (
