@@ -156,6 +156,8 @@ def test_stored_tables_are_drawn_by_the_config_of_their_study():
     keys = "criterion == 'agreement' and variant == 'plain' and model == 'bilstm-tanh' and measure == 'attention'"
     (row,) = stored.table("scorecard").query(keys).itertuples()
     assert wide.loc[("plain", "bilstm-tanh", "attention"), "agreement"] == row.value == pytest.approx(0.35, abs=0.01)
+    with pytest.raises(PlumblineError, match="has tables alone, as a recorded run"):
+        _ = stored.importances
 
 
 def read(path):

@@ -73,6 +73,8 @@ class Results(StoredTables):
 
     def _cells(self) -> Iterator[Cell]:
         """The cells of texts; images have no words."""
+        if not (self.folder / "models").is_dir():
+            raise PlumblineError(f"'{self.folder}' has tables alone, as a recorded run: no texts and no importances.")
         for cell in self._dag.runs.cells:
             if self._dag.resolved.declarations["dataset", cell.dataset].task != IMAGES:
                 yield cell
@@ -121,7 +123,7 @@ class Results(StoredTables):
 
         `pair_scores` are those of the words of a second text, where a measure has them.
         """
-        frames = []
+        texts, frames = self.instances.drop(columns="label"), []
         for keys, path in self._dag.sources.files("importances") or []:
             if keys["dataset"] not in self._datasets:
                 continue
@@ -129,7 +131,6 @@ class Results(StoredTables):
             table = read_importances(place(self.folder, path), keys["measure"], columns).to_pandas()
             of_cell = {key: keys[key] for key in (*CELL_KEYS, "measure")}
             frames.append(table.astype({"split": str}).rename(columns={"pair": "pair_scores"}).assign(**of_cell))
-        texts = self.instances.drop(columns="label")
         joined = _joined(frames).merge(texts, on=[*CELL_KEYS, *TEXT_KEYS], how="left", validate="many_to_one")
         return joined[IMPORTANCES]
 

@@ -189,6 +189,8 @@ class Study(Seeded):
         """Names without options, as a list or with empty values, take the defaults."""
         if value is None:
             return {}
+        if isinstance(value, str):
+            raise ValueError(f"it must be a list of names, such as [{value}], or options by name")
         if isinstance(value, list):
             for name in value:
                 if not isinstance(name, str):

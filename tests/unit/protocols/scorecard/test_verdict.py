@@ -62,7 +62,7 @@ def test_two_seeds_tell_nothing_and_equal_measures_do_not_lead():
 def test_equal_seeds_are_one_model_and_tell_nothing():
     rows = card({("erasure", "a"): [[0.4] * 3, [0.3] * 3, [0.1] * 3, [0.0] * 3]})
     (sentence,) = verdict({"scorecard": rows}, "random")
-    assert "attention once. Without 3 seeds or more that differ there is no interval" in sentence
+    assert "attention once. Without 3 seeds or more that differ there is no interval over seeds" in sentence
 
 
 @pytest.mark.parametrize("tables", [{}, {"scorecard": card({("erasure", "a"): [seeds(0.1)] * 4}).query("value > 1")}])

@@ -79,8 +79,8 @@ def _certain(gaps: Sequence[Gap]) -> str:
     known = [gap for gap in gaps if not np.isnan(gap.low)]
     if not known:
         return (
-            f"Without {FEWEST} seeds or more that differ there is no interval: whether it is really better than the "
-            "second cannot be told."
+            f"Without {FEWEST} seeds or more that differ there is no interval over seeds: whether it is really better "
+            "than the second cannot be told."
         )
     clear = sum(gap.low > RESOLUTION for gap in known)
     of = "" if len(known) == len(gaps) else f" of {len(known)} with {FEWEST} seeds or more that differ"
