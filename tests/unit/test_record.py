@@ -83,7 +83,7 @@ def test_a_finished_run_is_recorded(run, tmp_path, capsys):
     results = tmp_path / "work/results"
     (results / "tables").mkdir(parents=True)
     pq.write_table(pa.Table.from_pandas(ROWS, preserve_index=False), results / "tables/erasure.parquet")
-    with pytest.raises(PlumblineError, match="run the target `all` to the end"):
+    with pytest.raises(PlumblineError, match="is not finished: its results have no manifest"):
         record_run(results, tmp_path / "kept")
     with pytest.raises(PlumblineError, match="There is no folder"):
         record_run(tmp_path / "nowhere", tmp_path / "kept")

@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from plumbline.errors import PlumblineError, nearest
 from plumbline.protocols.scorecard.verdict import verdict
 from plumbline.protocols.sensitivity.table import smallest_seen
-from plumbline.report.manifest import study_of
+from plumbline.report.manifest import MANIFEST, find_results, study_of
 from plumbline.report.tables import number, without_categories
 from plumbline.store import read_json, read_stamped, write_json, write_text
 
@@ -29,7 +29,7 @@ _WRAP = TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
 _WRAP_ITEM = TextWrapper(WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 # The beginning of every page.
 WRITTEN = "<!-- Written by `plumbline fill"
-MANIFEST, CONFIG = "manifest.json", "study.yaml"
+CONFIG = "study.yaml"
 
 
 def record_run(results: Path, folder: Path, note: str = "") -> list[Path]:
@@ -37,13 +37,7 @@ def record_run(results: Path, folder: Path, note: str = "") -> list[Path]:
 
     The note, such as the hardware, goes into the manifest.
     """
-    if not results.is_dir():
-        raise PlumblineError(f"There is no folder '{results}': name the results of a study.")
-    results = results if (results / "tables").is_dir() else results / "results"
-    if not (results / MANIFEST).is_file():
-        raise PlumblineError(
-            f"'{results}' has no {MANIFEST}, which the last job of a study writes: run the target `all` to the end."
-        )
+    results = find_results(results)
     tables = sorted((results / "tables").glob("*.parquet"))
     finished = (results / MANIFEST).stat().st_mtime_ns
     if newer := [file.stem for file in tables if file.stat().st_mtime_ns > finished]:

@@ -26,7 +26,7 @@ def test_what_is_no_finished_run_gets_one_sentence(make, tmp_path, capsys):
         "absent": f"There is no folder '{tmp_path}/absent'; name the folder in which a study ran.",
         "empty": f"'{tmp_path}/empty' has no results of a study: there is no '{tmp_path}/empty/results/manifest.json'.",
         "begun": f"The run in '{tmp_path}/begun' is not finished: its results have no manifest.json, which the last "
-        "job writes. Finish it, then merge.",
+        "job writes. Run the target `all` to the end.",
         "odd": f"'{tmp_path}/odd/results/manifest.json' is not the manifest of a study: it has no key `study`.",
     }
     for name, message in expected.items():

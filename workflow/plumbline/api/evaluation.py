@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from plumbline.api.arguments import in_words_of_arguments
 from plumbline.api.checkpoint import Checkpoint
 from plumbline.api.config import Entries, Request, check_retraining, entries, write_scores
 from plumbline.api.continuation import write_config
 from plumbline.api.explained import ExplainedModel, explained_model
+from plumbline.api.messages import in_words_of_arguments
 from plumbline.api.progress import show_progress
-from plumbline.api.results import MANIFEST, Results
+from plumbline.api.results import Results
 from plumbline.api.scored import check_classes, models_at_chance, unscored_protocols
 from plumbline.api.texts import EvidenceSource, LabelledTexts, Words, read_texts
 from plumbline.api.trained import TrainedModel
@@ -26,7 +26,7 @@ from plumbline.dag.study import StudyDag
 from plumbline.errors import PlumblineError
 from plumbline.project import PROJECT, SCRIPTS
 from plumbline.protocols.criteria import ARROWS
-from plumbline.report.manifest import manifest
+from plumbline.report.manifest import MANIFEST, manifest
 from plumbline.store import write_json
 
 if TYPE_CHECKING:

@@ -23,14 +23,13 @@ from plumbline.data.schemas import INSTANCES
 from plumbline.errors import PlumblineError, nearest
 from plumbline.project import PROJECT, SCRIPTS, find_study
 from plumbline.registry import IMAGES, load
-from plumbline.report.manifest import study_of
+from plumbline.report.manifest import MANIFEST, study_of
 from plumbline.store import read_json, read_record, read_table
 from plumbline.training.schemas import PREDICTIONS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MANIFEST = "manifest.json"
 TEXT_KEYS = ["split", "instance"]
 # The columns of `importances`.
 IMPORTANCES = ["instance", "tokens", "measure", "scores", "target", "seed", "split", "pair_tokens", "pair_scores"]

@@ -129,7 +129,7 @@ class Parts:
 
     def _plots(self, declaration: Declaration) -> Iterator[Plot]:
         """A plot for each value of the figure's axes among its cells."""
-        if "whole" in declaration.only or not (declaration.per or self._needs_scales(declaration)):
+        if "whole" in declaration.only or not (declaration.per or self._lacks_scales(declaration)):
             yield Plot(declaration.name)
         if declaration.per:
             pairs = sorted(
@@ -140,7 +140,7 @@ class Parts:
                 if all(self._fits(plot, declaration, condition) for condition in declaration.only):
                     yield plot
 
-    def _needs_scales(self, declaration: Declaration) -> bool:
+    def _lacks_scales(self, declaration: Declaration) -> bool:
         """Whether a figure needs a dataset with word vectors of several scales, which the study does not have."""
         if "vector-scale" not in declaration.only:
             return False

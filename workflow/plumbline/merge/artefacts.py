@@ -7,7 +7,8 @@ from pathlib import Path
 from plumbline.errors import DamagedError, PlumblineError
 from plumbline.merge.differences import Difference, first_difference, same_artefact
 from plumbline.merge.jobs import StudyJob, needed_files
-from plumbline.merge.runs import RESULTS, FinishedRun
+from plumbline.merge.runs import FinishedRun
+from plumbline.report.manifest import RESULTS
 from plumbline.runtime.progress import job_name
 from plumbline.runtime.verify import is_damaged
 from plumbline.store import read_json

@@ -17,9 +17,10 @@ from plumbline.errors import PlumblineError
 from plumbline.launch import Launch, check_environment, job_environment, snakemake_command
 from plumbline.merge.artefacts import Artefact, check_complete, check_equal, check_manifests, find_artefacts
 from plumbline.merge.jobs import CONFIG, DRAW, StudyJob, merge_environment, needed_files, record_jobs
-from plumbline.merge.runs import MANIFEST, RESULTS, FinishedRun, read_run, read_runs
+from plumbline.merge.runs import FinishedRun, read_run, read_runs
 from plumbline.merge.studies import merge_studies
 from plumbline.project import current_project
+from plumbline.report.manifest import MANIFEST, RESULTS
 
 
 @dataclass(frozen=True)

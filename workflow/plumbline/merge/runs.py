@@ -14,11 +14,9 @@ from plumbline.config.runs import Cell, Runs, list_runs
 from plumbline.config.schema import Study
 from plumbline.errors import PlumblineError
 from plumbline.project import PROJECT
-from plumbline.report.manifest import study_of
+from plumbline.report.manifest import MANIFEST, RESULTS, find_results, study_of
 from plumbline.store import read_json
 
-MANIFEST = "manifest.json"
-RESULTS = "results"
 # Options of entries that may name files or folders of the user.
 PATHS = ("path", "name", "method", "checkpoint")
 
@@ -87,21 +85,6 @@ def read_runs(folders: Sequence[Path]) -> list[FinishedRun]:
             raise PlumblineError(f"'{seen[results]}' and '{folder}' are the same run; name each once.")
         seen[results] = folder
     return [read_run(folder) for folder in folders]
-
-
-def find_results(folder: Path) -> Path:
-    """The folder of results of a finished run."""
-    if not folder.is_dir():
-        raise PlumblineError(f"There is no folder '{folder}'; name the folder in which a study ran.")
-    for results in (folder, folder / RESULTS):
-        if (results / MANIFEST).is_file():
-            return results
-    if any((results / "models").is_dir() for results in (folder, folder / RESULTS)):
-        raise PlumblineError(
-            f"The run in '{folder}' is not finished: its results have no {MANIFEST}, which the last job writes. Finish "
-            "it, then merge."
-        )
-    raise PlumblineError(f"'{folder}' has no results of a study: there is no '{folder / RESULTS / MANIFEST}'.")
 
 
 def read_run(folder: Path) -> FinishedRun:

@@ -9,8 +9,12 @@ from typing import Any
 
 import pandas as pd
 
+from plumbline.errors import PlumblineError
 from plumbline.project import PROJECT
 from plumbline.runtime.job import plain_values, versions
+
+# The file that the last job of a study writes, and the folder in which it lies.
+MANIFEST, RESULTS = "manifest.json", "results"
 
 
 def manifest(
@@ -41,6 +45,21 @@ def study_of(manifest: dict[str, Any]) -> dict[str, Any]:
     config = manifest["study"]
     order = manifest.get("order", {})
     return config | {section: {name: config[section][name] for name in names} for section, names in order.items()}
+
+
+def find_results(folder: Path) -> Path:
+    """The folder of results of a finished run."""
+    if not folder.is_dir():
+        raise PlumblineError(f"There is no folder '{folder}'; name the folder in which a study ran.")
+    for results in (folder, folder / RESULTS):
+        if (results / MANIFEST).is_file():
+            return results
+    if any((results / part).is_dir() for results in (folder, folder / RESULTS) for part in ("models", "tables")):
+        raise PlumblineError(
+            f"The run in '{folder}' is not finished: its results have no {MANIFEST}, which the last job writes. Run "
+            "the target `all` to the end."
+        )
+    raise PlumblineError(f"'{folder}' has no results of a study: there is no '{folder / RESULTS / MANIFEST}'.")
 
 
 def commit(project: Path = PROJECT) -> str:
