@@ -24,7 +24,7 @@ from plumbline.models.reader import EXPLICIT
 from plumbline.models.transformer import TransformerClassifier
 from plumbline.protocols.agreement.rank_statistics import kendall_tau
 from plumbline.registry import Registry, load
-from plumbline.runtime.devices import arithmetic, mixed_precision
+from plumbline.runtime.devices import PRECISIONS, arithmetic, mixed_precision
 from plumbline.store import read_table
 from plumbline.training.learner import Learner, batch_order
 from plumbline.training.optimisers import parameter_groups
@@ -204,10 +204,10 @@ def explanations(checkpoint: str, device: str, sizes: Sizes) -> Iterator[Row]:
                 attribute([kind(model, 0, None, device)], some, {name: call})
 
         run(Evaluator, own)
-        slow, exact = (seconds(partial(run, kind, "float32")) for kind in (Padded, Evaluator))
-        fast = min(seconds(partial(run, Evaluator, own)) for _ in range(2))
+        slow = seconds(partial(run, Padded, "float32"))
+        fast = {p: min(seconds(partial(run, Evaluator, p)) for _ in range(2)) for p in PRECISIONS}
         what = f"{name}, {key}: {count}, {len(some.ids)} texts of SST's lengths, {own}, {device}"
-        yield Row(what, slow, fast, f"in float32 {exact:.3f} s")
+        yield Row(what, slow, fast[own], ", ".join(f"{p} {taken:.3f} s" for p, taken in fast.items()))
 
 
 def ranks(checkpoint: Path, subwords: Path, device: str, sizes: Sizes) -> Iterator[str]:
@@ -224,16 +224,15 @@ def ranks(checkpoint: Path, subwords: Path, device: str, sizes: Sizes) -> Iterat
     evaluator = Evaluator(model.requires_grad_(False), 0, None, device)
     for name in ROUNDED:
         call, scores = call_of(name), {}
-        for precision in ("float32", "bf16x3", "tf32"):
+        for precision in PRECISIONS:
             with passes(call, precision), arithmetic():
                 scores[precision] = attribute([evaluator], some, {name: call})[0][name]["scores"]
         means = []
-        for precision in ("bf16x3", "tf32"):
+        for precision in PRECISIONS[1:]:
             pairs = zip(scores["float32"], scores[precision], strict=True)
-            means.append(
-                np.nanmean([kendall_tau(np.stack(pair)[None])[0][0, 0, 1] for pair in pairs if len(pair[0]) > 1])
-            )
-        yield f"ranks, {name}, {len(some.ids)} texts: τ with float32 {means[0]:.5f} (bf16x3), {means[1]:.5f} (tf32)"
+            tau = np.nanmean([kendall_tau(np.stack(pair)[None])[0][0, 0, 1] for pair in pairs if len(pair[0]) > 1])
+            means.append(f"{tau:.5f} ({precision})")
+        yield f"ranks, {name}, {len(some.ids)} texts: τ with float32 {', '.join(means)}"
 
 
 def rows(device: str, sizes: Sizes, checkpoint: Path | None, subwords: list[Path]) -> Iterator[Row | str]:

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from plumbline.runtime.devices import PRECISIONS, arithmetic
-from plumbline.runtime.split_products import SplitMatrix, split
+from plumbline.runtime.split_products import SplitMatrix, beside, split
 
 # The most that a number changes, relative to itself, when it is rounded to bfloat16, and as the two parts of a split.
 BFLOAT16, SPLIT = 2.0**-8, 2.0**-16
@@ -66,6 +66,59 @@ def test_layers_with_constant_weights_have_nearly_exact_outputs_and_gradients():
         assert (far - true).abs().max() > 20 * (near - true).abs().max()
 
 
+def test_gradients_may_be_less_exact_than_outputs(monkeypatch):
+    """With `bf16x3-tf32` outputs are those of `bf16x3`, and products of gradients are computed with TF32 allowed."""
+    layers, x = Layers().requires_grad_(False), random(3, 5, 32)
+    allowed = []
+    gradient = SplitMatrix.gradient
+
+    def observed(matrix, gradients):
+        product = torch.Tensor.__matmul__
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                torch.Tensor,
+                "__matmul__",
+                lambda *factors: (allowed.append(torch.backends.cuda.matmul.allow_tf32), product(*factors))[1],
+            )
+            return gradient(matrix, gradients)
+
+    monkeypatch.setattr(SplitMatrix, "gradient", observed)
+    results = {}
+    for precision in ("bf16x3", "bf16x3-tf32"):
+        with arithmetic(precision):
+            inputs = x.clone().requires_grad_()
+            output = layers(inputs)
+            allowed.clear()
+            results[precision] = output.detach(), torch.autograd.grad((output**2).sum(), inputs)[0]
+            assert allowed == [precision == "bf16x3-tf32"] * 3
+            assert not torch.backends.cuda.matmul.allow_tf32
+    (output, split_gradient), (same_output, exact_gradient) = results.values()
+    assert torch.equal(output, same_output)
+    assert 0 < (split_gradient - exact_gradient).abs().max() < 1e-4 * exact_gradient.abs().max()
+
+
+def test_a_trained_bias_has_its_gradient():
+    layers, x = Layers().requires_grad_(False), random(3, 5, 32)
+    layers.first.bias.requires_grad_(True)
+    with arithmetic("bf16x3"):
+        (gradient,) = torch.autograd.grad(layers(x).sum(), layers.first.bias)
+    assert gradient.abs().sum() > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("shape", [(1, 4), (3, 768), (1000, 3072), (5, 6), (7, 1), (0, 8)])
+@pytest.mark.parametrize("start", [0, 1])
+def test_the_kernel_splits_as_pytorch_does(shape, start):
+    """Also numbers between two bfloat16 numbers, tiny ones, and tensors that start between two blocks of 16 bytes."""
+    size = shape[0] * shape[1]
+    values = random(size + start)
+    values[::3] = (values[::3].bfloat16().view(torch.int16).int() * 2**16 + 2**15).view(torch.float32)
+    values[::7] *= 1e-30
+    x = values[start:].view(shape)
+    assert torch.equal(beside(values.cuda()[start:].view(shape)).cpu(), beside(x))
+
+
 def test_layers_that_are_trained_are_computed_as_always():
     layers, x = Layers(), random(3, 5, 32)
     with arithmetic("bf16x3"):
@@ -80,7 +133,7 @@ def test_arithmetic_ends_with_its_block(precision):
     layers, x = Layers().requires_grad_(False), random(2, 32)
     before = layers(x)
     with arithmetic(precision):
-        assert torch.equal(layers(x), before) == (precision != "bf16x3")
+        assert torch.equal(layers(x), before) == (not precision.startswith("bf16x3"))
         assert torch.backends.cuda.matmul.allow_tf32 == (precision == "tf32")
     assert torch.equal(layers(x), before)
     assert not torch.backends.cuda.matmul.allow_tf32

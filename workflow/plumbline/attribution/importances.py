@@ -25,7 +25,7 @@ class AttributionOptions:
     specials: bool = True
 
 
-def passes_in(precision: Literal["bf16x3", "tf32"]) -> Callable[[Measure], Measure]:
+def passes_in(precision: Literal["bf16x3", "bf16x3-tf32", "tf32"]) -> Callable[[Measure], Measure]:
     """Mark a measure that ranks words the same if the passes of a transformer have this precision on a GPU: Kendall's τ
     with float32 is 0.999 or more (docs/engine.md)."""
 

@@ -75,10 +75,10 @@ class Evaluator:
                 batches = [pending[index] for index in planned]
                 progress.describe(f"seed {self.seed}", len(batches))
                 try:
-                    while batches:
-                        with arithmetic(self.precision):
+                    with arithmetic(self.precision):
+                        while batches:
                             work(batches[0], self._batch(texts, batches[0]))
-                        progress.update(len(batches.pop(0)))
+                            progress.update(len(batches.pop(0)))
                 except RuntimeError as error:
                     if not out_of_memory(error):
                         raise

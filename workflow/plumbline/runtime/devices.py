@@ -12,7 +12,7 @@ from plumbline.runtime.split_products import SplitProducts
 # The fraction of a GPU's memory for the jobs that share it; their CUDA contexts need the rest.
 SHARED = 0.9
 # The precisions of an explanation's passes on a GPU, the most exact first.
-PRECISIONS = ("float32", "bf16x3", "tf32")
+PRECISIONS = ("float32", "bf16x3", "bf16x3-tf32", "tf32")
 
 
 def choose_device(slots_per_gpu: int = 1) -> torch.device:
@@ -32,13 +32,14 @@ def choose_device(slots_per_gpu: int = 1) -> torch.device:
 @contextmanager
 def arithmetic(precision: str = PRECISIONS[0]) -> Iterator[None]:
     """Allow TF32 in products of matrices and in recurrent and convolutional layers on a GPU only if `precision` is
-    `tf32`; `bf16x3` computes linear layers with constant weights as three products in bfloat16."""
+    `tf32`. `bf16x3` computes linear layers with constant weights as three products in bfloat16; `bf16x3-tf32` does so
+    in forward passes, and allows TF32 in the backward passes of these layers."""
     backends: tuple[Any, ...] = (torch.backends.cudnn, torch.backends.cuda.matmul)
     before = [backend.allow_tf32 for backend in backends]
     for backend in backends:
         backend.allow_tf32 = precision == "tf32"
     try:
-        with SplitProducts() if precision == "bf16x3" else nullcontext():
+        with SplitProducts(precision == "bf16x3") if precision.startswith("bf16x3") else nullcontext():
             yield
     finally:
         for backend, allowed in zip(backends, before, strict=True):
