@@ -18,7 +18,7 @@ STUDIES  := $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests
 # Hundreds of short processes would compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint check-types check-rules check-style bench generate record notebooks graph clean help
+.PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint check-types check-rules check-style bench generate docs record notebooks graph clean help
 
 ready: $(READY)
 
@@ -73,10 +73,16 @@ bench: $(READY)
 generate: $(READY)
 	$(BIN)/plumbline generate
 
+# The documentation site, in build/docs; a dead link or a page without a place fails.
+docs: $(READY)
+	$(PIP) install --requirement envs/docs.txt
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env docs build/docs
+	@echo "build/docs/index.html"
+
 # The pages of recorded runs.
 record: $(READY)
 	for page in reproductions/*/page.md; do study=$$(basename $$(dirname $$page)); \
-	    $(BIN)/python -m plumbline.cli fill $$page --into docs/results/$$study.md || exit 1; done
+	    $(BIN)/python -m plumbline.cli fill $$page --into docs/studies/$$study.md || exit 1; done
 
 notebooks: $(READY)
 	PYTHONPATH=workflow PATH="$(BIN):$$PATH" python -m tests.notebooks

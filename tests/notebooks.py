@@ -1,4 +1,4 @@
-"""Runs the notebooks of docs/ without Jupyter: `python -m tests.notebooks` stores their outputs in them."""
+"""Runs the notebooks of docs/tutorials/ without Jupyter: `python -m tests.notebooks` stores their outputs in them."""
 
 import ast
 import base64
@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "tutorials"
 NOTEBOOKS = sorted(DOCS.glob("*.ipynb"))
 # Methods by which an object displays itself, and the type of what they return.
 DISPLAYED = {"_repr_html_": "text/html", "_repr_png_": "image/png"}

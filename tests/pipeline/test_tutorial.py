@@ -12,7 +12,7 @@ import pytest
 
 from .conftest import PROJECT, copy_project
 
-PAGE = PROJECT / "docs" / "tutorial.md"
+PAGE = PROJECT / "docs" / "tutorials" / "own-method.md"
 NAMED = re.compile(r"# ([\w.-]+)\n")
 
 

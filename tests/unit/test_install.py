@@ -10,7 +10,7 @@ import pytest
 from plumbline.arguments import parser
 from plumbline.project import PROJECT, study_files
 
-PAGES = [PROJECT / "README.md", PROJECT / "config" / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+PAGES = [PROJECT / "README.md", PROJECT / "config" / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 # Of plumbline itself, and of the image, whose command it is.
 COMMAND = re.compile(r"^    (?:plumbline|(?:podman|apptainer) run .*?plumbline(?:\.sif|:cuda)?) (run\b.*)$", re.M)
 COMMANDS = [(page.name, line) for page in PAGES for line in COMMAND.findall(page.read_text(encoding="utf-8"))]

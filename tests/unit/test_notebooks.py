@@ -1,4 +1,4 @@
-"""The notebooks of docs/ run, and hold the outputs of a run."""
+"""The notebooks of docs/tutorials/ run, and hold the outputs of a run."""
 
 import json
 

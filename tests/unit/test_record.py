@@ -122,7 +122,7 @@ def test_a_page_is_written_to_a_file(run, tmp_path, capsys):
 def test_committed_pages_are_those_of_the_recorded_tables(template, monkeypatch):
     monkeypatch.chdir(PROJECT)
     page = fill_page(template.relative_to(PROJECT))
-    assert (PROJECT / f"docs/results/{template.parent.name}.md").read_text(encoding="utf-8") == page, "run make record"
+    assert (PROJECT / f"docs/studies/{template.parent.name}.md").read_text(encoding="utf-8") == page, "run make record"
 
 
 @pytest.mark.parametrize("template", PAGES, ids=lambda path: path.parent.name)

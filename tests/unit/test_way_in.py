@@ -69,7 +69,7 @@ def checked(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     store.SCHEMAS.update(declared)
 
 
-# docs/extending.md shows these with their messages.
+# docs/how-to/extending.md shows these with their messages.
 SHOWN = {
     "special tokens get scores too": (
         '''@measure("with-specials", equation="1")
@@ -163,7 +163,7 @@ def kind_of(body: str) -> str:
 def test_the_page_shows_the_messages_of_the_command(fault, checked):
     body, sentence = SHOWN[fault]
     assert checked(HEADS[kind_of(body)] + body) == [sentence]
-    page = (PROJECT / "docs" / "extending.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs" / "how-to" / "extending.md").read_text(encoding="utf-8")
     assert f"| {fault} | {sentence} |" in page
 
 

@@ -113,11 +113,12 @@ def write_template(kind: Kind, name: str, folder: Path) -> None:
 
 def generate(project: Path, check: bool) -> int:
     """Write the generated files, or with `check` only list those that are out of date."""
-    from plumbline.config.reference import generated_files
+    from plumbline.config.annotations import generated_files
+    from plumbline.manual import reference_pages
 
     if not (project / "config.yaml").is_file():
         raise PlumblineError(f"'{project}' is not the project's folder: it has no config.yaml; set --project.")
-    files = generated_files(project)
+    files = generated_files(project) | reference_pages(project)
     stale = [(path, text) for path, text in files.items() if not path.exists() or path.read_text() != text]
     for path, text in stale:
         print(f"{'out of date' if check else 'written'}: {path.relative_to(project)}")

@@ -1,4 +1,4 @@
-"""The code of docs/python.md runs."""
+"""The code of docs/how-to/python.md runs."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from ..models.test_causal import folder_of  # noqa: F401
 from .conftest import TEXTS
 from .test_trained import study  # noqa: F401
 
-PAGE = Path(__file__).parents[3] / "docs" / "python.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "python.md"
 BLOCKS = re.findall(r"(?:^    .*\n(?:\n(?=    ))?)+", PAGE.read_text(encoding="utf-8"), re.M)
 
 

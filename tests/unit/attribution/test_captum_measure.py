@@ -27,7 +27,7 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.registry import Registry, load, needed
 
 REGISTRY = Registry()
-PAGE = Path(__file__).parents[3] / "docs" / "extending.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "extending.md"
 OWN = """
 import torch
 from captum.attr import Attribution, Saliency

@@ -98,7 +98,7 @@ def test_what_plumbline_writes_can_be_read_again(path, tmp_path):
 
 
 def test_the_example_of_the_page_makes_such_a_file(tmp_path, path, monkeypatch):
-    page = Path(__file__).parents[3] / "docs" / "extending.md"
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "extending.md"
     (found,) = re.findall(r"\n    import pandas as pd\n(.*?)\n\n[^ \n]", page.read_text(encoding="utf-8"), re.S)
     instances = example_instances(5)
     folder = tmp_path / "results/data/movie/plain"

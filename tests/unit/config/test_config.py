@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli import main
+from plumbline.config.annotations import annotate, generated_files
 from plumbline.config.names import RESERVED, check_name
 from plumbline.config.recipes import Training
-from plumbline.config.reference import annotate, generated_files
 from plumbline.config.resolve import read_config, resolve
 from plumbline.config.runs import list_runs
 from plumbline.config.seeds import cut_block, parse_seeds

@@ -8,7 +8,7 @@ import pytest
 from snakemake.cli import get_argument_parser
 
 PROJECT = Path(__file__).parents[3]
-PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 COMMANDS = [
     (page.name, shlex.split(line, comments=True)[1:])
     for page in PAGES

@@ -27,7 +27,7 @@ class AttributionOptions:
 
 def passes_in(precision: Literal["bf16x3", "bf16x3-tf32", "tf32"]) -> Callable[[Measure], Measure]:
     """Mark a measure that ranks words the same if the passes of a transformer have this precision on a GPU: Kendall's τ
-    with float32 is 0.999 or more (docs/engine.md)."""
+    with float32 is 0.999 or more (docs/reference/engine.md)."""
 
     def mark(measure: Measure) -> Measure:
         measure.precision = precision  # type: ignore[attr-defined]

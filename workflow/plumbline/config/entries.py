@@ -91,7 +91,8 @@ class AdversaryEntry(Seeded, Recipe):
     """Adversaries: copies of a base model, trained to reproduce its predictions with different attention."""
 
     objective: str = Field(
-        "", description="`attefa` or `wiegreffe-pinter` (docs/adversaries.md); by default the entry's own name."
+        "",
+        description="`attefa` or `wiegreffe-pinter`; by default the entry's own name.",
     )
     of: list[str] | None = Field(None, min_length=1, description="The base models; by default all with attention.")
     datasets: list[str] | None = Field(

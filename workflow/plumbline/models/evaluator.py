@@ -31,7 +31,7 @@ class Evaluator:
     def __init__(
         self, model: nn.Module, seed: int, budget: Budget | int | None = None, device: torch.device | str = "cpu"
     ) -> None:
-        # Any model with the interface of docs/extending.md (duck typing).
+        # Any model with the interface of docs/how-to/extending.md (duck typing).
         self.model: Any = model.to(device).eval()
         self.seed = seed
         self.budget = Budget.of(budget)

@@ -1,4 +1,4 @@
-"""The model of docs/erasure.md whose output is flat for texts with erased words, so that all measures score well."""
+"""A model whose output is flat for texts with erased words, so that all measures score well."""
 
 import re
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from plumbline.protocols.explained import Explanations
 from plumbline.registry import Registry, load
 from tests.unit.protocols.cells import Cell
 
-PAGE = (Path(__file__).parents[4] / "docs" / "erasure.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "protocols" / "erasure.md").read_text(encoding="utf-8")
 WORDS, DECISIVE = 40, len(SPECIALS)
 ROW = re.compile(r"^\| (bilstm-tanh|inflated), `(\w+)`" + r" \| ([\d.]+)" * 4 + r" \|$", re.MULTILINE)
 

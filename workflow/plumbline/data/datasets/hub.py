@@ -35,7 +35,7 @@ def hub(
     options: TextOptions = TextOptions(),
 ) -> Corpus:
     """Texts of a dataset of the Hugging Face hub at a fixed `revision`, or of a local folder in the hub's format
-    (docs/own-data.md)."""
+    (docs/how-to/own-data.md)."""
     rows, order = hub_rows(name, config, revision, splits, options)
     return read_corpus(shown(rows, "read", "row"), options, seed, order)
 

@@ -32,7 +32,7 @@ def table(
     options: TextOptions = TextOptions(),
 ) -> Corpus:
     """Your own texts: a file, or one for each split, with a column `text`, a column `label` and any others that the
-    options name (docs/own-data.md)."""
+    options name (docs/how-to/own-data.md)."""
     rows = table_rows(path, TableFile("", format, separator, encoding, quotes), options)
     return read_corpus(shown(rows, "read", "row"), options, seed)
 
