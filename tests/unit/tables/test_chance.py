@@ -93,6 +93,18 @@ def test_the_summary_of_a_run_says_how_many_models_are_at_chance(tmp_path):
     assert stored_chance_summary(tmp_path) == [sentence]
 
 
+def test_models_at_chance_that_are_kept_are_still_counted():
+    (sentence,) = chance_summary(scores_of([0.93, 0.49, 0.62, 0.5], None))
+    # Seed 2 is below the default limit of 0.2, and yet above chance.
+    assert sentence.startswith("Not surely better than guessing: 2 of 4 trained models, which `least_above_chance` in")
+    assert "keeps in the scorecard and in means. Of m on d, seed 1, above_chance, at the lower end of its" in sentence
+    assert "Left out" not in sentence and chance_summary(scores_of([0.93, 0.62], None)) == []
+    # A limit below 0 leaves out some of them, and keeps others.
+    left_out, kept = chance_summary(scores_of([0.3, 0.49], -0.2))
+    assert left_out.startswith("Left out of the scorecard and of means: 1 of 2") and "seed 0" in left_out
+    assert kept.startswith("Not surely better than guessing: 1 of 2") and "seed 1" in kept
+
+
 def test_rows_of_models_at_chance_are_marked_and_left_out_of_means():
     rows = [
         {**CELL, "seed": seed, "measure": "lime", "metric": "sufficiency", "ratio": np.nan, "n": 5, "dropped": 0}

@@ -151,7 +151,7 @@ class Study(Seeded):
         le=1,
         description="A model whose test accuracy is not, at 95 % confidence, above this share of the way from chance "
         "to 1 has the status `at chance` and is excluded from means, the scorecard and the report's sentences; `null` "
-        "excludes none.",
+        "excludes none, and the end of a run then counts those that are not surely above chance.",
     )
     protocols: dict[str, ProtocolEntry] = Field(
         {}, description="The protocols that score explanations, by name, with options."

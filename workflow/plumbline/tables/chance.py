@@ -29,16 +29,30 @@ def at_chance(performance: pd.DataFrame) -> dict[Model, str]:
 
 
 def chance_summary(performance: pd.DataFrame) -> list[str]:
-    """A sentence about the models at chance, if any: how many they are, and why the first is one."""
+    """A sentence about the models at chance that are left out, and one about those that are kept; each if any.
+
+    `least_above_chance` may keep them: null keeps all, and a number below 0 some. Here they are those whose
+    `above_chance` is at most 0, as guessing is within the interval of their accuracy.
+    """
     excluded = at_chance(performance)
-    tested = (performance["metric"] == ABOVE_CHANCE) & (performance["split"] == "test")
+    tested = performance[(performance["metric"] == ABOVE_CHANCE) & (performance["split"] == "test")]
+    kept = tested[(tested["status"] == "ok") & (tested["value"] <= 0)]
+    sentences = []
     for (dataset, _, model, seed), reason in excluded.items():
-        return [
-            f"Left out of the scorecard and of means: {len(excluded)} of {tested.sum()} trained models, at chance. Of "
+        sentences.append(
+            f"Left out of the scorecard and of means: {len(excluded)} of {len(tested)} trained models, at chance. Of "
             f"{model} on {dataset}, seed {seed}, {reason}: train it longer, give more data, or change "
             "`least_above_chance` in the config."
-        ]
-    return []
+        )
+        break
+    for first in kept.head(1).to_dict("records"):
+        sentences.append(
+            f"Not surely better than guessing: {len(kept)} of {len(tested)} trained models, which `least_above_chance` "
+            f"in the config keeps in the scorecard and in means. Of {first['model']} on {first['dataset']}, seed "
+            f"{first['seed']}, {ABOVE_CHANCE}, at the lower end of its interval, is {first['value']:.2f}: explanations "
+            "of a model that guesses mean little."
+        )
+    return sentences
 
 
 def above_chance_rows(name: str, table: pd.DataFrame) -> pd.DataFrame:

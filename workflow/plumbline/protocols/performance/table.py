@@ -57,7 +57,7 @@ def performance_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
 
 
 def stored_chance_summary(results: Path) -> list[str]:
-    """The sentence about models at chance in the stored table; empty if there is none or the table is unreadable."""
+    """The sentences about models at chance in the stored table; none if there is no table or it is unreadable."""
     try:
         return chance_summary(read_table(results / "tables/performance.parquet", PERFORMANCE).to_pandas())
     except (OSError, PlumblineError):
