@@ -57,6 +57,18 @@ def test_a_study_is_a_name_or_a_file(executed):
     assert parsed(executed("my.yaml")[0]).configfile == [Path("my.yaml")]
 
 
+def test_a_protocol_with_too_few_measures_is_warned_of(executed, capsys):
+    Path("my.yaml").write_text(str(CONFIG))
+    executed("my.yaml")
+    assert capsys.readouterr().err == (
+        "plumbline: warning: `protocols.agreement` gives model 'average-tanh' no score in the scorecard: it needs 2 "
+        "measures or more besides random, and there is 1; add a measure, or remove the protocol.\n"
+    )
+    Path("my.yaml").write_text(str({**CONFIG, "measures": ["attention", "gradient", "random"]}))
+    executed("my.yaml")
+    assert capsys.readouterr().err == ""
+
+
 def test_options_become_those_of_snakemake(executed):
     command, environment = executed("--cores", "3", "--gpus", "2", "--", "tables", "--dry-run")
     options = parsed(command)

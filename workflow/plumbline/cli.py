@@ -16,10 +16,10 @@ from plumbline.registry import Kind, Registry
 
 
 def show_runs(study: Path) -> None:
-    """Print every valid run of a study and the reason for each excluded combination."""
+    """Print every valid run of a study, the reason for each excluded combination and what the scorecard will lack."""
     from plumbline.config.external import locate_files
     from plumbline.config.resolve import read_config, resolve
-    from plumbline.config.runs import list_runs
+    from plumbline.config.runs import list_runs, scorecard_gaps
 
     config = find_study(study)
     resolved = resolve(locate_files(read_config(config), [Path(), config.parent]))
@@ -39,6 +39,8 @@ def show_runs(study: Path) -> None:
             print(f"{cell.dataset}  {strategy}, {unit}  {cell.model}  seeds {cell.seeds}: {description}")
     for excluded in runs.excluded:
         print(f"left out: {excluded.reason}")
+    for gap in scorecard_gaps(resolved, runs):
+        print(f"warning: {gap}")
 
 
 def show_registered(kind: str, plugins: list[Path]) -> None:

@@ -11,7 +11,7 @@ from plumbline.config.external import locate, locate_files
 from plumbline.config.own_data import OWN
 from plumbline.config.resolve import read_config, resolve
 from plumbline.config.resolved import Resolved
-from plumbline.config.runs import list_runs
+from plumbline.config.runs import list_runs, scorecard_gaps
 from plumbline.data.raw import check_raw
 from plumbline.errors import PlumblineError
 from plumbline.project import DEFAULT, current_project, find_study, study_files
@@ -86,8 +86,9 @@ def job_environment(launch: Launch, environment: Mapping[str, str]) -> dict[str,
 
 
 def check_data(resolved: Resolved, folders: Sequence[Path]) -> None:
-    """Refuse runs and data that the study's jobs would refuse, so that the sentence does not end a log of Snakemake."""
-    list_runs(resolved)
+    """Refuse runs and data that the study's jobs would refuse, so that the sentence does not end a log of Snakemake;
+    else warn of what the scorecard will lack."""
+    runs = list_runs(resolved)
     check_raw(resolved, Path(os.environ.get("PLUMBLINE_DATA") or locate(resolved.study.raw, folders)))
     for dataset in resolved.study.datasets:
         if resolved.declarations["dataset", dataset].name in OWN:
@@ -95,6 +96,8 @@ def check_data(resolved: Resolved, folders: Sequence[Path]) -> None:
             from plumbline.data.own_rows import check_rows
 
             check_rows(resolved, dataset)
+    for gap in scorecard_gaps(resolved, runs):
+        print(f"plumbline: warning: {gap}", file=sys.stderr)
 
 
 def run_study(launch: Launch) -> None:

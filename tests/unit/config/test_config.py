@@ -8,7 +8,7 @@ from plumbline.config.annotations import annotate, generated_files
 from plumbline.config.names import RESERVED, check_name
 from plumbline.config.recipes import Training
 from plumbline.config.resolve import read_config, resolve
-from plumbline.config.runs import list_runs
+from plumbline.config.runs import list_runs, scorecard_gaps
 from plumbline.config.seeds import cut_block, parse_seeds
 from plumbline.errors import PlumblineError
 from plumbline.registry import KINDS, Registry
@@ -217,6 +217,27 @@ def test_protocol_needs_enough_measures():
         list_runs(resolve(study(measures=["attention"])))
     runs = list_runs(resolve(study(models=["bilstm-tanh", "bag-of-words"])))
     assert [cell.model for cell in runs.scored["agreement"]] == ["bilstm-tanh"]
+
+
+def test_too_few_measures_for_the_scorecard_are_named():
+    def gaps(**changes):
+        resolved = resolve(study(**changes))
+        return scorecard_gaps(resolved, list_runs(resolved))
+
+    assert gaps() == []
+    # The random measure may have another name, and degraded measures do not count.
+    measures = {"noise": {"kind": "random"}, "attention": {}, "worse": {"kind": "degraded", "of": "attention"}}
+    measures["worse"]["share"] = [0.5, 1]
+    models = ["bilstm-tanh", "average-tanh", "bag-of-words"]
+    agreement, erasure = gaps(measures=measures, models=models, protocols=["agreement", "erasure"])
+    # bag-of-words has the random measure alone, for which agreement leaves it out.
+    assert erasure.startswith("`protocols.erasure` gives model 'bag-of-words' no score in the scorecard: it needs 1 me")
+    assert agreement == (
+        "`protocols.agreement` gives models 'bilstm-tanh', 'average-tanh' no score in the scorecard: it needs 2 "
+        "measures or more besides random, and there is 1; add a measure, or remove the protocol."
+    )
+    (sentence,) = gaps(measures=["random"], protocols=["erasure"])
+    assert "`protocols.erasure` gives model 'bilstm-tanh' no score" in sentence and "there is none; add" in sentence
 
 
 def test_tokens_that_a_measure_does_not_score_are_refused():

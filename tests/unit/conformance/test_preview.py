@@ -84,3 +84,14 @@ def test_a_study_without_own_data(tmp_path, capsys):
     (tmp_path / "my.yaml").write_text(yaml.safe_dump({**STUDY, "datasets": ["movie"]}))
     assert main(["check", str(tmp_path / "my.yaml")]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'my.yaml'}: conforms, and has no data of your own to preview\n"
+
+
+def test_too_few_measures_for_a_protocol_are_a_warning(tmp_path, capsys):
+    config = {"models": ["average-tanh"], "measures": ["attention", "random"], "protocols": ["agreement"]}
+    (tmp_path / "my.yaml").write_text(yaml.safe_dump({**config, "datasets": ["movie"]}))
+    assert main(["check", str(tmp_path / "my.yaml")]) == 0
+    warning, conforms = capsys.readouterr().out.splitlines()
+    assert warning.startswith(f"{tmp_path / 'my.yaml'}: warning: `protocols.agreement` gives model 'average-tanh' no")
+    assert "conforms" in conforms
+    assert main(["runs", str(tmp_path / "my.yaml")]) == 0
+    assert "\nwarning: `protocols.agreement` gives model 'average-tanh' no score" in capsys.readouterr().out

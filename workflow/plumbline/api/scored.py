@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from plumbline.api.texts import LabelledTexts
+from plumbline.config.support import scorecard_needs
 from plumbline.dag.study import StudyDag
 from plumbline.errors import PlumblineError
 from plumbline.training.performance import above_chance, accuracy, chance_level
@@ -15,17 +16,15 @@ ROUNDING = 1e-9
 
 def unscored_protocols(dag: StudyDag) -> list[str]:
     """A sentence about each protocol with too few measures for any of its columns; refused if that is so for all."""
-    ((measures,), random) = dag.runs.measures.values(), dag.facts.random()
-    count, sentences = sum(measure != random for measure in measures), []
-    for protocol in dag.study.protocols:
-        needs = [one.least_measures for one in dag.parts.criteria if dag.parts.table_of(one.table) == protocol]
-        if needs and min(needs) > count:
-            least = "one measure" if min(needs) == 1 else f"{min(needs)} measures"
-            other = ", or choose other protocols, such as ['erasure']" if count else ""
-            sentences.append(
-                f"`protocols` names '{protocol}', which needs {least} or more besides random, and `measures` has "
-                f"{count or 'none'}, so it gives the scorecard no score: add a measure{other}."
-            )
+    ((measures,), sentences) = dag.runs.measures.values(), []
+    count, needs = scorecard_needs(dag.resolved, measures)
+    for protocol, least in needs.items():
+        other = ", or choose other protocols, such as ['erasure']" if count else ""
+        sentences.append(
+            f"`protocols` names '{protocol}', which needs {'one measure' if least == 1 else f'{least} measures'} or "
+            f"more besides random, and `measures` has {count or 'none'}, so it gives the scorecard no score: add a "
+            f"measure{other}."
+        )
     if sentences and len(sentences) == len(dag.study.protocols):
         raise PlumblineError(sentences[0])
     return sentences

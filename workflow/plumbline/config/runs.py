@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from plumbline.config.masking import Masked, Point, baseline, masked_variants, points
 from plumbline.config.resolved import Resolved
 from plumbline.config.seeds import parse_seeds
-from plumbline.config.support import suggestions, unsupported, untrainable
+from plumbline.config.support import scorecard_needs, suggestions, unsupported, untrainable
 from plumbline.config.variants import PLAIN
 from plumbline.errors import PlumblineError
 from plumbline.registry import PAIRED, covered
@@ -129,6 +129,22 @@ def list_runs(resolved: Resolved) -> Runs:
         excluded += [Excluded("", "", "", reason) for reason in small.values()]
         excluded += [Excluded(dataset, "", "", reason) for dataset, reason in unmarked.items()]
     return Runs(sorted(cells), sorted(adversaries), masked, curves, measures, scored, excluded)
+
+
+def scorecard_gaps(resolved: Resolved, runs: Runs) -> list[str]:
+    """A sentence about each protocol that gives explained models no score in the scorecard, for lack of measures."""
+    gaps: dict[tuple[str, int, int], list[str]] = {}
+    for model, measures in runs.measures.items():
+        count, needs = scorecard_needs(resolved, measures)
+        for protocol, least in needs.items():
+            if measures and any(cell.model == model for cell in runs.scored[protocol]):
+                gaps.setdefault((protocol, least, count), []).append(f"'{model}'")
+    return [
+        f"`protocols.{protocol}` gives model{'s' if len(models) > 1 else ''} {', '.join(models)} no score in the "
+        f"scorecard: it needs {least} measure{'s' if least > 1 else ''} or more besides random, and there is "
+        f"{count or 'none'}; add a measure, or remove the protocol."
+        for (protocol, least, count), models in gaps.items()
+    ]
 
 
 def _variants(resolved: Resolved, dataset: str, model: str) -> list[str]:

@@ -1,5 +1,8 @@
 """What supports what: which measures and protocols a model supports, and which datasets it can learn."""
 
+from collections.abc import Collection
+
+from plumbline.config.masking import baseline
 from plumbline.config.resolved import Resolved
 from plumbline.registry import Declaration, Kind, needed
 
@@ -54,3 +57,16 @@ def untrainable(resolved: Resolved, dataset: str, model: str) -> str:
     if task in tasks and derived and dataset not in derived.datasets:
         return f"model '{model}' has the attention of '{derived.base}', which is not trained on dataset '{dataset}'"
     return "" if task in tasks else f"model '{model}' does {' and '.join(tasks)}, but dataset '{dataset}' is {task}"
+
+
+def scorecard_needs(resolved: Resolved, measures: Collection[str]) -> tuple[int, dict[str, int]]:
+    """How many of the measures are neither random nor degraded, and the protocols that score none of so few, each with
+    the number that its first column of the scorecard needs."""
+    count = len(set(measures) - {baseline(resolved), *resolved.study.degraded})
+    needs = {}
+    for protocol in resolved.study.protocols:
+        kind = resolved.declarations["protocol", protocol].name
+        columns = [column.least_measures for column in resolved.registry.all("criterion") if column.table == kind]
+        if columns and min(columns) > count:
+            needs[protocol] = min(columns)
+    return count, needs

@@ -13,7 +13,7 @@ from plumbline.config.external import locate_files
 from plumbline.config.own_data import OWN
 from plumbline.config.resolve import read_config, resolve
 from plumbline.config.resolved import Resolved
-from plumbline.config.runs import list_runs
+from plumbline.config.runs import list_runs, scorecard_gaps
 from plumbline.errors import PlumblineError
 from plumbline.registry import IMAGES, PACKAGE, load
 
@@ -27,7 +27,7 @@ Line = tuple[str, bool]
 
 
 def preview_studies(configs: Iterable[Path], raw: Path) -> Iterator[Line]:
-    """Lines about the own data of each study, each with whether it is free of faults."""
+    """Lines about the own data of each study and what its scorecard will lack, each with whether it is no fault."""
     for config in configs:
         try:
             content = read_config(config)
@@ -36,10 +36,11 @@ def preview_studies(configs: Iterable[Path], raw: Path) -> Iterator[Line]:
             continue
         try:
             resolved = resolve(locate_files(content, [Path(), config.parent]))
-            list_runs(resolved)
+            gaps = scorecard_gaps(resolved, list_runs(resolved))
         except PlumblineError as error:
             yield f"{config}: {error}", False
             continue
+        yield from ((f"{config}: warning: {gap}", True) for gap in gaps)
         datasets = [name for name in resolved.study.datasets if _is_own(resolved, name)]
         if not datasets:
             yield f"{config}: conforms, and has no data of your own to preview", True
