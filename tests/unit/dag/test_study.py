@@ -60,7 +60,6 @@ def test_figures_are_drawn_for_the_cells_of_their_protocols(small: StudyDag):
         "tau-histogram/mock-2/average-tanh",
         "tau-matrix/mock-2/average-tanh",
         "correlation-matrices/average-tanh",
-        "mean-differences",
     }
     assert plots[0].files == [f"results/figures/{plots[0].stem}.{suffix}" for suffix in ("svg", "pdf", "png")]
     assert set(small.parts.figure_groups) == {"agreement", "scorecard"}
@@ -76,6 +75,32 @@ def test_a_study_of_the_scale_of_vectors_has_its_figure(small):
     assert "vector-scale" not in {plot.stem for plot in small.parts.plots(small.parts.figures)}
     same = dag(SMALL | {"datasets": {"short": embedding(0.5), "long": embedding(0.5)}})
     assert "vector-scale" not in {plot.stem for plot in same.parts.plots(same.parts.figures)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "drawn"),
+    [
+        ({}, False),
+        ({"models": ["bilstm-tanh"]}, True),
+        # Entries may have names of their own.
+        ({"models": {"mine": {"kind": "bilstm-tanh"}}}, True),
+        ({"models": ["bilstm-tanh"], "measures": ["attention", "leave-one-out", "random"]}, False),
+        ({"models": ["bilstm-tanh", "average-tanh"], "measures": ["attention", "leave-one-out"]}, True),
+        ({"models": ["bilstm-tanh", "average-tanh"], "measures": ["gradient", "leave-one-out"]}, False),
+        ({"models": {"bilstm-tanh": {"measures": ["gradient", "random"]}, "average-tanh": {}}}, False),
+        (
+            {
+                "datasets": ["mock-1", "mock-2"],
+                "models": {"bilstm-tanh": {"datasets": ["mock-1"]}, "average-tanh": {"datasets": ["mock-2"]}},
+                "measures": ["attention", "leave-one-out"],
+            },
+            False,
+        ),
+    ],
+)
+def test_mean_differences_are_drawn_only_if_there_is_a_bar(changes, drawn):
+    changed = dag(SMALL | changes)
+    assert ("mean-differences" in {plot.stem for plot in changed.parts.plots(changed.parts.figures)}) == drawn
 
 
 def test_without_examples_the_explorer_reads_nothing(default: StudyDag):

@@ -21,7 +21,9 @@ KINDS = {
 }
 AXES = ("dataset", "model")
 CELLS = ("adversaries", "curves", "explained")
-CONDITIONS = ("images", "texts", "visibility", "reassignment", "traced", "shown", "whole", "vector-scale")
+# Conditions for a dataset and model of a figure, and for a figure of the whole study.
+PLOT_CONDITIONS = ("images", "texts", "visibility", "reassignment", "traced", "shown", "whole")
+CONDITIONS = (*PLOT_CONDITIONS, "vector-scale", "attention-pairs")
 SECTIONS = ("", "roar", "adversaries", "degraded")
 FACTS = [name for name in vars(Facts) if not name.startswith("_") and name != "requested_by"]
 

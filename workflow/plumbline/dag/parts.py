@@ -129,7 +129,8 @@ class Parts:
 
     def _plots(self, declaration: Declaration) -> Iterator[Plot]:
         """A plot for each value of the figure's axes among its cells."""
-        if "whole" in declaration.only or not (declaration.per or self._lacks_scales(declaration)):
+        missing = self._lacks_scales(declaration) or self._lacks_pairs(declaration)
+        if "whole" in declaration.only or not (declaration.per or missing):
             yield Plot(declaration.name)
         if declaration.per:
             pairs = sorted(
@@ -149,6 +150,25 @@ class Parts:
             (self._resolved.declarations["dataset", name].name, of.embedding.scale) for name, of in prepared.items()
         }
         return len(kinds) == len({kind for kind, _ in kinds})
+
+    def _lacks_pairs(self, declaration: Declaration) -> bool:
+        """Whether a figure compares pairs of measures as Jain & Wallace do, and agreement scores no such pairs.
+
+        These are pairs of attention, gradient and leave-one-out of a BiLSTM, or attention and leave-one-out of a BiLSTM
+        and of an average encoder on one dataset.
+        """
+        if "attention-pairs" not in declaration.only:
+            return False
+        # Of several entries of one registered object, the first is compared.
+        names = {(kind, of.name): name for (kind, name), of in reversed(self._resolved.declarations.items())}
+        models = [names.get(("model", of), "") for of in ("bilstm-tanh", "average-tanh")]
+        pair = {names.get(("measure", of), "") for of in ("attention", "leave-one-out")}
+        three = {*pair, names.get(("measure", "gradient"), "")}
+        scored = [{cell.dataset for cell in self._sources.scored("agreement") if cell.model == of} for of in models]
+        explained = [{*self._runs.measures.get(of, ())} for of in models]
+        of_one = scored[0] and three <= explained[0]
+        of_both = scored[0] & scored[1] and pair <= explained[0] & explained[1]
+        return not (of_one or of_both)
 
     def _cells(self, declaration: Declaration) -> list[Cell]:
         """The cells whose datasets and models have a plot."""

@@ -170,6 +170,7 @@ def _draw(axis: Axes, panel: Difference, datasets: list[str]) -> None:
     "mean-differences",
     reads=["scores:agreement"],
     params=["kinds"],
+    only=["attention-pairs"],
     page="attention",
     experiment="correlation",
     order=160,
