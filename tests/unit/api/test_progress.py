@@ -5,9 +5,13 @@ import sys
 from types import ModuleType
 
 import pytest
+from huggingface_hub.utils import are_progress_bars_disabled
+from transformers import AutoModelForSequenceClassification
+from transformers.utils import logging
 
 import plumbline
 from plumbline.api.progress import show_progress
+from plumbline.data.subwords import without_bars
 from plumbline.runtime.progress import Progress
 
 from .conftest import LABELS, TEXTS
@@ -58,3 +62,49 @@ def test_a_stage_that_fails_has_no_line(capsys):
         begin("predict", 0)
         raise ValueError
     assert capsys.readouterr().err == ""
+
+
+@pytest.fixture
+def bars_of_transformers():
+    """Progress bars of transformers, as a user has them by default."""
+    shown = logging.is_progress_bar_enabled()
+    logging.enable_progress_bar()
+    yield
+    (logging.enable_progress_bar if shown else logging.disable_progress_bar)()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_bars_of_transformers_do_not_break_in(terminal, saved_classifier, bars_of_transformers, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    AutoModelForSequenceClassification.from_pretrained(saved_classifier)
+    assert "Loading weights" in capsys.readouterr().err
+    plumbline.explain(str(saved_classifier), texts=TEXTS[:2], measures=["gradient-norm"])
+    assert "Loading weights" not in capsys.readouterr().err
+    # Afterwards they are shown again.
+    AutoModelForSequenceClassification.from_pretrained(saved_classifier)
+    assert "Loading weights" in capsys.readouterr().err
+
+
+def test_bars_of_downloads_stay_on_a_terminal(bars_of_transformers, monkeypatch):
+    with without_bars():
+        assert are_progress_bars_disabled()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with without_bars():
+        assert not are_progress_bars_disabled() and not logging.is_progress_bar_enabled()
+    assert logging.is_progress_bar_enabled() and not are_progress_bars_disabled()
+
+
+def test_a_user_without_bars_of_transformers_gets_none(bars_of_transformers, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    logging.disable_progress_bar()
+    with without_bars():
+        assert are_progress_bars_disabled()
+    assert are_progress_bars_disabled() and not logging.is_progress_bar_enabled()
+
+
+def test_what_is_printed_while_a_model_is_saved_is_shown(classifier, bars_of_transformers, capsys, monkeypatch):
+    model, tokenizer = classifier
+    save = model.save_pretrained
+    monkeypatch.setattr(model, "save_pretrained", lambda folder: (print("a notice", file=sys.stderr), save(folder)))
+    plumbline.explain(model, tokenizer, TEXTS[:2], measures=["gradient-norm"], progress=False)
+    assert capsys.readouterr().err == "a notice\n"

@@ -2,9 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr
 from dataclasses import dataclass, replace
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,8 +87,7 @@ def find_model(
             )
     if not hasattr(model, "get_input_embeddings"):
         raise PlumblineError(f"`model` is a {type(model).__name__}; it must be a model of transformers.")
-    # Its progress bar would remain in a notebook.
-    with reading_checkpoint(type(model).__name__), redirect_stderr(StringIO()):
+    with reading_checkpoint(type(model).__name__):
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
     # The name from which transformers read it, if it did.

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from plumbline.data.subwords import without_bars
+
 WORDS, DIMENSIONS = 40, 8
 # The same shape in the words of most configs and of GPT-2's.
 SHAPE: dict[str, Any] = {
@@ -44,12 +46,11 @@ def save_checkpoint(folder: str | Path, model_type: str, causal: bool = False, *
     """A small model of any type of the transformers library with random weights; a causal one with a tokenizer, whose
     words are numbers."""
     from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
-    from transformers.utils import logging
 
-    logging.disable_progress_bar()
     specials = dict.fromkeys(("bos_token_id", "eos_token_id"), WORDS - 1) if causal else {}
     config = AutoConfig.for_model(model_type, **{**SHAPE, **specials, **options})
-    (AutoModelForCausalLM if causal else AutoModel).from_config(config).save_pretrained(folder)
+    with without_bars():
+        (AutoModelForCausalLM if causal else AutoModel).from_config(config).save_pretrained(folder)
     if causal:
         save_number_tokenizer(folder)
 

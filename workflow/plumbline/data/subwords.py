@@ -23,16 +23,34 @@ BATCH = 1000
 
 
 @contextmanager
+def without_bars() -> Iterator[None]:
+    """Hide the progress bars of transformers, which would break into ours; those of downloads stay on a terminal."""
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+    from transformers.utils import logging
+
+    shown, downloads = logging.is_progress_bar_enabled(), not are_progress_bars_disabled()
+    # Disables those of downloads too.
+    logging.disable_progress_bar()
+    if downloads and sys.stderr.isatty():
+        enable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+        (enable_progress_bars if downloads else disable_progress_bars)()
+
+
+@contextmanager
 def reading_checkpoint(checkpoint: str) -> Iterator[None]:
     """Silence transformers while it reads a checkpoint, and turn its errors into a PlumblineError."""
     from transformers.utils import logging
 
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
-    if not sys.stderr.isatty():
-        logging.disable_progress_bar()
     try:
-        yield
+        with without_bars():
+            yield
     except PlumblineError:
         raise
     # Of broken files, the libraries raise more than OSError and ValueError.
