@@ -162,8 +162,7 @@ def test_wrong_evidence_is_refused_with_its_line(form, value, complaint):
         ([(f"t{i}", i, "train") for i in range(500)], {}, "Column 'label' holds 500 different labels, such as 0, 1"),
         ([("t", "x", s) for s in SPLITS], {}, "Column 'label' holds only the label 'x'; a study needs two classes"),
         ([("", "x", "train")], {}, "No row has a text in column 'text' and a label in column 'label'."),
-        (FULL, {"classes": ["7", "8"]}, "and one of the labels 7, 8 in column 'label'."),
-        (FULL, {"classes": ["10", "8"]}, "No row is of class '8'; correct `classes`"),
+        ([("", "x", "train")], {"classes": ["x", "y"]}, "No row has a text in column 'text' and a label in column"),
         (FULL[:4], {}, "No row is of the split 'test'; add some."),
         ([(["a"], "x", "train")], {}, "'a.csv', line 2: column 'text' holds a list; it must hold text."),
         ([("t", ["x"], "train")], {}, "line 2: the label in column 'label' is ['x']; it must be one value."),
@@ -171,6 +170,24 @@ def test_wrong_evidence_is_refused_with_its_line(form, value, complaint):
 )  # fmt: skip
 def test_faults(values, others, complaint):
     assert complaint in fault(values, **others)
+
+
+def test_a_wrong_label_in_classes_lists_those_of_the_column():
+    values = [*FULL, ("more", "10", "train"), ("", "3", "train"), ("empty", "", "train")]
+    assert fault(values, classes={"10": "good", "two": "bad"}) == (
+        "No row is of class 'bad'; correct `classes`: column 'label' holds '10' (4 rows), '2' (3 rows), of which '2' "
+        "is not in `classes`."
+    )
+    assert fault([*FULL, ("more", "7", "train")], classes=["8", "9"]) == (
+        "No row has one of the labels '8', '9'; correct `classes`: column 'label' holds '10' (3 rows), '2' (3 rows), "
+        "'7' (1 row), none of which is in `classes`."
+    )
+    many = [(f"t{i}", f"label {i % 30} {'of words ' * 9}", "train") for i in range(45)]
+    message = fault([("t", "x", "train"), *many], classes=["x", "y"])
+    # The first ten, the most frequent first, cut if they are long.
+    assert message.count("(2 rows)") == 10 and "(1 row)" not in message
+    assert " and 21 more, of which 'label 0" in message and message.endswith(" and 20 more are not in `classes`.")
+    assert "'label 0 of words of words of words of w…' (2 rows)" in message
 
 
 def test_a_class_too_rare_for_a_drawn_split_is_named():

@@ -16,8 +16,12 @@ from plumbline.errors import PlumblineError
 
 # More distinct labels than this are no classes, unless `classes` names them.
 MOST_CLASSES = 100
-# The labels that a message shows.
-SHOWN_LABELS = 5
+# The labels that a message shows, and the characters of each.
+SHOWN_LABELS, LABEL_WIDTH = 10, 40
+# The labels that show what a column holds if these are no classes.
+EXAMPLES = 5
+# Why a row without one of them is dropped.
+NO_TEXT, NO_LABEL = "empty text", "no label"
 
 
 @dataclass(frozen=True)
@@ -77,12 +81,12 @@ class Selected:
 
 def select_rows(rows: Iterable[Row], options: TextOptions, seed: int, order: Sequence[str] = ()) -> Selected:
     """Name the classes and draw the splits; `order` are the classes that the data itself declares, if any."""
-    kept, dropped = _keep(rows, options)
+    kept, dropped, found = _keep(rows, options)
     names = options.class_names or {label: label for label in order or _distinct_labels(kept, options.label)}
     # Labels of one class need not follow each other.
     classes = list(dict.fromkeys(names.values()))
     labels = [classes.index(names[item.label]) for item in kept]
-    _check_classes(labels, classes, options)
+    _check_classes(labels, classes, options, found)
     given = [item.split for item in kept]
     splits, drawn = assign_splits(given, labels, classes, seed, options.shares, options.dev_share, options.stratified)
     marked = [_spans(item, options) for item in kept] if options.evidence else []
@@ -108,28 +112,32 @@ def read_corpus(rows: Iterable[Row], options: TextOptions, seed: int, order: Seq
     )
 
 
-def _keep(rows: Iterable[Row], options: TextOptions) -> tuple[list[Labelled], Dropped]:
-    """The rows with a text, a named label and, if duplicates are dropped, a new text; and the number of the others."""
+def _keep(rows: Iterable[Row], options: TextOptions) -> tuple[list[Labelled], Dropped, Counter[str]]:
+    """The rows with a text, a named label and, if duplicates are dropped, a new text; the number of the others; and
+    the number of texts of each label, named or not."""
     kept: list[Labelled] = []
+    found: Counter[str] = Counter()
     dropped: dict[str, Counter[str]] = {}
     seen: set[tuple[str, str]] = set()
     for row in rows:
         item = _labelled(row, options)
         reason = _reason(item, options, seen)
+        if reason not in (NO_TEXT, NO_LABEL):
+            found[item.label] += 1
         if reason:
             dropped.setdefault(reason, Counter())[item.split or "all"] += 1
         else:
             kept.append(item)
             seen.add((item.text, item.pair))
-    return kept, {reason: dict(counts) for reason, counts in dropped.items()}
+    return kept, {reason: dict(counts) for reason, counts in dropped.items()}, found
 
 
 def _reason(item: Labelled, options: TextOptions, seen: set[tuple[str, str]]) -> str:
     """Why a row is dropped, or an empty string."""
     if not item.text.strip() or (options.pair and not item.pair.strip()):
-        return "empty text"
+        return NO_TEXT
     if not item.label:
-        return "no label"
+        return NO_LABEL
     if options.class_names and item.label not in options.class_names:
         return "label not in classes"
     return "duplicate" if options.duplicates == "drop" and (item.text, item.pair) in seen else ""
@@ -169,7 +177,7 @@ def _distinct_labels(kept: Sequence[Labelled], column: str) -> list[str]:
     labels = sorted({item.label for item in kept})
     if len(labels) > MOST_CLASSES:
         raise PlumblineError(
-            f"Column '{column}' holds {len(labels)} different labels, such as {', '.join(labels[:SHOWN_LABELS])}; name "
+            f"Column '{column}' holds {len(labels)} different labels, such as {', '.join(labels[:EXAMPLES])}; name "
             "another column in `label`, or list those that are classes in `classes`."
         )
     try:
@@ -178,20 +186,43 @@ def _distinct_labels(kept: Sequence[Labelled], column: str) -> list[str]:
         return labels
 
 
-def _check_classes(labels: Sequence[int], classes: Sequence[str], options: TextOptions) -> None:
-    """Refuse a class without rows, and fewer than two classes."""
+def _check_classes(labels: Sequence[int], classes: Sequence[str], options: TextOptions, found: Counter[str]) -> None:
+    """Refuse a class without rows, and fewer than two classes; `found` has the number of texts of each label."""
+    if not labels and options.class_names and found:
+        named = _listed(options.class_names)
+        raise PlumblineError(f"No row has one of the labels {named}; correct `classes`: {_describe(found, options)}.")
     if not labels:
-        named = f" and one of the labels {', '.join(options.class_names)}" if options.class_names else " and a label"
-        raise PlumblineError(f"No row has a text in column '{options.text}'{named} in column '{options.label}'.")
+        raise PlumblineError(f"No row has a text in column '{options.text}' and a label in column '{options.label}'.")
     if len(classes) < 2:
         raise PlumblineError(
             f"Column '{options.label}' holds only the label '{classes[0]}'; a study needs two classes or more."
         )
     for label in sorted({*range(len(classes))} - {*labels}):
-        raise PlumblineError(
-            f"No row is of class '{classes[label]}'; correct `classes`, whose labels are values of column "
-            f"'{options.label}'."
-        )
+        raise PlumblineError(f"No row is of class '{classes[label]}'; correct `classes`: {_describe(found, options)}.")
+
+
+def _describe(found: Counter[str], options: TextOptions) -> str:
+    """The labels that the column holds, the most frequent first, and those that `classes` does not name."""
+    counts = dict(found.most_common())
+    rows = [f"'{_short(label)}' ({count} row{'s' if count > 1 else ''})" for label, count in counts.items()]
+    unnamed = [label for label in counts if options.class_names and label not in options.class_names]
+    missing = f", of which {_listed(unnamed)} {'is' if len(unnamed) == 1 else 'are'} not in `classes`"
+    missing = ", none of which is in `classes`" if len(unnamed) == len(counts) else missing
+    return f"column '{options.label}' holds {_first(rows)}{missing if unnamed else ''}"
+
+
+def _listed(labels: Iterable[str]) -> str:
+    return _first([f"'{_short(label)}'" for label in labels])
+
+
+def _first(names: Sequence[str]) -> str:
+    """The first names, and the number of others."""
+    more = len(names) - SHOWN_LABELS
+    return ", ".join(names[:SHOWN_LABELS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LABEL_WIDTH else f"{label[: LABEL_WIDTH - 1]}…"
 
 
 def tokenize_texts(texts: Sequence[str], options: TextOptions) -> tuple[list[list[str]], list[list[str]]]:
