@@ -68,7 +68,7 @@ FAULTS = {
     "adversaries": ({"protocols": ["adversary"]}, "set `adversaries` there"),
     "evidence without marks": (
         {"protocols": ["evidence"]},
-        "`protocols` names 'evidence', which needs `evidence`, a flag",
+        "`protocols` names 'evidence', which needs `evidence`, a flag for each word of each text between white space",
     ),
     "evidence of other length": (
         {"evidence": [[1]] * 6},

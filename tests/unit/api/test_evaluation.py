@@ -118,6 +118,24 @@ def test_own_importances_are_those_of_words_or_of_subwords(classifier, evaluated
             assert list(one) == list(other)
 
 
+def test_own_importances_follow_the_division_into_words(classifier):
+    texts = ["dull, bad film", "a great cast"]
+    lengths = {"spaces": [[5, 3, 4], [1, 5, 4]], "cased": [[4, 1, 3, 4], [1, 5, 4]]}
+    for words, scores in lengths.items():
+        found = plumbline.evaluate(
+            *classifier, texts, [0, 1], words=words, importances={"length": scores}, measures=["random"],
+            protocols=["reliability"], progress=False,
+        ).importances  # fmt: skip
+        own = found[found["measure"] == "length"]
+        # Tokens are the subwords of these words; each has the score of its word.
+        assert len(own["tokens"].iloc[0]) == len(own["scores"].iloc[0]) >= len(scores[0])
+        assert sorted({*own["scores"].iloc[0]}) == sorted({*scores[0]})
+    with pytest.raises(plumbline.PlumblineError, match="text 0 has 4 words"):
+        plumbline.evaluate(
+            *classifier, texts, [0, 1], words="cased", importances={"length": lengths["spaces"]}, progress=False
+        )
+
+
 def test_the_model_stays_unchanged(classifier):
     model, tokenizer = classifier
     model = copy.deepcopy(model).train()

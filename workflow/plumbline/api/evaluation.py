@@ -121,7 +121,8 @@ def evaluate(
 
     `texts` are strings, or pairs of them; `labels` the number or name of the class of each. `words` says how a text is
     divided: at white space, or by spaCy with case (`cased`) or without (`cleaned`). `evidence` has a flag for each word
-    of a text, for the protocol of that name; people marked these words, or a `rule` makes them decide the class.
+    of a text between white space, for the protocol of that name; people marked these words, or a `rule` makes them
+    decide the class.
 
     `measures` and `protocols` are names, or options by name as in a config; `importances` are scores of your own by
     name, one for each word or subword of a text. `plugins` are files with measures or protocols of your own.
@@ -157,7 +158,7 @@ def explain(
     plugins: Sequence[str | Path] = (),
     progress: bool = True,
 ) -> Evaluation:
-    """The importances of the words of texts by each measure, without scores; the arguments are those of `evaluate`.
+    """The importances of the tokens of texts by each measure, without scores; the arguments are those of `evaluate`.
 
     `labels` are needed only by measures with the option `target: gold`; without them, the classes that the
     first seed predicts are stored.

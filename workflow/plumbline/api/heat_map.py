@@ -1,4 +1,4 @@
-"""A text with its words shaded by their importance, in a notebook or a terminal."""
+"""A text with its tokens shaded by their importance, in a notebook or a terminal."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -12,9 +12,9 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 class HeatMap:
-    """One text, a row for each measure: the darker a word, the larger its score relative to the largest of the row.
+    """One text, a row for each measure: the darker a token, the larger its score relative to the largest of the row.
 
-    Negative scores are underlined. `str` has a bar before each word in place of the colour.
+    Negative scores are underlined. `str` has a bar before each token in place of the colour.
     """
 
     def __init__(self, title: str, tokens: Sequence[str], scores: Mapping[str, np.ndarray]) -> None:
@@ -29,12 +29,12 @@ class HeatMap:
     def _repr_html_(self) -> str:
         rows = "".join(
             f'<tr><th style="text-align: left; padding-right: 1em">{escape(measure)}</th>'
-            f'<td style="text-align: left">{self._words(measure)}</td></tr>'
+            f'<td style="text-align: left">{self._tokens(measure)}</td></tr>'
             for measure in self.scores
         )
         return f"<table><caption>{escape(self.title)}</caption>{rows}</table>"
 
-    def _words(self, measure: str) -> str:
+    def _tokens(self, measure: str) -> str:
         colour = measure_colour(measure)
         return " ".join(
             f'<span title="{score:.4g}" style="padding: 0 .2em; border-radius: 3px; '
@@ -48,8 +48,8 @@ class HeatMap:
         lines = [self.title]
         for measure in self.scores:
             marks = [BLOCKS[round(abs(share) * (len(BLOCKS) - 1))] for share in self.shares(measure)]
-            words = (f"{mark}{token}" for mark, token in zip(marks, self.tokens, strict=True))
-            lines.append(f"{measure:{width}}  {' '.join(words)}")
+            marked = (f"{mark}{token}" for mark, token in zip(marks, self.tokens, strict=True))
+            lines.append(f"{measure:{width}}  {' '.join(marked)}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -17,7 +17,7 @@ WORDS = (
     ("leave out `kind: causal`", "leave out `prompt` and `answers`"),
     (
         rf"needs marked evidence, which dataset '{DATASET}' does not have",
-        "needs `evidence`, a flag for each word of each text: give it, or leave the protocol out",
+        "needs `evidence`, a flag for each word of each text between white space: give it, or leave the protocol out",
     ),
     (
         r"`(measures|protocols)\.([\w.-]+)` cannot \w+ any model of this study: \w+ '\2' ",

@@ -71,7 +71,7 @@ class Results(StoredTables):
         return StudyDag(resolve(locate_files(config, folders), external=False), folders, SCRIPTS)
 
     def _cells(self) -> Iterator[Cell]:
-        """The cells of texts; images have no words."""
+        """The cells of texts; images have no tokens to show."""
         if not (self.folder / "models").is_dir():
             raise PlumblineError(f"'{self.folder}' has tables alone, as a recorded run: no texts and no importances.")
         for cell in self._dag.runs.cells:
@@ -79,23 +79,23 @@ class Results(StoredTables):
                 yield cell
 
     def _texts(self, cell: Cell) -> pd.DataFrame:
-        """The explained instances of a cell, with the words of each: those that have scores."""
+        """The explained instances of a cell, with the tokens of each that have scores."""
         columns = [*TEXT_KEYS, "label", "tokens", "maskable", "tokens_b", "maskable_b"]
         table = read_table(place(self.folder, self._dag.paths.instances(cell)), INSTANCES, columns).to_pandas()
         table = table[table["split"].isin(self._dag.study.explain)].astype({"split": str})
         classes = read_record(place(self.folder, self._dag.paths.record_of(cell)))["classes"]
-        words = [_words(*row) for row in zip(table["tokens"], table["maskable"], strict=True)]
-        pairs = [_words(*row) for row in zip(table["tokens_b"], table["maskable_b"], strict=True)]
+        tokens = [_scored(*row) for row in zip(table["tokens"], table["maskable"], strict=True)]
+        pairs = [_scored(*row) for row in zip(table["tokens_b"], table["maskable_b"], strict=True)]
         keys = {key: getattr(cell, key) for key in CELL_KEYS}
         return table[TEXT_KEYS].assign(
-            **keys, label=[classes[label] for label in table["label"]], tokens=words, pair_tokens=pairs
+            **keys, label=[classes[label] for label in table["label"]], tokens=tokens, pair_tokens=pairs
         )[[*CELL_KEYS, *TEXT_KEYS, "label", "tokens", "pair_tokens"]]
 
     @cached_property
     def instances(self) -> pd.DataFrame:
-        """The explained texts as every model reads them: the class of each, its words, and those of its second text.
+        """The explained texts as every model reads them: the class of each, its tokens, and those of its second text.
 
-        A transformer's words are the subwords of its tokenizer.
+        These are words, or subwords for a transformer, without special tokens and the words of a prompt.
         """
         cells = {tuple(getattr(cell, key) for key in CELL_KEYS): cell for cell in self._cells()}
         return _joined([self._texts(cell) for cell in cells.values()])
@@ -120,7 +120,7 @@ class Results(StoredTables):
     def importances(self) -> pd.DataFrame:
         """The importances of every measure and seed: the explained class, if any, and a score for each of `tokens`.
 
-        `pair_scores` are those of the words of a second text, where a measure has them.
+        `pair_scores` are those of the tokens of a second text, where a measure has them.
         """
         texts, frames = self.instances.drop(columns="label"), []
         for keys, path in self._dag.sources.files("importances") or []:
@@ -147,7 +147,7 @@ class Results(StoredTables):
         seed: int | None = None,
         split: str | None = None,
     ) -> HeatMap:
-        """The words of a text, shaded by the scores of each measure; by default of the first dataset and model."""
+        """The tokens of a text, shaded by the scores of each measure; by default of the first dataset and model."""
         rows = self.importances
         wanted = {"variant": variant, "dataset": dataset, "model": model, "split": split, "seed": seed}
         for key, value in wanted.items():
@@ -238,9 +238,9 @@ def load_results(folder: str | Path = "results", study: str | Path | None = None
     return Results(found, study)
 
 
-def _words(tokens: Any, maskable: Any) -> list[str] | None:
-    """The tokens that are words."""
-    return None if tokens is None else [token for token, word in zip(tokens, maskable, strict=True) if word]
+def _scored(tokens: Any, maskable: Any) -> list[str] | None:
+    """The tokens that have scores: those of the text, which may be masked."""
+    return None if tokens is None else [token for token, own in zip(tokens, maskable, strict=True) if own]
 
 
 def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:

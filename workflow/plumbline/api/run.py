@@ -97,7 +97,7 @@ class LocalRun:
     def align(self, scores: Any, name: str, texts: LabelledTexts) -> list[np.ndarray]:
         """One's own scores for each token of the model."""
         table = read_table(self.at(self.dag.paths.instances(self.cell)), INSTANCES, ["word"])
-        lengths = [len(words) for words in texts.tokens(texts.texts)]
+        lengths = [len(words) for words in texts.divide(texts.texts)]
         words = optional_ragged(table["word"]) or [np.arange(length) for length in lengths]
         return align_scores(scores, name, words, lengths)
 

@@ -35,17 +35,17 @@ class LabelledTexts:
     words: Words = "spaces"
     labelled: bool = True
 
-    def tokens(self, texts: Sequence[str]) -> list[list[str]]:
+    def divide(self, texts: Sequence[str]) -> list[list[str]]:
         """The words of texts, as the option `words` defines them."""
         return tokenize_texts(texts, TextOptions(tokens=self.words))[1]
 
     def corpus(self) -> Corpus:
         """The corpus that `prepare` turns into instances; it need not have texts of every class."""
-        tokens = self.tokens(self.texts)
-        pairs: Sequence[list[str] | None] = self.tokens(self.pairs) if self.pairs else [None] * len(tokens)
+        divided = self.divide(self.texts)
+        pairs: Sequence[list[str] | None] = self.divide(self.pairs) if self.pairs else [None] * len(divided)
         examples = [
             Example(EXPLAINED, label, words, pair, None, flags)
-            for label, words, pair, flags in zip(self.labels, tokens, pairs, self._flags(), strict=True)
+            for label, words, pair, flags in zip(self.labels, divided, pairs, self._flags(), strict=True)
         ]
         return Corpus(examples, self.classes, every_class=False)
 
