@@ -1,9 +1,10 @@
+import ast
 import os
 from pathlib import Path
 
 import pytest
 
-from plumbline.registry import load
+from plumbline.registry import DESCRIPTION, FACTS, Kind, Registry, load
 from plumbline.runtime.provenance import code_hash, content_hash, module_file, reachable
 
 SCRIPTS = Path(__file__).parents[3] / "workflow" / "scripts"
@@ -81,6 +82,45 @@ def test_descriptions_and_code_for_type_checkers_do_not_count(tmp_path: Path, ch
     assert (code_hash(before) == code_hash(after)) == same
     names = {path.name for path in reachable(before)}
     assert {path.name for path in reachable(after)} == names ^ {"before.py", "after.py"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts"),
+    [
+        *((kind, DESCRIPTION) for kind in ("measure", "protocol", "table")),
+        *((kind, {"metrics": []}) for kind in ("protocol", "table")),
+        ("manipulation", {"equation": "", "citation": []}),
+        ("model", {"citation": []}),
+    ],
+)
+def test_what_only_describes_an_object_does_not_count(tmp_path: Path, kind: str, facts: dict[str, object]):
+    """Neither a change of it nor its absence: no job is run again when a reference is corrected."""
+    assert facts.items() <= FACTS[kind].items()
+
+    def declared(number: int, stated: str) -> str:
+        path = tmp_path / f"{number}.py"
+        path.write_text(f"@{kind}('mine'{stated})\ndef mine(evaluator):\n    return None\n")
+        return code_hash(path)
+
+    bare = declared(0, "")
+    for number, fact in enumerate(facts, start=1):
+        values = ["['kendall']", "['spearman']"] if fact == "metrics" else ["'Some text.'", "'Other text.'"]
+        assert {declared(10 * number + i, f", {fact}={value}") for i, value in enumerate(values)} == {bare}
+    assert declared(1000, ", option='other'") != bare
+
+
+@pytest.mark.parametrize("kind", ["measure", "protocol"])
+def test_jobs_of_the_library_do_not_depend_on_descriptions(tmp_path: Path, kind: Kind):
+    """A file of the library without its descriptions has the same hash."""
+    for number, path in enumerate({declaration.path for declaration in Registry().all(kind)}):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = [call for node in ast.walk(tree) for call in getattr(node, "decorator_list", [])]
+        for call in calls:
+            if isinstance(call, ast.Call):
+                call.keywords = [keyword for keyword in call.keywords if keyword.arg not in (*DESCRIPTION, "metrics")]
+        stripped = tmp_path / f"{number}.py"
+        stripped.write_text(ast.unparse(tree), encoding="utf-8")
+        assert code_hash(stripped) == code_hash(path)
 
 
 def test_files_that_a_plugin_imports_from_its_folder_count(tmp_path: Path):

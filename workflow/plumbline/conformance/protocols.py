@@ -15,7 +15,7 @@ from plumbline.config.names import TABLES
 from plumbline.conformance.declarations import check_documentation, with_few_steps
 from plumbline.conformance.examples import example_explained, reads_one_text
 from plumbline.conformance.notes import Checked, type_name
-from plumbline.errors import PlumblineError
+from plumbline.errors import PlumblineError, nearest
 from plumbline.protocols.explained import scores_of
 from plumbline.registry import PACKAGE, Declaration, Registry, load
 
@@ -25,9 +25,13 @@ for _path in sorted(PACKAGE.rglob("schemas.py")):
 OWN_TABLES = dict(store.SCHEMAS)
 
 
-def check_protocol(declaration: Declaration) -> Iterator[str]:
+def check_protocol(declaration: Declaration, registry: Registry) -> Iterator[str]:
     """A protocol deterministically turns importances into valid rows of scores, and scores into its table."""
     yield from check_documentation(declaration, "equation")
+    known = registry.names("metric")
+    for name in declaration.metrics:
+        if name not in known:
+            yield f"its declaration states the metric '{name}'; {nearest(name, known)}"
     if declaration.name in TABLES:
         yield f"every study has a table '{declaration.name}'; choose another name."
     options = declaration.defaults

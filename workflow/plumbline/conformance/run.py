@@ -24,7 +24,7 @@ def examine(kind: Kind, name: str, registry: Registry, raw: Path | None = None) 
         "manipulation": lambda: check_manipulation(declaration),
         "model": lambda: check_model(declaration, registry),
         "measure": lambda: check_measure(declaration, registry),
-        "protocol": lambda: check_protocol(declaration),
+        "protocol": lambda: check_protocol(declaration, registry),
         **{part: lambda: check_part(declaration, registry) for part in PARTS},
     }
     results = list(check_facts(declaration))

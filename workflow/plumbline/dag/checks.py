@@ -50,7 +50,13 @@ def faults(declaration: Declaration, registry: Registry) -> Iterator[str]:
         if kind in tables and not of:
             continue
         yield f"reads '{source}'; {nearest(source, [*tables, *KINDS, *(f'scores:{name}' for name in protocols)])}"
-    known = {"params": FACTS, "per": AXES, "only": CONDITIONS, "tables": [*tables, "*"]}
+    known = {
+        "params": FACTS,
+        "per": AXES,
+        "only": CONDITIONS,
+        "tables": [*tables, "*"],
+        "metrics": registry.names("metric"),
+    }
     for fact, names in known.items():
         for name in facts.get(fact, []):
             if name.partition(":")[0] not in names:

@@ -25,12 +25,12 @@ from typing import Any, TypeVar
 
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry.declarations import PACKAGE, Declaration, covered, declarations_in, holds, needed
-from plumbline.registry.facts import FACTS, IMAGES, KINDS, PAIRED, PARTS, Kind
+from plumbline.registry.facts import DESCRIPTION, FACTS, IMAGES, KINDS, PAIRED, PARTS, Kind
 
 __all__ = [
-    "FACTS", "IMAGES", "KINDS", "PACKAGE", "PAIRED", "PARTS", "Declaration", "Kind", "Registry", "covered", "criterion",
-    "dataset", "declarations_in", "figure", "holds", "load", "manipulation", "measure", "metric", "model", "needed",
-    "page", "protocol", "table",
+    "DESCRIPTION", "FACTS", "IMAGES", "KINDS", "PACKAGE", "PAIRED", "PARTS", "Declaration", "Kind", "Registry",
+    "covered", "criterion", "dataset", "declarations_in", "figure", "holds", "load", "manipulation", "measure",
+    "metric", "model", "needed", "page", "protocol", "table",
 ]  # fmt: skip
 
 # The folders of the library that hold declarations.
@@ -109,6 +109,15 @@ class Registry:
     def all(self, kind: Kind) -> list[Declaration]:
         """All declarations of one kind, sorted by name."""
         return [self._declarations[kind, name] for name in self.names(kind)]
+
+    def experiments(self) -> list[Declaration]:
+        """All protocols, and the tables of ROAR and of adversarial models, which have keys of their own in a config."""
+        tables = [table for table in self.all("table") if table.equation]
+        return sorted([*self.all("protocol"), *tables], key=lambda declaration: declaration.name)
+
+    def metrics_of(self, experiment: Declaration) -> list[Declaration]:
+        """The metrics that a protocol or table states, in its order; an unknown one is refused."""
+        return [self.get("metric", name) for name in experiment.facts.get("metrics", [])]
 
 
 def load(pointer: str) -> Any:

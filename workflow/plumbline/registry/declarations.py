@@ -130,6 +130,8 @@ def _declaration(call: ast.Call, lowest: ast.Call, node: Definition, tree: ast.M
     )
     options = _options(node, tree, where)
     facts = {fact: keywords.pop(fact, shared.get(fact, default)) for fact, default in FACTS[kind].items()}
+    if isinstance(facts.get("citation"), str):
+        facts["citation"] = [facts["citation"]]
     for preset, value in keywords.items():
         if preset not in options:
             raise PlumblineError(f"{where} states '{preset}': {nearest(preset, [*FACTS[kind], *options])}")
@@ -147,7 +149,7 @@ def _check_facts(kind: Kind, facts: Mapping[str, Any], options: Mapping[str, Opt
             example = f", such as [{value!r}]" if is_list and isinstance(value, str) else ""
             raise PlumblineError(f"{where} states {fact}={value!r}; it must be {FACT_TYPES[type(default)]}{example}.")
         if is_list and not all(isinstance(entry, str) for entry in value):
-            raise PlumblineError(f"{where} states {fact}={value!r}; it must hold names alone.")
+            raise PlumblineError(f"{where} states {fact}={value!r}; it must hold text alone.")
     for option, bounds in facts.get("limits", {}).items():
         is_pair = isinstance(bounds, list | tuple) and len(bounds) == 2
         if not is_pair or not all(bound is None or isinstance(bound, int | float) for bound in bounds):

@@ -9,6 +9,9 @@ Kind = Literal[
 PARTS: tuple[Kind, ...] = ("table", "figure", "page", "criterion")
 KINDS: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in PARTS)
 
+# What describes a measure or a protocol to its readers; no result depends on it. `cost` is the number of passes through
+# the model, `misleads` when a value should not be believed, `citation` one reference or a list of them.
+DESCRIPTION: dict[str, Any] = {"equation": "", "cost": "", "misleads": "", "citation": []}
 # The facts of each kind with their defaults. Any other keyword of the decorator presets an option. `limits` maps
 # options to their least and greatest value, where None is no bound. `required` lists options that a config must set.
 FACTS: dict[str, dict[str, Any]] = {
@@ -33,6 +36,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "words": [],
         "visibility": "",
         "equation": "",
+        "citation": [],
         "limits": {},
         # Whether importance must fall on all words of the truth, or on any of them.
         "suffices": "all",
@@ -40,6 +44,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "decoys": False,
     },
     "model": {
+        "citation": [],
         "provides": [],
         "tasks": ["classification"],
         "training": {},
@@ -48,6 +53,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "required": [],
     },
     "measure": {
+        **DESCRIPTION,
         "needs": [],
         "splits": [],
         "covers": [],
@@ -61,9 +67,11 @@ FACTS: dict[str, dict[str, Any]] = {
         "required": [],
         "direction": "higher",
         "range": None,
-        "equation": "",
     },
     "protocol": {
+        **DESCRIPTION,
+        # The registered metrics that its table has.
+        "metrics": [],
         "needs": [],
         "variants": "plain",
         "pixels": True,
@@ -74,15 +82,15 @@ FACTS: dict[str, dict[str, Any]] = {
         "recomputes": False,
         # Whether it scores only datasets with `evidence`.
         "evidence": False,
-        "equation": "",
         "limits": {},
         # The function that prints its table in LaTeX, as `module:function`, if the common layout is not enough.
         "latex": "",
     },
     "metric": {"direction": "", "range": None, "unit": "", "equation": ""},
     # `reads` names the input files of a table or figure (plumbline/dag/sources.py lists them), followed by `?` if a
-    # study may lack them; `params` names the facts of the study that it needs; `of` is what a study must have.
-    "table": {"reads": [], "params": [], "of": ""},
+    # study may lack them; `params` names the facts of the study that it needs; `of` is what a study must have. A table
+    # that describes itself is the result of an experiment with a key of its own in a config, such as `roar`.
+    "table": {**DESCRIPTION, "metrics": [], "reads": [], "params": [], "of": ""},
     # `per` lists the axes of `cells` with one figure for each value; `only` restricts these values.
     "figure": {
         "reads": [],

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from plumbline.registry import PACKAGE
+from plumbline.registry import DESCRIPTION, PACKAGE
 
 # No result depends on this module.
 PROGRESS = PACKAGE / "runtime" / "progress.py"
@@ -21,9 +21,11 @@ PROGRESS = PACKAGE / "runtime" / "progress.py"
 DESCRIPTIVE = {
     "Field": {"description", "title", "examples"},
     "dataset": {"source", "licence"},
-    "manipulation": {"equation"},
-    "measure": {"equation"},
-    "protocol": {"equation"},
+    "manipulation": {"equation", "citation"},
+    "model": {"citation"},
+    "measure": {*DESCRIPTION},
+    "protocol": {*DESCRIPTION, "metrics"},
+    "table": {*DESCRIPTION, "metrics"},
     "metric": {"equation", "unit"},
     "figure": {"experiment", "page", "order"},
     "page": {"title", "group", "order"},
