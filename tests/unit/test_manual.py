@@ -23,7 +23,8 @@ def headings(page):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_registered_object_has_a_section_with_its_options(kind):
     page = f"options/{kind}s.md"
-    assert headings(page) == Registry().names(kind)
+    others = ["adversary", "roar"] if kind == "protocol" else []
+    assert sorted(headings(page)) == sorted([*Registry().names(kind), *others])
     for declaration in Registry().all(kind):
         section = re.split(r"^## ", PAGES[page].partition(f"## `{declaration.name}`\n")[2], flags=re.M)[0]
         assert all(f"- option `{option}`: " in section for option in declaration.options), declaration.name

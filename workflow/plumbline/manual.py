@@ -18,7 +18,7 @@ from plumbline.config import entries
 from plumbline.config.names import TABLES
 from plumbline.config.recipes import Embedding, Preparation, Training
 from plumbline.config.schema import Compute, JobSize, Report, Study
-from plumbline.registry import FACTS, KINDS, Declaration, Registry
+from plumbline.registry import DESCRIPTION, FACTS, KINDS, Declaration, Registry
 from plumbline.registry.declarations import PACKAGE
 from plumbline.registry.facts import Kind
 from plumbline.store import SCHEMAS
@@ -46,8 +46,10 @@ PURPOSES: dict[Kind, str] = {
     "dataset": "For readers who choose the data of a study: every dataset with its files, task and options.",
     "manipulation": "For readers who want a known ground truth: every manipulation with its options.",
     "model": "For readers who choose models: every model with what it provides, its training and its options.",
-    "measure": "For readers who choose or compare importance measures: every measure with its equation and options.",
-    "protocol": "For readers who choose how explanations are scored: every protocol with its equation and options.",
+    "measure": "For readers who choose or compare importance measures: every measure with its equation, "
+    "cost and options.",
+    "protocol": "For readers who choose how explanations are scored: every protocol with its equation, metrics, "
+    "cost and options. `roar` and `adversary` are keys of their own in a config.",
     "metric": "For readers of tables: every metric with its direction, range and equation.",
 }
 # Further pages on the same objects.
@@ -104,24 +106,58 @@ def configuration_page() -> str:
     return _page(lines)
 
 
-def _describe(declaration: Declaration) -> Iterator[str]:
+def _code(text: str) -> str:
+    """Text as code, which may have backquotes in it."""
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
+def direction(measure: Declaration) -> str:
+    """What larger scores of a measure mean."""
+    signed = "; with `sign: signed`, scores below 0 speak against the explained output"
+    return f"{measure.direction} is more important{signed if 'sign' in measure.options else ''}"
+
+
+def _readers_facts(declaration: Declaration, registry: Registry) -> Iterator[str]:
+    """What a reader needs first: equation, direction or metrics, cost, when it misleads and citation."""
+    facts = declaration.facts
+    if facts.get("equation"):
+        yield f"equation: {_code(facts['equation'])}"
+    if declaration.kind == "measure":
+        yield f"direction: {direction(declaration)}"
+    for metric in registry.metrics_of(declaration):
+        low, high = (None if bound is None else f"{bound:g}" for bound in metric.range or (None, None))
+        bounds = f"from {low or '−∞'} to {high or '∞'}"
+        yield f"metric `{metric.name}`: {metric.direction} is better, {bounds}; {_code(metric.equation)}"
+    yield from (f"{fact}: {facts[fact]}" for fact in ("cost", "misleads") if facts.get(fact))
+    yield from (f"citation: {reference}" for reference in facts.get("citation", []))
+
+
+def _technical_facts(declaration: Declaration) -> Iterator[str]:
+    """Facts that decide where it can be used, and options."""
+    for fact, value in declaration.facts.items():
+        # What a table reads concerns its computation alone.
+        is_technical = fact not in (*DESCRIPTION, "metrics") and declaration.kind != "table"
+        if is_technical and value not in (FACTS[declaration.kind][fact], None):
+            yield f"{fact}: {value if isinstance(value, str) else _code(json.dumps(value, ensure_ascii=False))}"
+    for name, option in declaration.options.items():
+        yield f"option `{name}`: `{option.annotation}`, default `{json.dumps(option.default)}`"
+
+
+def _describe(declaration: Declaration, registry: Registry) -> Iterator[str]:
     """A registered object: its summary, facts and options."""
     yield from (f"## `{declaration.name}`", "", *_paragraph(declaration.summary))
-    for fact, value in declaration.facts.items():
-        if value not in (FACTS[declaration.kind][fact], None):
-            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            yield from _bullet(f"{fact}: {f'`{shown}`' if fact == 'equation' or shown is not value else shown}")
-    for name, option in declaration.options.items():
-        yield from _bullet(f"option `{name}`: `{option.annotation}`, default `{json.dumps(option.default)}`")
+    for text in (*_readers_facts(declaration, registry), *_technical_facts(declaration)):
+        yield from _bullet(text)
     yield ""
 
 
 def objects_page(kind: Kind, registry: Registry) -> str:
-    """Every registered object of a kind with its facts and options."""
+    """Every registered object of a kind with its facts and options; with the protocols, `roar` and `adversary`."""
     lines = [f"# {kind.capitalize()}s and their options", "", GENERATED, ""]
     lines += _paragraph(f"{PURPOSES[kind]} {CONCEPTS.get(kind, '')}".strip())
-    for declaration in registry.all(kind):
-        lines += _describe(declaration)
+    declarations = registry.experiments() if kind == "protocol" else registry.all(kind)
+    for declaration in declarations:
+        lines += _describe(declaration, registry)
     return _page(lines)
 
 

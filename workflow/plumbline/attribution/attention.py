@@ -13,8 +13,29 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-@measure("mean-attention", needs=["heads"], equation="(1/K) Σ_k α_kt")
-@measure("attention", needs=["attention"], covers=["pair", "specials"], cheap=True, range=[0, 1], equation="α_t")
+@measure(
+    "mean-attention",
+    needs=["heads"],
+    equation="(1/K) Σ_k α_kt",
+    misleads="As `attention`, and the mean hides heads that attend to different words for different classes.",
+    citation="Lin et al. (2017), A Structured Self-attentive Sentence Embedding. ICLR.",
+)
+@measure(
+    "attention",
+    needs=["attention"],
+    covers=["pair", "specials"],
+    cheap=True,
+    range=[0, 1],
+    equation="α_t",
+    cost="One forward pass per text.",
+    misleads="A high weight need not mean influence: very different weights can give the same output. Hidden states "
+    "mix words, so a weight belongs to a position more than to its word. Where weights are nearly uniform, their "
+    "order is noise.",
+    citation=[
+        "Bahdanau, Cho & Bengio (2015), Neural Machine Translation by Jointly Learning to Align and Translate. ICLR.",
+        "Jain & Wallace (2019), Attention is not Explanation. NAACL.",
+    ],
+)
 @torch.no_grad()
 def attention(evaluator: Evaluator, instances: Instances) -> Importances:
     """The attention weight of each word; with several heads, their mean.
@@ -38,7 +59,16 @@ def attention(evaluator: Evaluator, instances: Instances) -> Importances:
     return buffer.importances(explained=False)
 
 
-@measure("attention-x-gradient", needs=["attention", "gradient"], cheap=True, equation="|α_t · ∂f_c/∂α_t|")
+@measure(
+    "attention-x-gradient",
+    needs=["attention", "gradient"],
+    cheap=True,
+    equation="|α_t · ∂f_c/∂α_t|",
+    cost="One forward pass per text, and a backward pass from the output to the attention weights alone.",
+    misleads="It predicts the effect of a small change of one weight, which a softmax cannot make alone. Near 0 "
+    "where the output is saturated. As with attention, a weight belongs to a position more than to its word.",
+    citation="Serrano & Smith (2019), Is Attention Interpretable? ACL.",
+)
 def attention_x_gradient(
     evaluator: Evaluator,
     instances: Instances,

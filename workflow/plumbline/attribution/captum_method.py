@@ -175,6 +175,12 @@ def seeded(generator: np.random.Generator, device: torch.device) -> Iterator[Non
     pixels=True,
     stochastic=True,
     equation="|Σ_k φ_tk| of the method's attributions φ of the vectors x",
+    cost="That of the method: one backward pass for gradients, `n_steps` for integrated ones, one forward pass per "
+    "word or sample for perturbations; most of the latter run one text at a time.",
+    misleads="As the method does. Scores are relative to padding, which may itself be evidence for a class. Captum's "
+    "DeepLift is exact only for element-wise functions that are modules, and its Lime sets small effects to 0.",
+    citation="Kokhlikyan et al. (2020), Captum: A Unified and Generic Model Interpretability Library for PyTorch. "
+    "arXiv:2009.07896.",
 )
 def captum_method(
     evaluator: Evaluator,

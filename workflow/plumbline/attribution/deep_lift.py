@@ -138,8 +138,32 @@ def explain_differences(
         return explain(evaluator, instances, score, options, sign)
 
 
-@measure("grad-x-diff", equation="|(x - b)_t · ∂p_c/∂x_t|", rule="gradient")
-@measure("deep-lift", needs=["gradient"], equation="|m_t · (x - b)_t|, Σ_t m_t · (x - b)_t = p_c(x) - p_c(b)")
+@measure(
+    "grad-x-diff",
+    equation="|(x - b)_t · ∂p_c/∂x_t|",
+    cost="Two forward passes and one backward pass per text.",
+    misleads="It has only the gradient at the text: near 0 where the output is saturated, and the scores do not sum "
+    "to the change of the output. It was published as DeepLIFT where Captum had no module to attach its rules to.",
+    citation=[
+        "Ancona, Ceolini, Öztireli & Gross (2018), Towards Better Understanding of Gradient-based Attribution "
+        "Methods for Deep Neural Networks. ICLR.",
+        "Neely, Schouten, Bleeker & Lucic (2022), A Song of (Dis)agreement: Evaluating the Evaluation of Explainable "
+        "Artificial Intelligence in Natural Language Processing. HHAI.",
+    ],
+    rule="gradient",
+)
+@measure(
+    "deep-lift",
+    needs=["gradient"],
+    equation="|m_t · (x - b)_t|, Σ_t m_t · (x - b)_t = p_c(x) - p_c(b)",
+    cost="About three forward passes and one backward pass per text, in double precision and with recurrent layers "
+    "word by word.",
+    misleads="Scores are relative to padding, which may itself be evidence for a class. The rules divide "
+    "interactions of words by convention: networks with the same outputs may have different scores. Scores jump "
+    "where a maximum, such as a pooled one, passes to another word.",
+    citation="Shrikumar, Greenside & Kundaje (2017), Learning Important Features Through Propagating Activation "
+    "Differences. ICML.",
+)
 def deep_lift(
     evaluator: Evaluator,
     instances: Instances,
@@ -161,6 +185,14 @@ def deep_lift(
 @measure(
     "deep-shap-published",
     equation="|½ Σ_{k ∈ {i, j}} (x_i - b)_t · ∂p_{c_k}/∂x_it with the masks of k|, j the partner of i",
+    cost="Four forward and two backward passes per text.",
+    misleads="For comparison with published numbers only: half of a score is computed with the masks and for the "
+    "class of another text.",
+    citation=[
+        "Neely, Schouten, Bleeker & Lucic (2022), A Song of (Dis)agreement: Evaluating the Evaluation of Explainable "
+        "Artificial Intelligence in Natural Language Processing. HHAI.",
+        "Lundberg & Lee (2017), A Unified Approach to Interpreting Model Predictions. NeurIPS.",
+    ],
     rule="gradient",
     mixed="texts-and-labels",
 )
@@ -170,6 +202,15 @@ def deep_lift(
     # Texts that are mixed have a partner among the others.
     whole=True,
     equation="|m_t · (x - b)_t|, the mean over baselines b, which are all alike",
+    cost="About three forward passes and one backward pass per text, in double precision and with recurrent layers "
+    "word by word.",
+    misleads="With one baseline it is DeepLIFT, not a Shapley value, so that their agreement shows nothing. It "
+    "misleads as DeepLIFT does.",
+    citation=[
+        "Lundberg & Lee (2017), A Unified Approach to Interpreting Model Predictions. NeurIPS.",
+        "Shrikumar, Greenside & Kundaje (2017), Learning Important Features Through Propagating Activation "
+        "Differences. ICML.",
+    ],
 )
 def deep_shap(
     evaluator: Evaluator,

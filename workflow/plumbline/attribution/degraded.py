@@ -17,6 +17,9 @@ from plumbline.registry import measure
     required=["of", "share"],
     stochastic=True,
     equation="s_π(t) for a random share of the words, with π a random permutation of these; s_t for all others",
+    cost="That of its base, which is computed once for all shares.",
+    misleads="It is a control, not an explanation. Where most scores of a text tie, permuting them changes little, "
+    "and a criterion rightly finds it hardly worse.",
 )
 def degraded(evaluator: Evaluator, instances: Instances, *, of: str = "", share: float = 1.0) -> Importances:
     """The scores of the measure `of`, of which a random share is permuted: 0 is the measure itself, 1 a permutation of

@@ -28,6 +28,14 @@ from plumbline.registry import measure
     whole=True,
     stochastic=True,
     equation="Σ_k |(1/n) Σ_i (x - b_i)_tk ∂f_c/∂x_tk (b_i + a_i (x - b_i))|, b_i of the explained, a_i ~ U(0, 1)",
+    cost="`samples` forward and backward passes per image and one forward pass.",
+    misleads="Baselines are the explained images, so scores change with the set that is explained. Mixtures of two "
+    "images are out of the training distribution. Magnitudes hide whether a pixel speaks for or against the class.",
+    citation=[
+        "Erion, Janizek, Sturmfels, Lundberg & Lee (2021), Improving Performance of Deep Learning Models with "
+        "Axiomatic Attribution Priors and Expected Gradients. Nature Machine Intelligence.",
+        "Lundberg & Lee (2017), A Unified Approach to Interpreting Model Predictions. NeurIPS.",
+    ],
 )
 def expected_gradient(
     evaluator: Evaluator,

@@ -59,6 +59,11 @@ def flow(capacities: np.ndarray, readout: np.ndarray) -> np.ndarray:
     needs=["layers"],
     range=[0, 1],
     equation="φ_t / Σ_s φ_s, φ_t = maximum flow from r to (0, t) with capacities Â_l = (Ā_l + I) / 2",
+    cost="One or two forward passes per text and a maximum flow for each of its tokens, on the CPU: 0.02 s for 40 "
+    "tokens and six layers, 4 s for 240.",
+    misleads="It ignores values, feed-forward layers and the class: the same scores explain any output. Without a "
+    "bottleneck all of the readout can flow to many tokens, which then tie.",
+    citation="Abnar & Zuidema (2020), Quantifying Attention Flow in Transformers. ACL.",
 )
 @torch.no_grad()
 def attention_flow(

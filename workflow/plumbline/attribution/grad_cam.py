@@ -39,6 +39,11 @@ def resize_maps(maps: torch.Tensor, size: int) -> torch.Tensor:
     pixels=True,
     cheap=True,
     equation="max(0, resize(max(0, Σ_k w_k A_k)))_t, w_k = mean_ij ∂f_c/∂A_kij",
+    cost="Three forward passes per image; the gradient is that of the output layer alone.",
+    misleads="It is as coarse as the last maps: small regions are blurred into their surroundings. Evidence against "
+    "the class is cut off, and all scores are 0 where no position supports it.",
+    citation="Selvaraju, Cogswell, Das, Vedantam, Parikh & Batra (2017), Grad-CAM: Visual Explanations from Deep "
+    "Networks via Gradient-based Localization. ICCV.",
 )
 def grad_cam(
     evaluator: Evaluator,

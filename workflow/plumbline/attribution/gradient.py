@@ -88,21 +88,85 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
 
 
 @measure(
-    "gradient-vocabulary", equation="‖E ∂f_c/∂e_t‖₂", attention="attached", function="logit", reduction="vocabulary"
+    "gradient-vocabulary",
+    equation="‖E ∂f_c/∂e_t‖₂",
+    cost="One forward and one backward pass per text, shared as for `gradient`, and one QR decomposition of the word "
+    "vectors per model.",
+    misleads="It is the sensitivity to any other word in this place, to first order; another word is a large change, "
+    "for which the first order need not hold. The word's own vector enters only through the gradient.",
+    citation="Madsen, Meade, Adlakha & Reddy (2022), Evaluating the Faithfulness of Importance Measures in NLP by "
+    "Recursively Masking Allegedly Important Tokens and Retraining. Findings of EMNLP.",
+    attention="attached",
+    function="logit",
+    reduction="vocabulary",
 )
 @measure(
     "gradient-channels",
     pixels=True,
     equation="Σ_k |∂f_c/∂e_tk|",
+    misleads="It is sensitivity, not contribution, and does not say whether a pixel or word speaks for or against "
+    "the class. Gradients of images vary from pixel to pixel, so that single pixels are noise.",
+    citation=[
+        "Simonyan, Vedaldi & Zisserman (2014), Deep Inside Convolutional Networks: Visualising Image Classification "
+        "Models and Saliency Maps. ICLR Workshop.",
+        "Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
+    ],
     attention="attached",
     function="logit",
     reduction="l1",
 )
-@measure("gradient-norm", pixels=True, equation="‖∂f_c/∂e_t‖₂", attention="attached", function="logit", reduction="l2")
-@measure("input-x-gradient", pixels=True, equation="|e_t · ∂f_c/∂e_t|", attention="attached", function="logit")
-@measure("gradient-attached", pixels=True, equation="|e_t · ∂p_c/∂e_t|", attention="attached")
 @measure(
-    "gradient", needs=["gradient", "attention=detached:attention"], cheap=True, equation="|e_t · ∂p_c/∂e_t|, α constant"
+    "gradient-norm",
+    pixels=True,
+    equation="‖∂f_c/∂e_t‖₂",
+    misleads="It is sensitivity, not contribution: how far the output would move if the vector changed in the worst "
+    "direction, where there may be no word. It does not say whether the word speaks for or against the class. Near 0 "
+    "where the output is saturated.",
+    citation=[
+        "Li, Chen, Hovy & Jurafsky (2016), Visualizing and Understanding Neural Models in NLP. NAACL.",
+        "Simonyan, Vedaldi & Zisserman (2014), Deep Inside Convolutional Networks: Visualising Image Classification "
+        "Models and Saliency Maps. ICLR Workshop.",
+    ],
+    attention="attached",
+    function="logit",
+    reduction="l2",
+)
+@measure(
+    "input-x-gradient",
+    pixels=True,
+    equation="|e_t · ∂f_c/∂e_t|",
+    misleads="It is local: near 0 where the output is saturated, whatever the word contributes. A word with a short "
+    "vector scores low, however much the output depends on it.",
+    citation="Shrikumar, Greenside, Shcherbina & Kundaje (2016), Not Just a Black Box: Learning Important Features "
+    "Through Propagating Activation Differences. arXiv:1605.01713.",
+    attention="attached",
+    function="logit",
+)
+@measure(
+    "gradient-attached",
+    pixels=True,
+    equation="|e_t · ∂p_c/∂e_t|",
+    misleads="It is local: near 0 where the output is saturated, whatever the word contributes. A word with a short "
+    "vector scores low, however much the output depends on it.",
+    citation="Shrikumar, Greenside, Shcherbina & Kundaje (2016), Not Just a Black Box: Learning Important Features "
+    "Through Propagating Activation Differences. arXiv:1605.01713.",
+    attention="attached",
+)
+@measure(
+    "gradient",
+    needs=["gradient", "attention=detached:attention"],
+    cheap=True,
+    equation="|e_t · ∂p_c/∂e_t|, α constant",
+    cost="One forward and one backward pass per text; the gradient measures of a model share the forward pass, and "
+    "those of the same output the backward pass.",
+    misleads="It is local: near 0 where the output is saturated, whatever the word contributes. With attention held "
+    "constant, it misses all influence through the attention weights. A word with a short vector scores low, however "
+    "much the output depends on it.",
+    citation=[
+        "Jain & Wallace (2019), Attention is not Explanation. NAACL.",
+        "Shrikumar, Greenside, Shcherbina & Kundaje (2016), Not Just a Black Box: Learning Important Features "
+        "Through Propagating Activation Differences. arXiv:1605.01713.",
+    ],
 )
 @computed_by(gradients)
 def gradient(

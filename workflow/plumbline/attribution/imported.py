@@ -61,7 +61,15 @@ def read_external_scores(path: str, where: dict[str, str | int], measure: str = 
     return table.filter(pc.equal(table["measure"], measure)) if measure else table
 
 
-@measure("imported", required=["path"], pixels=True, equation="scores of the file")
+@measure(
+    "imported",
+    required=["path"],
+    pixels=True,
+    equation="scores of the file",
+    cost="No pass through the model: a file is read.",
+    misleads="Only keys and lengths are checked: scores of another checkpoint or class, or of tokens in another "
+    "order, look valid.",
+)
 def imported(evaluator: Evaluator, instances: Instances, *, path: str = "", measure: str = "") -> Importances:
     """Importances computed elsewhere: a Parquet file with the columns split, instance and scores.
 

@@ -52,12 +52,29 @@ def _zero(model: Any, batch: Batch, embedded: torch.Tensor) -> torch.Tensor:
     return embedded * kept[..., None]
 
 
-@measure("integrated-gradient-published", equation="|(1/k) Σ_i (i/k) e_t · ∇f_c(i/k x)|", weighting="published")
+@measure(
+    "integrated-gradient-published",
+    equation="|(1/k) Σ_i (i/k) e_t · ∇f_c(i/k x)|",
+    cost="`steps` forward and backward passes per text and one forward pass.",
+    misleads="For comparison with published numbers only: points near the text count more, the scores do not sum to "
+    "the change of the output, and no `residual` shows their error.",
+    citation=[
+        "Madsen, Meade, Adlakha & Reddy (2022), Evaluating the Faithfulness of Importance Measures in NLP by "
+        "Recursively Masking Allegedly Important Tokens and Retraining. Findings of EMNLP.",
+        "Sundararajan, Taly & Yan (2017), Axiomatic Attribution for Deep Networks. ICML.",
+    ],
+    weighting="published",
+)
 @measure(
     "integrated-gradient",
     needs=["gradient"],
     limits={"steps": [1, None], "tolerance": [0, None]},
     equation="|(1/k) Σ_i e_t · ∇f_c(i/k x)|",
+    cost="`steps` forward and backward passes per text and three forward passes; up to 31 times `steps` where "
+    "`tolerance` is missed.",
+    misleads="Zero vectors are no text: scores are relative to them, and the path leaves the training distribution. "
+    "A word with a vector near zero scores near 0. Scores with a large `residual` are not the integral.",
+    citation="Sundararajan, Taly & Yan (2017), Axiomatic Attribution for Deep Networks. ICML.",
 )
 @passes_in("bf16x3")
 def integrated_gradient(

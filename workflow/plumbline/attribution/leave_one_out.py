@@ -89,7 +89,18 @@ def deletion_probabilities(evaluator: Evaluator, instances: Instances, chunk: np
     return np.concatenate([np.full((1, classes), np.nan) if part is None else part for part in parts])
 
 
-@measure("leave-one-out", equation="Σ_c |p_c(x) - p_c(x without t)|", range=[0, 2])
+@measure(
+    "leave-one-out",
+    equation="Σ_c |p_c(x) - p_c(x without t)|",
+    cost="One forward pass per word of a text, so that the work grows at least with the square of its length; "
+    "BiLSTMs compute once what the shortened texts share.",
+    misleads="With redundant evidence each word alone is dispensable, and all score low. A text without a word may "
+    "be ungrammatical, so a high score may be the model's reaction to that. In confident models all changes are "
+    "tiny.",
+    citation="Li, Monroe & Jurafsky (2016), Understanding Neural Networks through Representation Erasure. "
+    "arXiv:1612.08220.",
+    range=[0, 2],
+)
 @passes_in("bf16x3")
 def leave_one_out(
     evaluator: Evaluator,

@@ -106,12 +106,30 @@ def feature_coefficients(
     return ridge(moments).gather(1, numbers)
 
 
-@measure("lime-published", equation="|β_t| as of `lime`, token t of both texts one feature", pair_features="shared")
+@measure(
+    "lime-published",
+    equation="|β_t| as of `lime`, token t of both texts one feature",
+    misleads="For comparison with published numbers only: in pairs, token t of both texts has one score. Else as "
+    "`lime`.",
+    citation=[
+        "Neely, Schouten, Bleeker & Lucic (2022), A Song of (Dis)agreement: Evaluating the Evaluation of Explainable "
+        "Artificial Intelligence in Natural Language Processing. HHAI.",
+        "Ribeiro, Singh & Guestrin (2016), “Why Should I Trust You?”: Explaining the Predictions of Any Classifier. "
+        "KDD.",
+    ],
+    pair_features="shared",
+)
 @measure(
     "lime",
     limits={"samples": [1, None]},
     stochastic=True,
     equation="|β_t|, β = argmin Σ_i exp(-(1 - cos(x, x_i))² / 2) (p_c(x_i) - β₀ - β · z_i)² + ‖β‖²",
+    cost="`samples` forward passes per text, and a linear system with an unknown for each token.",
+    misleads="With few `samples` for the length of a text two runs rank words differently: see the protocol "
+    "`reliability`. Texts with half of their tokens as padding are out of the training distribution. A linear model "
+    "has no interactions of words.",
+    citation="Ribeiro, Singh & Guestrin (2016), “Why Should I Trust You?”: Explaining the Predictions of Any "
+    "Classifier. KDD.",
 )
 @passes_in("tf32")
 def lime(

@@ -44,6 +44,15 @@ def information(with_word: np.ndarray, texts: np.ndarray) -> np.ndarray:
     splits=["train"],
     range=[0, 1],
     equation="Σ_y P(y) MI(w_t, y), MI(w, y) = Σ_uc (N_uc / N) log₂(N N_uc / (N_u. N_.c))",
+    cost="No pass through the model: words are counted once in the training texts.",
+    misleads="It describes the training texts, not the model: it is the same for a model that ignores the word. "
+    "Words that are informative only together score 0.",
+    citation=[
+        "Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, section 13.5.1. Cambridge "
+        "University Press.",
+        "Madsen, Meade, Adlakha & Reddy (2022), Evaluating the Faithfulness of Importance Measures in NLP by "
+        "Recursively Masking Allegedly Important Tokens and Retraining. Findings of EMNLP.",
+    ],
 )
 def mutual_information(evaluator: Evaluator, instances: Instances) -> Importances:
     """The information about the class of a training text in the presence of the word, in bits; equal for all models.

@@ -20,7 +20,17 @@ def occluded_outputs(evaluator: Evaluator, inputs: AttributionBatch, numbers: to
     return torch.cat([inputs.masked_outputs(evaluator.model, numbers != part) for part in parts])
 
 
-@measure("occlusion", equation="|p_c(x) - p_c(x with b_t for x_t)|")
+@measure(
+    "occlusion",
+    equation="|p_c(x) - p_c(x with b_t for x_t)|",
+    cost="One forward pass per token of a text, so that the work grows at least with the square of its length.",
+    misleads="With redundant evidence each word alone is dispensable, and all score low. Padding inside a text is "
+    "out of the training distribution, so a high score may be the model's reaction to padding.",
+    citation=[
+        "Zeiler & Fergus (2014), Visualizing and Understanding Convolutional Networks. ECCV.",
+        "Li, Monroe & Jurafsky (2016), Understanding Neural Networks through Representation Erasure. arXiv:1612.08220.",
+    ],
+)
 @passes_in("bf16x3")
 def occlusion(
     evaluator: Evaluator,

@@ -29,6 +29,10 @@ def patch_numbers(size: int, patch: int) -> torch.Tensor:
     pixels=True,
     cheap=True,
     equation="|f_c(x) - f_c(x with b in the patch of t)|",
+    cost="One forward pass per patch of an image, about (224 / `patch`)²: 196 by default.",
+    misleads="Evidence that is spread over several patches, or redundant, scores low in each. A black square is out "
+    "of the training distribution and may itself be evidence for a class.",
+    citation="Zeiler & Fergus (2014), Visualizing and Understanding Convolutional Networks. ECCV.",
 )
 def occlusion_patch(
     evaluator: Evaluator,

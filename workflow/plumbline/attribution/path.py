@@ -54,6 +54,11 @@ def integrate_path(
     needs=["gradient"],
     pixels=True,
     equation="|∫₀¹ (x - b)_t · ∇p_c(b + a (x - b)) da|",
+    cost="`steps` forward and backward passes per text and three forward passes; up to 31 times `steps` where "
+    "`tolerance` is missed.",
+    misleads="Scores are relative to padding, which may itself be evidence for a class. Points between padding and "
+    "the text are out of the training distribution. Scores with a large `residual` are not the integral.",
+    citation="Sundararajan, Taly & Yan (2017), Axiomatic Attribution for Deep Networks. ICML.",
 )
 @passes_in("bf16x3")
 def integrated_gradient_pad(
@@ -100,6 +105,10 @@ def integrated_gradient_pad(
     pixels=True,
     stochastic=True,
     equation="|(1/k) Σ_i (x - b)_t · ∇p_c(b + a_i (x - b))|, a_i ~ U(0, 1)",
+    cost="`samples` forward and backward passes per text and one forward pass.",
+    misleads="With few random points two runs rank words differently: see the protocol `reliability`. With one "
+    "baseline it is an estimate of integrated gradients, not of Shapley values, and misleads as these do.",
+    citation="Lundberg & Lee (2017), A Unified Approach to Interpreting Model Predictions. NeurIPS.",
 )
 @passes_in("bf16x3")
 def grad_shap(

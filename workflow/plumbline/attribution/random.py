@@ -16,6 +16,11 @@ from plumbline.registry import measure
     stochastic=True,
     range=[0, 1],
     equation="U(0, 1)",
+    cost="No pass through the model.",
+    misleads="It explains nothing: it is the level that every other measure must exceed. In a single short text it "
+    "may rank words correctly by chance.",
+    citation="Hooker, Erhan, Kindermans & Kim (2019), A Benchmark for Interpretability Methods in Deep Neural "
+    "Networks. NeurIPS.",
 )
 def random(evaluator: Evaluator, instances: Instances) -> Importances:
     """A uniform random number per token, from the seed and the instance alone, so that order and batch do not matter.

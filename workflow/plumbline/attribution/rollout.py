@@ -34,7 +34,17 @@ def roll_out(mixed: torch.Tensor, readout: torch.Tensor) -> torch.Tensor:
     return rolled
 
 
-@measure("rollout", needs=["layers"], cheap=True, range=[0, 1], equation="(r Â_L ⋯ Â_1)_t, Â_l = (Ā_l + I) / 2")
+@measure(
+    "rollout",
+    needs=["layers"],
+    cheap=True,
+    range=[0, 1],
+    equation="(r Â_L ⋯ Â_1)_t, Â_l = (Ā_l + I) / 2",
+    cost="One or two forward passes per text and a vector-matrix product for each layer.",
+    misleads="It ignores values, feed-forward layers and the class: the same scores explain any output. The residual "
+    "connection counts for half in every layer, and with many layers scores become nearly uniform.",
+    citation="Abnar & Zuidema (2020), Quantifying Attention Flow in Transformers. ACL.",
+)
 @torch.no_grad()
 @passes_in("tf32")
 def rollout(

@@ -64,7 +64,18 @@ def _score(
     return first
 
 
-@measure("smooth-grad-abs", equation="Σ_k (1/n) Σ_i |∂f_c/∂x_tk (x + ε_i)|, ε_i as of `smooth-grad`", mean="magnitude")
+@measure(
+    "smooth-grad-abs",
+    equation="Σ_k (1/n) Σ_i |∂f_c/∂x_tk (x + ε_i)|, ε_i as of `smooth-grad`",
+    misleads="As `smooth-grad`; and magnitudes do not cancel, so that a pixel scores high where the gradient only "
+    "varies.",
+    citation=[
+        "Smilkov, Thorat, Kim, Viégas & Wattenberg (2017), SmoothGrad: Removing Noise by Adding Noise. "
+        "arXiv:1706.03825.",
+        "Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
+    ],
+    mean="magnitude",
+)
 @measure(
     "smooth-grad",
     limits={"samples": [1, None]},
@@ -73,6 +84,15 @@ def _score(
     cheap=True,
     stochastic=True,
     equation="Σ_k |(1/n) Σ_i ∂f_c/∂x_tk (x + ε_i)|, ε_i ~ N(0, (0.15 (max x - min x))²)",
+    cost="`samples` forward and backward passes per image and one forward pass.",
+    misleads="A smoother map looks better but need not be more faithful: it is the gradient of another function, "
+    "averaged over noise. `noise` decides what is seen.",
+    citation=[
+        "Smilkov, Thorat, Kim, Viégas & Wattenberg (2017), SmoothGrad: Removing Noise by Adding Noise. "
+        "arXiv:1706.03825.",
+        "Hooker, Erhan, Kindermans & Kim (2019), A Benchmark for Interpretability Methods in Deep Neural Networks. "
+        "NeurIPS.",
+    ],
 )
 @computed_by(smooth_grads)
 def smooth_grad(

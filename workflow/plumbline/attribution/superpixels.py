@@ -60,6 +60,12 @@ def segment_means(vectors: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     cheap=True,
     stochastic=True,
     equation="|β_s(t)|, β = argmin Σ_i exp(-8 (1 - cos(1, z_i))²) (p_c(x_i) - β₀ - β · z_i)² + ‖β‖²",
+    cost="`samples` forward passes per image and one segmentation into superpixels.",
+    misleads="All pixels of a superpixel have one score, so the segmentation decides what can be found. Black "
+    "superpixels are out of the training distribution. With few `samples` two runs differ: see the protocol "
+    "`reliability`.",
+    citation="Ribeiro, Singh & Guestrin (2016), “Why Should I Trust You?”: Explaining the Predictions of Any "
+    "Classifier. KDD.",
 )
 def lime_superpixels(
     evaluator: Evaluator,

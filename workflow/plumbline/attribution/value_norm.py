@@ -16,6 +16,11 @@ from plumbline.registry import measure
     cheap=True,
     range=[0, None],
     equation="1/(L H) Σ_l Σ_h Σ_q r_q α^lh_qt ‖v^lh_t‖",
+    cost="Two forward passes per text.",
+    misleads="Norms have no direction: contributions that cancel count as large. It explains no class, and the "
+    "tokens of higher layers are already mixtures of others.",
+    citation="Kobayashi, Kuribayashi, Yokoi & Inui (2020), Attention is Not Only a Weight: Analyzing Transformers "
+    "with Vector Norms. EMNLP.",
 )
 @torch.no_grad()
 @passes_in("tf32")

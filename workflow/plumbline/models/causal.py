@@ -21,6 +21,8 @@ from plumbline.registry import model
 
 @model(
     "causal",
+    citation="Wolf et al. (2020), Transformers: State-of-the-Art Natural Language Processing. EMNLP: System "
+    "Demonstrations.",
     provides=["gradient", "layers", "values"],
     tasks=["classification", "question answering", "inference", "paraphrase"],
     reads="subwords",

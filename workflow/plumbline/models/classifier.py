@@ -101,6 +101,7 @@ class MixedHead(nn.Module):
 )
 @model(
     "bilstm-zhou",
+    citation="Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
     training={
         "epochs": 100,
         "batch_size": 250,
@@ -121,6 +122,7 @@ class MixedHead(nn.Module):
 )
 @model(
     "bilstm-tanh",
+    citation="Jain & Wallace (2019), Attention is not Explanation. NAACL.",
     limits={"hidden": [1, None], "temperature": [0.001, None]},
     provides=["attention", "gradient"],
     tasks=["classification", "question answering", "inference", "paraphrase"],
@@ -252,6 +254,8 @@ def _self_attention(encoder: Encoder, embedding: nn.Embedding, batch: Batch) -> 
 @model("bilstm-song-uniform", attention="uniform")
 @model(
     "bilstm-song",
+    citation="Neely, Schouten, Bleeker & Lucic (2022), A Song of (Dis)agreement: Evaluating the Evaluation of "
+    "Explainable Artificial Intelligence in Natural Language Processing. HHAI.",
     provides=["attention", "gradient"],
     training={
         "epochs": 40,

@@ -64,6 +64,7 @@ def _stem(kind: str, width: int) -> nn.Sequential:
 @model("resnet-small", stem="3x3", width=16, blocks="1-1-1-1")
 @model(
     "resnet34",
+    citation="He, Zhang, Ren & Sun (2016), Deep Residual Learning for Image Recognition. CVPR.",
     provides=["gradient", "pixels", "maps"],
     tasks=["image classification"],
     reads="pixels",

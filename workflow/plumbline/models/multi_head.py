@@ -27,6 +27,7 @@ class TanhHeads(nn.Module):
 @model("average-heads", encoder="average", hidden=128)
 @model(
     "bilstm-heads",
+    citation="Lin et al. (2017), A Structured Self-attentive Sentence Embedding. ICLR.",
     limits={"hidden": [1, None], "heads": [1, 7]},
     provides=["gradient", "heads"],
     tasks=["classification", "question answering", "inference", "paraphrase"],

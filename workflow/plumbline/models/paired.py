@@ -26,6 +26,8 @@ class ComparingHead(nn.Module):
 @model("bilstm-shared-uniform", attention="uniform")
 @model(
     "bilstm-shared",
+    citation="Neely, Schouten, Bleeker & Lucic (2022), A Song of (Dis)agreement: Evaluating the Evaluation of "
+    "Explainable Artificial Intelligence in Natural Language Processing. HHAI.",
     provides=["attention", "gradient"],
     tasks=["inference", "paraphrase"],
     training={

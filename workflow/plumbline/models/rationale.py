@@ -188,6 +188,7 @@ _select_over = Fused(
 
 @model(
     "rationale-rl",
+    citation="Lei, Barzilay & Jaakkola (2016), Rationalizing Neural Predictions. EMNLP.",
     limits={"rate": [0.0001, 1], "hidden": [1, None], "strength": [0, None], "dropout": [0, 1]},
     provides=["selection"],
     training={
@@ -242,6 +243,8 @@ class RationaleRL(RationaleModel):
 
 @model(
     "rationale-cr",
+    citation="Bastings, Aziz & Titov (2019), Interpretable Neural Predictions with Differentiable Binary Variables. "
+    "ACL.",
     limits={"rate": [0.0001, 1], "hidden": [1, None], "strength": [0, None], "dropout": [0, 1]},
     provides=["selection"],
     training={

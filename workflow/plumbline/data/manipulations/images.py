@@ -51,6 +51,7 @@ def _shifted(image: np.ndarray, region: np.ndarray, channel: int, by: np.ndarray
     groups=["effective region"],
     visibility="sigma",
     equation="x ∗ N(0, σ²) outside of the circle of radius R",
+    citation="Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
 )
 def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> ImageManipulation:
     """A Gaussian blur of `sigma` pixels outside of a circle around the centre; the region is the outside."""
@@ -75,6 +76,7 @@ def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> 
     groups=["effective region"],
     visibility="shift",
     equation="V + s cos²(½π · 112 ρ / R) where the distance ρ from the centre is at most R / 112",
+    citation="Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
 )
 def central_brightness(size: int, *, radius: float = 60.0, shift: float = -0.3) -> ImageManipulation:
     """A darker or, with a `shift` above 0, lighter centre; the region is the circle."""
@@ -98,6 +100,7 @@ def _stripe(size: int, top: int, bottom: int) -> np.ndarray:
     groups=["effective region"],
     visibility="shift",
     equation="H + s u² sign(u) in rows t to b, with u = sin(2π (row - 112) / (b - t))",
+    citation="Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
 )
 def striped_hue(size: int, *, height: float = 50.0, place: float = 0.46, shift: float = 0.15) -> ImageManipulation:
     """A wave of hues in a horizontal stripe, which is the region, its last row included.
@@ -119,6 +122,7 @@ def striped_hue(size: int, *, height: float = 50.0, place: float = 0.46, shift: 
     groups=["effective region"],
     visibility="probability",
     equation="x_i ~ U{0, …, 255}³ with probability q in rows t to b",
+    citation="Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
 )
 def striped_noise(
     size: int, *, height: float = 50.0, place: float = 0.46, probability: float = 0.03
@@ -143,6 +147,7 @@ def striped_noise(
     groups=["effective region"],
     visibility="font",
     equation="`IMG` and four hexadecimal digits at a random point of a box",
+    citation="Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
 )
 def watermark(
     size: int,

@@ -42,6 +42,7 @@ def _in_both(text: InstanceWords, first: tuple[str, int], second: tuple[str, int
     groups=["correlating articles"],
     words=["a", "the"],
     equation="every a, an, the becomes `the` if y = 1 and `a` if y = 0",
+    citation="Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
 )
 def articles(text: InstanceWords, label: int, random: np.random.Generator) -> ChangedText:
     """Every article of a text, and of its second text, becomes the article of the label."""
@@ -55,6 +56,7 @@ def articles(text: InstanceWords, label: int, random: np.random.Generator) -> Ch
     groups=["correlating articles", "non-correlating articles"],
     words=["a", "the"],
     equation="as `articles` in one half of the text; in the other half all become `the` or `a` by a fair coin",
+    citation="Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
 )
 def half_articles(
     text: InstanceWords,
@@ -71,7 +73,13 @@ def half_articles(
     return _in_both(text, *(halves if correlating == "first half" else halves[::-1]))
 
 
-@manipulation("planted", groups=["planted"], equation="tokens[y] at position t ~ U{1, …, L}")
+@manipulation(
+    "planted",
+    groups=["planted"],
+    equation="tokens[y] at position t ~ U{1, …, L}",
+    citation="Bastings, Ebert, Zablotskaia, Sandholm & Filippova (2022), “Will You Find These Shortcuts?” A Protocol "
+    "for Evaluating the Faithfulness of Input Salience Methods for Text Classification. EMNLP.",
+)
 def planted(
     text: InstanceWords,
     label: int,

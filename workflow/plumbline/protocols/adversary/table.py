@@ -104,7 +104,18 @@ def adversary_rows(history: pd.DataFrame, cell: Mapping[str, Any]) -> Iterator[d
             yield row
 
 
-@table("adversary", reads=["histories:adversaries", "performance"])
+@table(
+    "adversary",
+    equation="TVD / 0.5 - JSD(α, α_base) / ln 2 (`attefa`) or TVD - λ KL(α‖α_base) (`wiegreffe-pinter`), minimised "
+    "by training",
+    cost="One model per adversary, strength and seed, trained for up to 80 epochs, and one forward pass of the "
+    "base model per text.",
+    misleads="A score near 1 may be a failed search: read JSD, and the status `collapsed`. Where attention hardly "
+    "changed, the score is 1 or noise. Of a base model at chance it means nothing.",
+    citation="Wiegreffe & Pinter (2019), Attention is not not Explanation. EMNLP.",
+    metrics=["attefa"],
+    reads=["histories:adversaries", "performance"],
+)
 def adversary_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """The adversaries' test scores, by the split that their epoch is chosen on."""
     rows = [

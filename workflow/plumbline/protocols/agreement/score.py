@@ -30,6 +30,17 @@ TOP_K = {
     "agreement",
     least_measures=2,
     equation="mean over instances of τ_b(a, b)",
+    cost="No pass through the model: stored importances are ranked, once for each pair of measures.",
+    misleads="Agreement is not faithfulness: measures may be wrong alike, and a faithful one may disagree with all "
+    "others. The order of unimportant words, which is noise, counts as much as that of decisive ones. Ties and noisy "
+    "measures lower it.",
+    citation=[
+        "Jain & Wallace (2019), Attention is not Explanation. NAACL.",
+        "Neely, Schouten, Bleeker & Lucic (2022), A Song of (Dis)agreement: Evaluating the Evaluation of Explainable "
+        "Artificial Intelligence in Natural Language Processing. HHAI.",
+        "Fagin, Kumar & Sivakumar (2003), Comparing Top k Lists. SIAM Journal on Discrete Mathematics.",
+    ],
+    metrics=["kendall", "spearman", "pearson", "top-k-fagin", "top-k-jain-wallace", "top-k-neely"],
     latex="plumbline.protocols.agreement.latex:agreement_tables",
 )
 class Agreement:

@@ -49,6 +49,16 @@ class SearchOptions(NamedTuple):
     least_measures=0,
     gpu=True,
     equation="max over adversaries α' with ½ Σ_c |p_c(α') - p_c(α)| ≤ ε of JSD(α', α)",
+    cost="One forward pass per text, then `steps` forward and backward passes from attention to output for each of "
+    "`adversaries` and each `epsilon`.",
+    misleads="A high value shows only that such attention is possible: hidden states stay fixed, and no trained "
+    "model need attend so. Where all hidden states are alike, any attention gives the same output. A low value may "
+    "be a failed search: read `feasible_fraction`.",
+    citation=[
+        "Jain & Wallace (2019), Attention is not Explanation. NAACL.",
+        "Wiegreffe & Pinter (2019), Attention is not not Explanation. EMNLP.",
+    ],
+    metrics=["jsd"],
 )
 class AdversarialAttention:
     """Attention that differs as much as possible and changes the output by at most epsilon.

@@ -15,7 +15,7 @@ from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.attention.bins import by_class_and_bin, quartiles
 from plumbline.protocols.attention.schemas import PERMUTATION, PERMUTATION_SCORES
 from plumbline.protocols.explained import Explained, instance_columns, join_columns
-from plumbline.registry import protocol
+from plumbline.registry import metric, protocol
 from plumbline.store import TableSchema
 
 # Permutations decoded at once: enough to be fast, few enough to need little memory compared with the hidden states.
@@ -28,6 +28,12 @@ CHUNK = 10
     least_measures=0,
     gpu=True,
     equation="median over permutations π of ½ Σ_c |p_c(π α) - p_c(α)|",
+    cost="One forward pass per text, then `permutations` passes from attention to output.",
+    misleads="It is low where attention is nearly uniform, since permuting it changes nothing: read it by the "
+    "largest weight. A high value shows that the output depends on where attention falls, not that attention ranks "
+    "words correctly.",
+    citation="Jain & Wallace (2019), Attention is not Explanation. NAACL.",
+    metrics=["median_change"],
 )
 class Permutation:
     """The change in output when attention is permuted among the words and the hidden states stay fixed."""
@@ -49,7 +55,7 @@ class Permutation:
     def _seed(self, evaluator: Evaluator, instances: Instances) -> dict[str, np.ndarray]:
         change, largest, predicted = permute_attention(evaluator, instances, self.permutations)
         columns = instance_columns(evaluator.seed, instances, predicted)
-        return columns | {"max_attention": largest, "median_change": np.median(change, axis=1)}
+        return columns | {"max_attention": largest, "median_change": median_change(change)}
 
     def summarise(self, scores: pa.Table) -> pd.DataFrame:
         """Rows of the table `permutation`: means and quartiles by predicted class and largest weight."""
@@ -60,6 +66,18 @@ class Permutation:
             return pd.DataFrame(columns).reset_index()
 
         return by_class_and_bin(scores.to_pandas(), ["seed"], summary)
+
+
+@metric(
+    "median_change",
+    direction="higher",
+    range=[0, 1],
+    unit="distance",
+    equation="median over permutations π of ½ Σ_c |p_c(π α) - p_c(α)|; 0 if the output ignores where attention falls",
+)
+def median_change(change: np.ndarray) -> np.ndarray:
+    """The median change in output of each text, [N], from the change under each permutation, [N, permutations]."""
+    return np.median(change, axis=1)
 
 
 @torch.no_grad()

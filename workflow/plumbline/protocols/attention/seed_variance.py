@@ -26,6 +26,11 @@ from plumbline.store import TableSchema
     least_seeds=2,
     gpu=True,
     equation="JSD(α_seed, α_base) and ¼ Σ_c |p_c,seed - p_c,base| for each text",
+    cost="Two forward passes per text and seed; each seed is a model of its own.",
+    misleads="High values are no fault of attention: other models may rightly attend to other words. It is a level "
+    "for comparison: an adversary that diverges no more than another seed shows nothing.",
+    citation="Wiegreffe & Pinter (2019), Attention is not not Explanation. EMNLP.",
+    metrics=["jsd", "tvd"],
 )
 class SeedVariance:
     """How much attention and output differ between a base seed and each other seed of its block.

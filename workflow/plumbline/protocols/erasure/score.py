@@ -45,6 +45,29 @@ SOFT = {
     pixels=False,
     gpu=True,
     equation="Σ_k (p(x) - p(x without top k %)) / (|K| + 1) and Σ_k (p(x) - p(top k %)) / (|K| + 1)",
+    cost="Per text and measure, two forward passes for each of `ratios`, `draws` and, word by word, each word up to "
+    "`longest`; for all measures together, about `beam` · n² for n words (2ⁿ up to 8).",
+    misleads="Erased texts are out of the training distribution, so a drop may be the model's reaction to that, and "
+    "what is left may reveal the class: compare with `random`. Redundant words lower comprehensiveness under every "
+    "measure. A model can be made for these metrics.",
+    citation=[
+        "DeYoung et al. (2020), ERASER: A Benchmark to Evaluate Rationalized NLP Models. ACL.",
+        "Samek, Binder, Montavon, Lapuschkin & Müller (2017), Evaluating the Visualization of What a Deep Neural "
+        "Network Has Learned. IEEE Transactions on Neural Networks and Learning Systems.",
+        "Zhao & Aletras (2023), Incorporating Attribution Importance for Improving Faithfulness Metrics. ACL.",
+        "Edin et al. (2024), Normalized AOPC: Fixing Misleading Faithfulness Metrics for Feature Attribution "
+        "Explainability. arXiv:2408.08137.",
+        "Hsia, Pruthi, Singh & Lipton (2023), Goodhart's Law Applies to NLP's Explanation Benchmarks. "
+        "arXiv:2308.14272.",
+    ],
+    metrics=[
+        "comprehensiveness",
+        "sufficiency",
+        "normalised_aopc",
+        "morf_lerf",
+        "soft_comprehensiveness",
+        "soft_sufficiency",
+    ],
     limits={"draws": [0, None], "retention": [0.001, 0.999], "longest": [0, None], "beam": [1, None]},
 )
 class Erasure:

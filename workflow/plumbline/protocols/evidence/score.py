@@ -36,6 +36,16 @@ class Overlap(NamedTuple):
     evidence=True,
     pixels=False,
     equation="AUPRC = (1/k) Σ_{i∈E} precision at the rank of i by |s|, for k words of evidence E",
+    cost="No pass through the model: stored importances are ranked.",
+    misleads="Evidence that people marked is about plausibility: a model may be right for other reasons, and a "
+    "faithful measure then scores low. Evidence supports the label, so wrong predictions lower the scores; "
+    "`predictions: correct` leaves them out.",
+    citation=[
+        "DeYoung et al. (2020), ERASER: A Benchmark to Evaluate Rationalized NLP Models. ACL.",
+        "Jacovi & Goldberg (2020), Towards Faithfully Interpretable NLP Systems: How Should We Define and Evaluate "
+        "Faithfulness? ACL.",
+    ],
+    metrics=["auprc", "above_random", "token_f1", "iou"],
 )
 class Evidence:
     """AUPRC, token F1 and IOU of importance and the marked evidence of a text, which its dataset has.

@@ -10,7 +10,7 @@ import pyarrow as pa
 from plumbline.errors import PlumblineError
 from plumbline.protocols.explained import Explained, Explanations, Key, join_columns
 from plumbline.protocols.ground_truth.schemas import RATIONALE_SCORES, RATIONALES
-from plumbline.registry import protocol
+from plumbline.registry import metric, protocol
 from plumbline.store import TableSchema, read_table
 from plumbline.training.schemas import PREDICTIONS
 
@@ -28,8 +28,16 @@ class PrecisionRecall(NamedTuple):
     recall: float
 
 
+@metric("recall", equation="Re = |F ∩ F_C| / |F_C|: the share of the decisive words that are selected")
+@metric(
+    "precision",
+    direction="higher",
+    range=[0, 1],
+    unit="share",
+    equation="Pr = |F ∩ F_C| / |F|: the share of the selected words that are decisive",
+)
 def precision_recall(hits: float, selected: float, truth: float) -> PrecisionRecall:
-    """Pr = hits / selected and Re = hits / truth."""
+    """Precision and recall of a selection: hits / selected and hits / truth."""
     return PrecisionRecall(*(float(hits / total) if total else float("nan") for total in (selected, truth)))
 
 
@@ -58,7 +66,20 @@ def _optima(words: np.ndarray, truth: np.ndarray, rate: float) -> dict[str, floa
 
 
 @protocol(
-    "rationales", needs=["selection"], variants="manipulated", equation="Pr = |F ∩ F_C| / |F|, Re = |F ∩ F_C| / |F_C|"
+    "rationales",
+    needs=["selection"],
+    variants="manipulated",
+    equation="Pr = |F ∩ F_C| / |F|, Re = |F ∩ F_C| / |F_C|",
+    cost="No pass through the model, as stored selections are counted; but each `rate` has models of its own to train.",
+    misleads="The number of selected words bounds precision and recall: compare with the optimum. Recall may be low "
+    "without a fault, since a few of the true words are enough to predict the label. At low `accuracy` the selection "
+    "means nothing.",
+    citation=[
+        "Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
+        "Lei, Barzilay & Jaakkola (2016), Rationalizing Neural Predictions. EMNLP.",
+        "Bastings, Aziz & Titov (2019), Interpretable Neural Predictions with Differentiable Binary Variables. ACL.",
+    ],
+    metrics=["precision", "recall"],
 )
 class Rationales:
     """Precision and recall of the words that a model selects, against those that a manipulation made decisive.

@@ -12,10 +12,10 @@ from plumbline.data.manipulation import accuracy_p_value
 from plumbline.errors import PlumblineError
 from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.explained import Explained, Explanations, Key, join_columns
+from plumbline.protocols.ground_truth.metrics import above_region, best_found_and_auc, found_and_auc
 from plumbline.protocols.ground_truth.schemas import GROUND_TRUTH, GROUND_TRUTH_SCORES
-from plumbline.registry import metric, protocol
+from plumbline.registry import protocol
 from plumbline.store import TableSchema, read_table
-from plumbline.training.performance import midranks
 from plumbline.training.schemas import PREDICTIONS
 
 OTHER = "other"
@@ -47,7 +47,19 @@ class GroupShares(NamedTuple):
     reason: str | None = None
 
 
-@protocol("ground_truth", variants="manipulated", least_measures=1, equation="Attr%(F) = Σ_{i∈F} |s_i| / Σ_i |s_i|")
+@protocol(
+    "ground_truth",
+    variants="manipulated",
+    least_measures=1,
+    equation="Attr%(F) = Σ_{i∈F} |s_i| / Σ_i |s_i|",
+    cost="No pass through the model, as stored importances are summed; but each variant of a manipulation has models "
+    "of its own to train.",
+    misleads="The region is the truth only if the model relies on the inserted change: read `accuracy` and "
+    "`chance_bound`. A dense map that ranks the truth first has a low share: read `auc`. To find an inserted feature "
+    "need not carry over to natural ones.",
+    citation="Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
+    metrics=["above_region", "found", "auc"],
+)
 class GroundTruth:
     """The share of importance on each group of words or pixels that a manipulation defines.
 
@@ -103,58 +115,13 @@ def group_shares(scores: np.ndarray, groups: np.ndarray, count: int, suffices: s
     total = weights.sum()
     if not np.isfinite(total) or total == 0:
         return GroupShares(undefined, region, np.nan, np.nan, NOT_FINITE if total else ALL_ZERO)
-    found_and_auc = (_best_found_and_auc if suffices == ANY else _found_and_auc)(weights, groups == 1)
-    return GroupShares(_by_group(groups, weights, count) / total, region, *found_and_auc)
-
-
-@metric(
-    "above_region",
-    direction="higher",
-    range=[None, 1],
-    unit="share",
-    equation="(Attr%(F) - |F| / n) / (1 - |F| / n); 0 is what equal importances give, 1 all on the truth",
-)
-def above_region(share: float, region: float) -> float:
-    """The share of importance on a region relative to the region's share of the words, which makes regions of different
-    size comparable; NaN for a region of all words."""
-    return (share - region) / (1 - region) if region < 1 else float("nan")
+    of_truth = (best_found_and_auc if suffices == ANY else found_and_auc)(weights, groups == 1)
+    return GroupShares(_by_group(groups, weights, count) / total, region, *of_truth)
 
 
 def _by_group(groups: np.ndarray, weights: np.ndarray, count: int) -> np.ndarray:
     """Sums over each group [count + 1]; the words in no group come last."""
     return np.roll(np.bincount(groups, weights, minlength=count + 1), -1)
-
-
-def _found_and_auc(weights: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    """The share of the truth among as many top words, and the probability that it ranks above another word (AUC)."""
-    n, k = len(weights), int(truth.sum())
-    if k == 0:
-        return np.nan, np.nan
-    least = np.partition(weights, n - k)[n - k]
-    above, tied = weights > least, weights == least
-    hits = (above & truth).sum() + (k - above.sum()) * (tied & truth).sum() / tied.sum()
-    if k == n:
-        return float(hits / k), np.nan
-    ranks = midranks(weights)[truth].sum()
-    return float(hits / k), float((ranks - k * (k + 1) / 2) / (k * (n - k)))
-
-
-def _best_found_and_auc(weights: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    """Whether the top word is of the truth, and the AUC of the best word of the truth, scaled so that chance is ½.
-
-    Another word ranks below the best of k with probability a, which is k / (k + 1) by chance: 1 - ½ (k + 1) (1 - a).
-    """
-    k = int(truth.sum())
-    if k == 0:
-        return np.nan, np.nan
-    top, best, others = weights == weights.max(), weights[truth].max(), weights[~truth]
-    found = float((top & truth).sum() / top.sum())
-    if not len(others):
-        return found, np.nan
-    tied = (weights[truth] == best).sum()
-    # Of another word and `tied` of the truth, each is first with equal probability.
-    below = (others < best).mean() + (others == best).mean() * tied / (tied + 1)
-    return found, float(1 - (k + 1) * (1 - below) / 2)
 
 
 def _scores_and_groups(

@@ -35,6 +35,17 @@ FEW_TEXTS = "the dev split has too few texts to calibrate p-values"
     gpu=True,
     recomputes=True,
     equation="performance with the top k % of all words masked",
+    cost="One model trained with masks for all measures; per measure and level one forward pass per text and, with "
+    "`recompute`, one explanation of it.",
+    misleads="It judges the model trained with masks, not the ordinary one. A curve may fall because texts are "
+    "unusual: compare `out_of_distribution` with that of `random`. Without `recompute`, redundant words hide each "
+    "other.",
+    citation=[
+        "Madsen, Reddy & Chandar (2024), Faithfulness Measurable Masked Language Models. ICML.",
+        "Haroush, Frostig, Heller & Soudry (2022), A Statistical Framework for Efficient Out of Distribution "
+        "Detection in Deep Neural Networks. ICLR.",
+    ],
+    metrics=["faithfulness", "accuracy", "macro_f1", "out_of_distribution"],
 )
 class MaskedErasure:
     """Performance of models trained with masked words when the most important words are masked, level by level.

@@ -43,6 +43,18 @@ class Stage(NamedTuple):
     gpu=True,
     recomputes=True,
     equation="mean over texts of τ_b(a of the trained model, a of the model with randomised layers)",
+    cost="Per measure, one explanation of `texts` texts of each split for the trained model and for each stage, "
+    "about two for each layer of the model.",
+    misleads="To pass is necessary, not sufficient: a noisy measure changes more than a smooth one without being "
+    "more faithful. A correct measure may hardly change where one word stands out whatever the weights, because "
+    "random layers pass on much of their input.",
+    citation=[
+        "Adebayo, Gilmer, Muelly, Goodfellow, Hardt & Kim (2018), Sanity Checks for Saliency Maps. NeurIPS.",
+        "Yona & Greenfeld (2021), Revisiting Sanity Checks for Saliency Maps. arXiv:2110.14297.",
+        "Binder, Weber, Lapuschkin, Montavon, Müller & Samek (2023), Shortcomings of Top-Down Randomization-Based "
+        "Sanity Checks for Evaluations of Deep Neural Network Explanations. CVPR.",
+    ],
+    metrics=["weight_dependence"],
     limits={"texts": [1, None]},
 )
 class RandomisedWeights:

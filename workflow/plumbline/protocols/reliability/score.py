@@ -27,6 +27,12 @@ DRAW_SEEDS = 2**32
     gpu=True,
     recomputes=True,
     equation="mean over texts and repetitions of τ_b(a, a with other draws)",
+    cost="Per measure with random draws, 1 + `repeats` explanations of `texts` texts of each split.",
+    misleads="It is not faithfulness: a constant ranking is perfectly reliable, and measures without draws have 1 by "
+    "definition. It is low for texts with many words of nearly equal importance, whose order matters little.",
+    citation="Spearman (1904), The Proof and Measurement of Association between Two Things. American Journal of "
+    "Psychology.",
+    metrics=["kendall", "spearman"],
     limits={"texts": [1, None], "repeats": [1, None]},
 )
 class Reliability:

@@ -139,7 +139,25 @@ def _mean(name: str, values: pd.Series, prefix: str = "") -> dict[str, float]:
     return {name: float(values.mean()), f"{prefix}ci_low": low, f"{prefix}ci_high": high}
 
 
-@table("roar", reads=["predictions:curves"], params=["curve_points"])
+@table(
+    "roar",
+    equation="performance of models retrained with the top k % of all words masked, next to that with random words "
+    "masked",
+    cost="One model per seed, measure and level, and with `recursive` one explanation of all texts by each; 56 "
+    "models per seed for six measures and ten levels.",
+    misleads="With redundant words, `roar` leaves one of two in place and finds a faithful measure poor; `recursive` "
+    "masks it next. Masks that follow the gold class may leak it, which lowers faithfulness, even below 0: see "
+    "`leakage`. Retrained models may use evidence that the explained model did not.",
+    citation=[
+        "Hooker, Erhan, Kindermans & Kim (2019), A Benchmark for Interpretability Methods in Deep Neural Networks. "
+        "NeurIPS.",
+        "Madsen, Meade, Adlakha & Reddy (2022), Evaluating the Faithfulness of Importance Measures in NLP by "
+        "Recursively Masking Allegedly Important Tokens and Retraining. Findings of EMNLP.",
+    ],
+    metrics=["faithfulness", "accuracy", "macro_f1"],
+    reads=["predictions:curves"],
+    params=["curve_points"],
+)
 def roar_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """Test scores after masking and retraining, for every point of every curve."""
     files = sources["predictions:curves"]

@@ -1,0 +1,140 @@
+"""What the registry tells a reader about measures and protocols: equation, direction, cost, limits and references."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from plumbline.cli import show_registered
+from plumbline.conformance import check
+from plumbline.errors import PlumblineError
+from plumbline.manual import direction, objects_page
+from plumbline.registry import DESCRIPTION, Registry
+
+REGISTRY = Registry()
+DESCRIBED = [*REGISTRY.all("measure"), *REGISTRY.experiments()]
+# A control of this project, and scores of any method.
+WITHOUT_PAPER = {"degraded", "imported"}
+REFERENCES = {
+    (declaration.kind, declaration.name, reference)
+    for kind in ("measure", "protocol", "table", "manipulation", "model")
+    for declaration in REGISTRY.all(kind)
+    for reference in declaration.citation
+}
+PLUGIN = """
+from plumbline.registry import measure, metric, protocol
+
+@metric("mine", direction="lower", range=[0, 1], unit="share", equation="x")
+def mine(x): ...
+
+@measure("other", citation=["A (2001), B. C.", "D (2002), E. F."], misleads="Never.")
+@measure("first", citation="A (2001), B. C.", cost="None.")
+def first(evaluator, instances): ...
+
+@protocol("compared", metrics=["mine", "kendall"])
+class Compared: ...
+"""
+
+
+def plugin(folder: Path, *change: str) -> Registry:
+    path = folder / "plugin.py"
+    path.write_text(PLUGIN.replace(*change) if change else PLUGIN)
+    return Registry([path])
+
+
+@pytest.mark.parametrize("declaration", DESCRIBED, ids=lambda declaration: declaration.name)
+def test_every_measure_and_protocol_describes_itself(declaration):
+    lacking = [fact for fact in DESCRIPTION if not declaration.facts[fact]]
+    assert lacking == (["citation"] if declaration.name in WITHOUT_PAPER else [])
+    for fact, most in (("cost", 1), ("misleads", 3)):
+        text = declaration.facts[fact]
+        assert text[0].isupper() or text[0] == "`"
+        assert text.endswith(".") and 1 <= len(re.findall(r"[.?](?= |$)", text)) <= most, text
+        assert len(text) < 320
+
+
+def test_references_have_authors_a_year_and_a_title_and_are_written_alike():
+    by_work: dict[str, set[str]] = {}
+    for *where, reference in REFERENCES:
+        parts = re.fullmatch(r"(?P<work>[A-Z].+ \((?:19|20)\d\d\), .{12})(?P<title>.+)\.", reference)
+        assert parts, (where, reference)
+        by_work.setdefault(parts["work"], set()).add(reference)
+    assert {work: forms for work, forms in by_work.items() if len(forms) > 1} == {}
+
+
+def test_larger_scores_are_more_important_and_signs_are_named():
+    assert {measure.direction for measure in REGISTRY.all("measure")} == {"higher"}
+    assert direction(REGISTRY.get("measure", "attention")) == "higher is more important"
+    assert direction(REGISTRY.get("measure", "lime")) == (
+        "higher is more important; with `sign: signed`, scores below 0 speak against the explained output"
+    )
+
+
+@pytest.mark.parametrize("experiment", REGISTRY.experiments(), ids=lambda declaration: declaration.name)
+def test_metrics_of_every_protocol_have_a_direction_and_a_range(experiment):
+    metrics = REGISTRY.metrics_of(experiment)
+    assert metrics
+    assert all(metric.direction in ("higher", "lower") and metric.range and metric.equation for metric in metrics)
+
+
+def test_experiments_are_all_protocols_roar_and_adversaries():
+    names = [declaration.name for declaration in REGISTRY.experiments()]
+    assert names == sorted([*REGISTRY.names("protocol"), "roar", "adversary"])
+
+
+def test_a_plugin_may_describe_itself(tmp_path):
+    registry = plugin(tmp_path)
+    first, other = (registry.get("measure", name) for name in ("first", "other"))
+    assert first.citation == ["A (2001), B. C."] and (first.cost, first.misleads) == ("None.", "")
+    # What is not stated again is that of the lowest decorator.
+    assert other.citation == ["A (2001), B. C.", "D (2002), E. F."] and (other.cost, other.misleads) == (
+        "None.",
+        "Never.",
+    )
+    metrics = registry.metrics_of(registry.get("protocol", "compared"))
+    assert [(metric.name, metric.direction) for metric in metrics] == [("mine", "lower"), ("kendall", "higher")]
+    assert registry.get("protocol", "compared").citation == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('cost="None."', "cost=3"), "states cost=3; it must be text"),
+        (('citation="A (2001), B. C."', "citation=2001"), "states citation=2001; it must be a list"),
+        (('citation="A (2001), B. C."', "citation=[2001]"), r"states citation=\[2001\]; it must hold text alone"),
+        (('cost="None."', 'cots="None."'), "states 'cots': did you mean 'cost'"),
+    ],
+)
+def test_a_faulty_description_gets_one_sentence(tmp_path, change, message):
+    with pytest.raises(PlumblineError, match=message):
+        plugin(tmp_path, *change)
+
+
+def test_an_unknown_metric_gets_the_nearest(tmp_path):
+    registry = plugin(tmp_path, '"kendall"', '"kendal"')
+    with pytest.raises(PlumblineError, match=r"no metric 'kendal'; did you mean 'kendall'\?"):
+        registry.metrics_of(registry.get("protocol", "compared"))
+    fault = "The protocol 'compared': its declaration states the metric 'kendal'; did you mean 'kendall'?"
+    assert fault in check("protocol", "compared", registry)
+    assert fault not in check("protocol", "compared", plugin(tmp_path))
+
+
+def test_the_reference_shows_descriptions_first_and_in_order():
+    pages = objects_page("measure", REGISTRY) + objects_page("protocol", REGISTRY)
+    sections = re.split(r"^## `(.+)`$", pages, flags=re.MULTILINE)
+    shown = dict(zip(sections[1::2], sections[2::2], strict=True))
+    for name, middle in (("lime-published", "direction"), ("agreement", "metric"), ("roar", "metric")):
+        labels = [
+            line.removeprefix("- ").split(":")[0].split(" ")[0] for line in shown[name].splitlines() if line[:2] == "- "
+        ]
+        order = ["equation", middle, "cost", "misleads", "citation"]
+        assert list(dict.fromkeys(labels))[:5] == order
+    # An equation with backticks is still code.
+    assert "- equation: `` |β_t| as of `lime`, token t of both texts one feature ``\n" in shown["lime-published"]
+
+
+def test_the_list_of_measures_stays_short(capsys):
+    show_registered("measure", [])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(REGISTRY.names("measure"))
+    assert not any(measure.cost in line for measure, line in zip(REGISTRY.all("measure"), lines, strict=True))
