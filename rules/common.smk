@@ -14,7 +14,9 @@ if (OWN / "plumbline").is_dir():
     sys.path.insert(0, str(OWN))
     os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(OWN), os.environ.get("PYTHONPATH")])))
 elif find_spec("plumbline") is None:
-    raise WorkflowError("The library of this workflow is not installed in this environment; see docs/how-to/install.md.")
+    raise WorkflowError(
+        "The library of this workflow is not installed in this environment; see docs/how-to/install.md."
+    )
 
 from plumbline.config.external import locate, locate_files
 from plumbline.config.masking import baseline
