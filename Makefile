@@ -18,7 +18,7 @@ STUDIES  := $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests
 # Hundreds of short processes would compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint check-types check-rules check-style bench generate docs record notebooks graph clean help
+.PHONY: ready run test unit pipeline studies realdata browser gpu test-slurm lint check-types check-rules check-style bench generate docs record release-check notebooks graph clean help
 
 ready: $(READY)
 
@@ -83,6 +83,11 @@ docs: $(READY)
 record: $(READY)
 	for page in reproductions/*/page.md; do study=$$(basename $$(dirname $$page)); \
 	    $(BIN)/python -m plumbline.cli fill $$page --into docs/studies/$$study.md || exit 1; done
+
+# What a release needs: checks, the site, one version everywhere, a wheel that runs alone, the workflow catalogue's files.
+release-check: lint docs
+	$(PYTEST) tests/unit/test_release.py
+	$(PIPELINE)/test_wheel.py tests/pipeline/test_module.py
 
 notebooks: $(READY)
 	PYTHONPATH=workflow PATH="$(BIN):$$PATH" python -m tests.notebooks

@@ -25,7 +25,7 @@ def test_commands_of_the_pages_are_valid(page: str, line: str) -> None:
 
 def test_commands_are_found() -> None:
     pages = [page for page, _ in COMMANDS]
-    assert pages.count("README.md") == 3 and pages.count("install.md") > 9
+    assert "README.md" in pages and pages.count("install.md") > 9
 
 
 def copied_files(text: str) -> set[str]:

@@ -51,6 +51,12 @@ def test_every_table_has_its_columns():
     assert "`measure_a` text, `measure_b` text, `statistic` text" in " ".join(PAGES["tables.md"].split())
 
 
+def test_every_dataset_has_its_licence():
+    listed = re.findall(r"^- `(.+?)`: \S", PAGES["licences.md"], re.M)
+    assert listed == Registry().names("dataset")
+    assert all(dataset.licence and dataset.source for dataset in Registry().all("dataset"))
+
+
 def test_lines_break_at_spaces():
     for name, page in PAGES.items():
         assert all(len(line) <= WIDTH or " " not in line.strip("- ") for line in page.split("\n")), name

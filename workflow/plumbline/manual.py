@@ -215,6 +215,19 @@ def _column_type(type_: Any) -> str:
     return "text" if "string" in name else name
 
 
+def licences_page(registry: Registry) -> str:
+    """The licence and the source of every dataset."""
+    lines = ["# Licences of datasets", "", GENERATED, ""]
+    lines += _paragraph(
+        "For readers who publish results or share files. plumbline is under the MIT licence and has no data of others. It "
+        "reads the publishers' files, and stores prepared texts under `results/data` and some texts in figures and in "
+        "the report: the licence of a dataset holds for these too."
+    )
+    for declaration in registry.all("dataset"):
+        lines += _bullet(f"`{declaration.name}`: {declaration.licence}. Source: {declaration.source}.")
+    return _page(lines)
+
+
 def _page(lines: list[str]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
@@ -227,4 +240,5 @@ def reference_pages(project: Path) -> dict[Path, str]:
         **{folder / "options" / f"{kind}s.md": objects_page(kind, registry) for kind in KINDS},
         folder / "commands.md": commands_page(),
         folder / "tables.md": tables_page(registry),
+        folder / "licences.md": licences_page(registry),
     }
