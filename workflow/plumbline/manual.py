@@ -219,9 +219,9 @@ def licences_page(registry: Registry) -> str:
     """The licence and the source of every dataset."""
     lines = ["# Licences of datasets", "", GENERATED, ""]
     lines += _paragraph(
-        "For readers who publish results or share files. plumbline is under the MIT licence and has no data of others. It "
-        "reads the publishers' files, and stores prepared texts under `results/data` and some texts in figures and in "
-        "the report: the licence of a dataset holds for these too."
+        "For readers who publish results or share files. plumbline is under the MIT licence and contains no dataset of "
+        "others. It reads the publishers' files, and stores prepared texts under `results/data` and some texts in figures "
+        "and in the report: the licence of a dataset holds for these too."
     )
     for declaration in registry.all("dataset"):
         lines += _bullet(f"`{declaration.name}`: {declaration.licence}. Source: {declaration.source}.")
