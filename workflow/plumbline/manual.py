@@ -220,7 +220,7 @@ def licences_page(registry: Registry) -> str:
     lines = ["# Licences of datasets", "", GENERATED, ""]
     lines += _paragraph(
         "For readers who publish results or share files. plumbline is under the MIT licence and contains no dataset of "
-        "others. It reads the publishers' files, and stores prepared texts under `results/data` and some texts in figures "
+        "others. It reads the publishers' files, stores prepared texts under `results/data` and shows some in figures "
         "and in the report: the licence of a dataset holds for these too."
     )
     for declaration in registry.all("dataset"):
