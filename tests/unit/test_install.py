@@ -28,6 +28,11 @@ def test_commands_are_found() -> None:
     assert "README.md" in pages and pages.count("install.md") > 9
 
 
+def test_every_study_is_described() -> None:
+    page = (PROJECT / "docs" / "studies" / "index.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^- `([a-z-]+)`: ", page, re.M)) == {*study_files(PROJECT)} - {"default"}
+
+
 def copied_files(text: str) -> set[str]:
     """The files and folders that a container file copies into the image."""
     return {source for line in re.findall(r"^COPY (.*) \S+$", text, re.M) for source in line.split()}
