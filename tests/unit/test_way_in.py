@@ -164,7 +164,7 @@ def test_the_page_shows_the_messages_of_the_command(fault, checked):
     body, sentence = SHOWN[fault]
     assert checked(HEADS[kind_of(body)] + body) == [sentence]
     page = (PROJECT / "docs" / "how-to" / "extending.md").read_text(encoding="utf-8")
-    assert f"| {fault} | {sentence} |" in page
+    assert f"- **{fault}**: {sentence} " in f"{' '.join(page.split())} "
 
 
 # The body of a measure's function, and the message.
