@@ -92,7 +92,9 @@ release-check: lint docs
 notebooks: $(READY)
 	PYTHONPATH=workflow PATH="$(BIN):$$PATH" python -m tests.notebooks
 
+# Drawings of the architecture page; that of the rules needs graphviz.
 graph: $(READY)
+	$(BIN)/plumbline graph --packages docs/images/packages.svg
 	$(BIN)/plumbline graph docs/images/rule-graph.svg
 
 # torch with what its build for this machine needs, which no lock can know; the rest is all in the lock, so that pip need

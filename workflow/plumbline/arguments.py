@@ -71,6 +71,7 @@ def parser() -> argparse.ArgumentParser:
     planning.add_argument("--json", type=Path, help="also write the list of plans, in seconds, to this file")
     drawing = commands.add_parser("graph", help="draw the rules of a study; needs graphviz")
     drawing.add_argument("file", type=Path, help="the SVG file to write")
+    drawing.add_argument("--packages", action="store_true", help="draw the packages of a clone; needs no graphviz")
     drawing.add_argument("--configfile", type=Path, default=Path(DEFAULT), help="a study; by default the default study")
     generating = commands.add_parser(
         "generate", help="write the schema, the reference page and the comments of configs"

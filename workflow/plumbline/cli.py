@@ -11,7 +11,7 @@ from pathlib import Path
 
 from plumbline.arguments import parser
 from plumbline.errors import PlumblineError
-from plumbline.project import DEFAULT, find_study
+from plumbline.project import DEFAULT, current_project, find_study
 from plumbline.registry import Kind, Registry
 
 
@@ -215,8 +215,12 @@ def main(arguments: list[str] | None = None) -> int:
             show_plans(options)
         elif options.command == "graph":
             from plumbline.planning.graph import draw_rules
+            from plumbline.planning.packages import draw_packages
 
-            draw_rules(find_study(options.configfile), options.file)
+            if options.packages:
+                draw_packages(current_project(), options.file)
+            else:
+                draw_rules(find_study(options.configfile), options.file)
         else:
             return generate(options.project, options.check)
     except PlumblineError as error:

@@ -1,0 +1,1 @@
+"""Importance measures, one short module for each family."""

@@ -1,0 +1,1 @@
+"""The config of a study: its schema, its resolution to typed options, and its valid runs."""

@@ -1,0 +1,1 @@
+"""Datasets: readers, preparation, word vectors, own data and manipulations."""

@@ -1,0 +1,1 @@
+"""The data of the report's explorer of single instances."""

@@ -1,0 +1,1 @@
+"""What the figures of all protocols share: style, layout and intervals."""

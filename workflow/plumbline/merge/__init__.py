@@ -1,0 +1,1 @@
+"""`plumbline merge`: join runs of parts of one study."""

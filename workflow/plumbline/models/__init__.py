@@ -1,0 +1,1 @@
+"""Architectures, padded batches, training objectives and the evaluator that queries trained models."""

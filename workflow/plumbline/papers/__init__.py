@@ -1,0 +1,1 @@
+"""The published studies: their numbers and quirks, next to ours."""

@@ -1,0 +1,1 @@
+"""One folder for each protocol: scores, schemas, table, figures, page and criteria."""

@@ -1,5 +1,7 @@
-"""Plug-ins by name, each declared by a decorator: datasets, manipulations, models, measures, protocols and metrics, and
-the parts of the report: tables, figures, pages and criteria of the scorecard.
+"""Plug-ins by name, each declared by a decorator.
+
+They are datasets, manipulations, models, measures, protocols and metrics, and the parts of the report: tables, figures,
+pages and criteria of the scorecard.
 
 Declarations are read from the syntax tree, never by importing, because every job rereads the config and must not pay
 for torch or spaCy. So a decorator takes literals only, and the keyword-only arguments of the decorated function (or of

@@ -1,0 +1,1 @@
+"""What the pages of the report share: the site, its templates, tables and findings."""

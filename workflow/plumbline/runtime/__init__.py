@@ -1,0 +1,1 @@
+"""Services around a job: events, progress, GPUs, damaged files, orphans and provenance."""

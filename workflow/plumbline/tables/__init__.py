@@ -1,0 +1,1 @@
+"""What the tables of all protocols share: sources, export and models at chance."""

@@ -1,0 +1,1 @@
+"""The trainer of a block of seeds, its optimisers, metrics and selection of an epoch."""
