@@ -56,7 +56,9 @@ PURPOSES: dict[Kind, str] = {
 CONCEPTS: dict[Kind, str] = {
     "dataset": "[Datasets](../datasets.md) says where their files come from.",
     "manipulation": "[Manipulations](../manipulations.md) explains them.",
-    "measure": "[Measures](../measures.md) compares them.",
+    "measure": "[Measures](../measures.md) compares them and explains the [symbols](../measures.md#notation); "
+    "[extending](../../how-to/extending.md) explains what they need from a model. For instance, Captum's methods are "
+    "`my-ig: {kind: captum, method: IntegratedGradients, arguments: {n_steps: 50}}`.",
     "protocol": "Most have [a page of their own](../protocols/index.md).",
 }
 
