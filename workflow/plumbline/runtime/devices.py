@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from plumbline.runtime.gpus import claim
-from plumbline.runtime.split_products import SplitProducts
+from plumbline.runtime.split_products import SplitProducts, tf32
 
 # The fraction of a GPU's memory for the jobs that share it; their CUDA contexts need the rest.
 SHARED = 0.9
@@ -34,16 +34,9 @@ def arithmetic(precision: str = PRECISIONS[0]) -> Iterator[None]:
     """Allow TF32 in products of matrices and in recurrent and convolutional layers on a GPU only if `precision` is
     `tf32`. `bf16x3` computes linear layers with constant weights as three products in bfloat16; `bf16x3-tf32` does so
     in forward passes, and allows TF32 in the backward passes of these layers."""
-    backends: tuple[Any, ...] = (torch.backends.cudnn, torch.backends.cuda.matmul)
-    before = [backend.allow_tf32 for backend in backends]
-    for backend in backends:
-        backend.allow_tf32 = precision == "tf32"
-    try:
-        with SplitProducts(precision == "bf16x3") if precision.startswith("bf16x3") else nullcontext():
-            yield
-    finally:
-        for backend, allowed in zip(backends, before, strict=True):
-            backend.allow_tf32 = allowed
+    splits = SplitProducts(precision == "bf16x3") if precision.startswith("bf16x3") else nullcontext()
+    with tf32(precision == "tf32"), splits:
+        yield
 
 
 def mixed_precision(device: torch.device | str, enabled: bool) -> AbstractContextManager[Any]:

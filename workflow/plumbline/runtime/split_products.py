@@ -72,14 +72,17 @@ def beside(x: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def tf32_products(allowed: bool) -> Iterator[None]:
-    """Allow TF32 in products of matrices on a GPU, or not."""
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = allowed
+def tf32(allowed: bool) -> Iterator[None]:
+    """Allow TF32 in products of matrices and in recurrent and convolutional layers on a GPU, or forbid it."""
+    backends: tuple[Any, ...] = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    before = [backend.allow_tf32 for backend in backends]
+    for backend in backends:
+        backend.allow_tf32 = allowed
     try:
         yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
+        for backend, was_allowed in zip(backends, before, strict=True):
+            backend.allow_tf32 = was_allowed
 
 
 class SplitMatrix:
@@ -110,7 +113,7 @@ class SplitMatrix:
         """The gradient with respect to x, given that with respect to the product."""
         if self._split_gradients:
             return _Product.apply(gradient, self.transposed, None)
-        with tf32_products(True):
+        with tf32(True):
             return gradient @ self._matrix.t()
 
 
