@@ -211,28 +211,32 @@ def explanations(checkpoint: str, device: str, sizes: Sizes) -> Iterator[Row]:
 
 
 def ranks(checkpoint: Path, subwords: Path, device: str, sizes: Sizes) -> Iterator[str]:
-    """Kendall's τ of each measure with its float32 scores, for a checkpoint fine-tuned on prepared subwords."""
+    """The smallest mean τ of each measure with its float32 scores, among seeds of a fine-tuned checkpoint."""
     table = read_table(subwords / "instances.parquet", INSTANCES)
     splits = {split: Instances.from_table(table, [split]) for split in ("train", "dev", "test")}
     training = Training(**Registry().get("model", "pretrained").training)
     rows = split_rows(splits, 2, training, device)
     build = partial(TransformerClassifier, None, 2, checkpoint=str(checkpoint))
-    (trained,) = train_seeds(SeedSetup(build, rows, training, record=device == "cuda"), [0], Budget())
-    model = build()
-    model.load_state_dict(trained.state)
+    setup = SeedSetup(build, rows, training, record=device == "cuda")
     some = splits["test"].sampled(sizes.attribution.texts, seed=0)
-    evaluator = Evaluator(model.requires_grad_(False), 0, None, device)
+    evaluators = []
+    for seed, trained in enumerate(train_seeds(setup, list(range(min(3, sizes.training.seeds))), Budget())):
+        model = build()
+        model.load_state_dict(trained.state)
+        evaluators.append(Evaluator(model.requires_grad_(False), seed, None, device))
     for name in ROUNDED:
         call, scores = call_of(name), {}
         for precision in PRECISIONS:
             with passes(call, precision), arithmetic():
-                scores[precision] = attribute([evaluator], some, {name: call})[0][name]["scores"]
-        means = []
-        for precision in PRECISIONS[1:]:
-            pairs = zip(scores["float32"], scores[precision], strict=True)
-            tau = np.nanmean([kendall_tau(np.stack(pair)[None])[0][0, 0, 1] for pair in pairs if len(pair[0]) > 1])
-            means.append(f"{tau:.5f} ({precision})")
-        yield f"ranks, {name}, {len(some.ids)} texts: τ with float32 {', '.join(means)}"
+                scores[precision] = [attribute([e], some, {name: call})[0][name]["scores"] for e in evaluators]
+        means = [f"{min(map(mean_tau, scores['float32'], scores[p])):.5f} ({p})" for p in PRECISIONS[1:]]
+        yield f"ranks, {name}, {len(evaluators)} seeds, {len(some.ids)} texts: τ with float32 {', '.join(means)}"
+
+
+def mean_tau(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
+    """Kendall's τ of two measures, averaged over texts with more than one score."""
+    pairs = [np.stack(pair) for pair in zip(ours, theirs, strict=True) if len(pair[0]) > 1]
+    return float(np.nanmean([kendall_tau(pair[None])[0][0, 0, 1] for pair in pairs]))
 
 
 def rows(device: str, sizes: Sizes, checkpoint: Path | None, subwords: list[Path]) -> Iterator[Row | str]:
