@@ -23,6 +23,7 @@ CRITERIA: dict[str, tuple[str, float, float, str, str]] = {
     "ROAR": ("higher", -1, 1, "plain", ""),
     "Recursive ROAR": ("higher", -1, 1, "plain", ""),
     "ground truth": ("higher", -inf, 1, "manipulated", ""),
+    "truth found": ("higher", 0, 1, "manipulated", ""),
     "evidence": ("higher", -inf, 1, "plain", ""),
     "rationale precision": ("higher", 0, 1, "manipulated", "selection"),
     "comprehensiveness": ("higher", -1, 1, "every", ""),
@@ -186,6 +187,7 @@ def per_seed(results: Results, alike_in: dict[Cell, dict[str, str]], named: dict
     for row in ok("ground_truth"):
         if row["truth"] and row["class"] == "all":
             tell("ground truth", row, row["measure"], row["seed"], row["above_region"])
+            tell("truth found", row, row["measure"], row["seed"], row["found"])
     for row in ok("evidence"):
         tell(
             {"rule": "evidence", "human": "plausibility"}[row["source"]],

@@ -4,17 +4,19 @@ import json
 import os
 import re
 from pathlib import Path
+from shutil import copyfile
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from matplotlib.pyplot import imread
 
 from plumbline.cli import main
 from plumbline.config.resolve import resolve
 from plumbline.errors import PlumblineError
-from plumbline.record import WIDTH, fill_page, record_run
+from plumbline.record import WIDTH, _without_folders, fill_page, record_run
 
 PROJECT = Path(__file__).parents[2]
 PAGES = sorted(PROJECT.glob("reproductions/*/page.md"))
@@ -116,6 +118,24 @@ def test_a_page_is_written_to_a_file(run, tmp_path, capsys):
         "its own may be replaced"
     )
     assert main(["fill", str(run / "none.md")]) == 1 and "There is no file" in capsys.readouterr().err
+
+
+def test_pictures_are_drawn_next_to_the_page(tmp_path):
+    (tmp_path / "study/tables").mkdir(parents=True)
+    copyfile(PROJECT / "reproductions/sensitivity-sst/tables/trust.parquet", tmp_path / "study/tables/trust.parquet")
+    page, link = tmp_path / "study/page.md", "![Which one?](images/study-trust.png)\n"
+    page.write_text('{{ picture("trust", rows("trust"), "Which one?") }}', encoding="utf-8")
+    assert fill_page(page).endswith(link) and not list(tmp_path.rglob("*.png"))
+    assert fill_page(page, into=tmp_path / "docs/mine.md").endswith(link)
+    assert imread(tmp_path / "docs/images/study-trust.png").shape[0] > 100
+    page.write_text('{{ picture("trusts", rows("trust"), "Which one?") }}', encoding="utf-8")
+    with pytest.raises(PlumblineError, match="no picture 'trusts'; did you mean 'trust'"):
+        fill_page(page)
+
+
+def test_folders_of_the_machine_are_not_recorded():
+    study = {"models": {"m": {"checkpoint": "/home/me/minilm", "layers": [1, "/data/x"]}}, "name": "a/b"}
+    assert _without_folders(study) == {"models": {"m": {"checkpoint": "minilm", "layers": [1, "x"]}}, "name": "a/b"}
 
 
 @pytest.mark.parametrize("template", PAGES, ids=lambda path: path.parent.name)

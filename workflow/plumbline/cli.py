@@ -162,7 +162,7 @@ def fill(template: Path, into: Path | None, run: Path | None) -> None:
 
     if not template.is_file():
         raise PlumblineError(f"There is no file '{template}'.")
-    page = fill_page(template, run)
+    page = fill_page(template, run, into)
     if into is None:
         print(page, end="")
     else:

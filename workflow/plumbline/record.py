@@ -6,7 +6,7 @@ template with expressions in place of numbers; it fails where a row is missing, 
 
 import re
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from shutil import copyfile
@@ -16,8 +16,11 @@ from typing import Any
 import pandas as pd
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+from matplotlib.figure import Figure
 
 from plumbline.errors import PlumblineError, nearest
+from plumbline.figures import style
+from plumbline.protocols.scorecard.figures import meta_evaluation, scorecard, trust
 from plumbline.protocols.scorecard.verdict import verdict
 from plumbline.protocols.sensitivity.table import smallest_seen
 from plumbline.report.manifest import MANIFEST, find_results, study_of
@@ -30,12 +33,20 @@ _WRAP_ITEM = TextWrapper(WIDTH, subsequent_indent="  ", break_long_words=False, 
 # The beginning of every page.
 WRITTEN = "<!-- Written by `plumbline fill"
 CONFIG = "study.yaml"
+# Folder of a page's pictures, next to the page.
+IMAGES = "images"
+# Figures of a page, each drawn from rows of a table.
+PICTURES: dict[str, Callable[[pd.DataFrame, str], Figure]] = {
+    "scorecard": scorecard,
+    "meta-evaluation": meta_evaluation,
+    "trust": trust,
+}
 
 
 def record_run(results: Path, folder: Path, note: str = "") -> list[Path]:
     """Copy the tables, the config and the manifest of a finished run to a folder; the files written.
 
-    The note, such as the hardware, goes into the manifest.
+    The note, such as the hardware, goes into the manifest. Of paths of the machine only the last part is kept.
     """
     results = find_results(results)
     tables = sorted((results / "tables").glob("*.parquet"))
@@ -53,9 +64,19 @@ def record_run(results: Path, folder: Path, note: str = "") -> list[Path]:
     for file in tables:
         copyfile(file, folder / "tables" / file.name)
     manifest = read_json(results / MANIFEST)
+    manifest["study"] = _without_folders(manifest["study"])
     write_text(folder / CONFIG, yaml.safe_dump(study_of(manifest), sort_keys=False, allow_unicode=True))
     write_json(folder / MANIFEST, manifest | ({"note": note} if note else {}))
     return [*(folder / "tables" / file.name for file in tables), folder / CONFIG, folder / MANIFEST]
+
+
+def _without_folders(value: Any) -> Any:
+    """Settings with the last part of each absolute path."""
+    if isinstance(value, dict):
+        return {key: _without_folders(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_folders(inner) for inner in value]
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
 class RecordedRun:
@@ -108,13 +129,34 @@ class RecordedRun:
         value, low, high = (self.value(table, column, **keys) for column in ("value", "ci_low", "ci_high"))
         if pd.isna(value):
             raise PlumblineError(f"table '{table}' has no value for {_told(keys)}.")
-        ends = "" if pd.isna(low) else f" [{number(low, decimals)}, {number(high, decimals)}]"
-        return number(value, decimals) + ends
+        return _with_interval(value, low, high, decimals)
 
     def verdict(self, random: str = "random") -> list[str]:
         """What the run found, in sentences."""
         names = [path.stem for path in (self.folder / "tables").glob("*.parquet")]
         return verdict({name: self._read(name) for name in names}, random)
+
+
+def _with_interval(value: float, low: float, high: float, decimals: int) -> str:
+    ends = "" if pd.isna(low) else f" [{number(low, decimals)}, {number(high, decimals)}]"
+    return number(value, decimals) + ends
+
+
+def grid(rows: pd.DataFrame, down: str, across: str, decimals: int = 2) -> str:
+    """A table of values by two keys: of one row with its interval, of several rows their mean, of none empty."""
+    columns = list(rows[across].unique())
+    lines = [f"| {down} | " + " | ".join(map(str, columns)) + " |", "|---" * (len(columns) + 1) + "|"]
+    for name, some in rows.groupby(down, sort=False, observed=True):
+        cells = []
+        for column in columns:
+            cell = some[some[across] == column]
+            if len(cell) == 1 and "ci_low" in cell:
+                row = cell.iloc[0]
+                cells.append(_with_interval(row["value"], row["ci_low"], row["ci_high"], decimals))
+            else:
+                cells.append(number(cell["value"].mean(), decimals) if len(cell) else "")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def _check_column(frame: pd.DataFrame, table: str, column: str) -> None:
@@ -126,15 +168,33 @@ def _told(keys: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value!r}" for key, value in keys.items()) or "any value"
 
 
-def fill_page(template: Path, folder: Path | None = None) -> str:
-    """The page of a template, with numbers of the recorded run in its folder or of another one."""
+def fill_page(template: Path, folder: Path | None = None, into: Path | None = None) -> str:
+    """The page of a template, with numbers of the recorded run in its folder or of another one.
+
+    Pictures are drawn next to the file `into`, and named after the template's folder.
+    """
     run = RecordedRun(folder or template.parent)
+
+    def picture(kind: str, rows: pd.DataFrame, title: str, suffix: str = "") -> str:
+        if kind not in PICTURES:
+            raise PlumblineError(f"there is no picture '{kind}'; {nearest(kind, list(PICTURES))}")
+        name = f"{template.resolve().parent.name}-{kind}{suffix and f'-{suffix}'}.png"
+        if into:
+            style.save(PICTURES[kind](rows, title), into.parent / IMAGES / name)
+        return f"![{title}]({IMAGES}/{name})"
+
     environment = Environment(
         loader=FileSystemLoader(template.parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["number"] = number
     environment.globals.update(
-        rows=run.rows, value=run.value, interval=run.interval, verdict=run.verdict, smallest_seen=smallest_seen
+        rows=run.rows,
+        value=run.value,
+        interval=run.interval,
+        verdict=run.verdict,
+        smallest_seen=smallest_seen,
+        picture=picture,
+        grid=grid,
     )
     if (run.folder / MANIFEST).is_file():
         environment.globals["manifest"] = run.manifest

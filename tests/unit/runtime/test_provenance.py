@@ -49,6 +49,16 @@ def test_only_meaning_counts(tmp_path: Path):
     assert hashes[0] == hashes[1] == hashes[2] != hashes[3]
 
 
+def test_all_versions_of_python_hash_alike(tmp_path: Path):
+    """Their syntax trees differ: 3.12 has type parameters, and an empty string after a nested format."""
+    path = tmp_path / "a.py"
+    path.write_text(
+        "class Net:\n    width: int = 3\n\n    def show(self, x):\n"
+        '        return f"{x:>{self.width}} of {x!r}", None, [], lambda: x\n'
+    )
+    assert code_hash(path) == "8f3c5c90bebbfdee", "the hash of 3.11, 3.12 and 3.13"
+
+
 CODE = """from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 from plumbline.registry import measure

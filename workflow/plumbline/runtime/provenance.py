@@ -55,6 +55,9 @@ def _meaning(node: ast.AST, field: str) -> Any:
         value = node.body[1:]
     if field in ("body", "orelse") and isinstance(value, list):
         return [part for part in value if not _is_type_checking(part)]
+    if field == "values" and isinstance(node, ast.JoinedStr):
+        # Python 3.12 ends some format specifications with an empty string.
+        return [part for part in value or [] if not (isinstance(part, ast.Constant) and part.value == "")]
     if field == "keywords" and isinstance(node, ast.Call):
         descriptive = DESCRIPTIVE.get(_called(node), ())
         return [keyword for keyword in value or [] if keyword.arg not in descriptive]
@@ -75,8 +78,11 @@ def _read_tree(node: object, write: Callable[[str], object], imported: set[str])
             imported.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
         write(f"({type(node).__name__}")
         for field in node._fields:
-            if field not in REDUNDANT:
-                _read_tree(_meaning(node, field), write, imported)
+            value = _meaning(node, field)
+            # Newer versions of Python have more fields, which are empty in code that does not use them.
+            if field not in REDUNDANT and (value not in (None, []) or isinstance(node, ast.Constant)):
+                write(field)
+                _read_tree(value, write, imported)
         write(")")
     else:
         write(repr(node))

@@ -260,8 +260,9 @@ def test_an_interval_stays_within_the_range_of_its_metric(metric, seeds, ends):
 
 METRICS = {
     "agreement": "kendall", "adversarial attention": "jsd", "AtteFa": "attefa", "ROAR": "faithfulness",
-    "Recursive ROAR": "faithfulness", "ground truth": "above_region", "comprehensiveness": "comprehensiveness",
-    "sufficiency": "sufficiency", "soft comprehensiveness": "soft_comprehensiveness",
+    "Recursive ROAR": "faithfulness", "ground truth": "above_region", "truth found": "found",
+    "comprehensiveness": "comprehensiveness", "sufficiency": "sufficiency",
+    "soft comprehensiveness": "soft_comprehensiveness",
     "soft sufficiency": "soft_sufficiency", "normalised AOPC": "normalised_aopc", "LeRF minus MoRF": "morf_lerf",
     "permutation": None, "rationale precision": None, "evidence": "above_random", "plausibility": "above_random",
     "masked erasure": "faithfulness", "randomised weights": "weight_dependence", "reliability": "kendall",
@@ -383,7 +384,7 @@ def truth(means: dict[str, list[float]], **cell) -> pd.DataFrame:
     usual = {**CELL, "variant": "articles", **cell, "truth": True, "class": "all", "n": 50, "status": "ok"}
     return pd.DataFrame(
         [
-            {**usual, "measure": measure, "seed": seed, "above_region": share}
+            {**usual, "measure": measure, "seed": seed, "above_region": share, "found": share}
             for measure, shares in means.items()
             for seed, share in enumerate(shares)
         ]

@@ -7,7 +7,7 @@ from scipy.stats import kendalltau
 
 from plumbline.protocols.scorecard.figures import trust
 from plumbline.protocols.scorecard.schemas import TRUST
-from plumbline.protocols.scorecard.trust import EVERY, trust_rows
+from plumbline.protocols.scorecard.trust import EVERY, EVERY_FOUND, trust_rows
 from plumbline.protocols.scorecard.trust_page import trust_page, trust_sentences
 from plumbline.store import read_table, write_table
 from tests.reports import content, sensitivity_frame, trust_frame
@@ -35,6 +35,7 @@ def test_each_kind_of_truth_is_compared_on_its_own():
             ("ground truth", "planted-r0.5", "net"): rising,
             ("ground truth", "planted-r0.8", "net"): mixed,
             ("ground truth", "ordered", "net"): falling,
+            ("truth found", "ordered", "net"): mixed,
             **{("comprehensiveness", variant, "net"): rising for variant in KINDS},
             ("Recursive ROAR", "plain", "net"): falling,
         }
@@ -44,9 +45,11 @@ def test_each_kind_of_truth_is_compared_on_its_own():
     assert found["tau"].to_dict() == pytest.approx(
         {
             ("comprehensiveness", EVERY): third / 3,
+            ("comprehensiveness", EVERY_FOUND): third,
             ("comprehensiveness", "planted"): (1 + third) / 2,
             ("comprehensiveness", "ordered"): -1.0,
             ("Recursive ROAR", EVERY): -third / 3,
+            ("Recursive ROAR", EVERY_FOUND): -third,
             ("Recursive ROAR", "planted"): -(1 + third) / 2,
             ("Recursive ROAR", "ordered"): 1.0,
         }

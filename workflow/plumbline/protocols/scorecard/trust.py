@@ -12,16 +12,18 @@ from plumbline.store import TableSchema
 from plumbline.tables.sources import Sources
 
 # The criteria that compare importances with words that are known to decide.
-GROUND_TRUTH, EVIDENCE = "ground truth", "evidence"
-EVERY = "every manipulation"
+GROUND_TRUTH, FOUND, EVIDENCE = "ground truth", "truth found", "evidence"
+EVERY, EVERY_FOUND = "every manipulation", "every manipulation, found"
 
 
 def known_truths(found: Mapping[str, Rankings], kinds: Mapping[str, str]) -> dict[str, Rankings]:
     """The rankings by each kind of known truth: by all manipulations, by each kind of them, and by evidence.
 
-    `kinds` is the kind of manipulation of each variant.
+    Measures are ranked by the importance that they put on the truth, for all manipulations also by how much of it they
+    rank first. `kinds` is the kind of manipulation of each variant.
     """
     truths: dict[str, Rankings] = {EVERY: dict(found.get(GROUND_TRUTH, {}))}
+    truths[EVERY_FOUND] = dict(found.get(FOUND, {}))
     for cell, ranking in truths[EVERY].items():
         truths.setdefault(kinds[cell.variant], {})[cell] = ranking
     truths[EVIDENCE] = dict(found.get(EVIDENCE, {}))
@@ -34,7 +36,7 @@ def trust_rows(card: pd.DataFrame, random: str, kinds: Mapping[str, str], resamp
     rows = []
     for criterion, ranked in found.items():
         for truth, known in known_truths(found, kinds).items():
-            if criterion not in (GROUND_TRUTH, EVIDENCE):
+            if criterion not in (GROUND_TRUTH, FOUND, EVIDENCE):
                 matched, cells = compare(ranked, known, generator, resamples)
                 rows.append({"criterion": criterion, "truth": truth, "matched": matched} | mean_tau(cells, generator))
     return pd.DataFrame(rows, columns=TRUST.schema.names)
