@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from plumbline.runtime import split_products
 from plumbline.runtime.devices import PRECISIONS, arithmetic
 from plumbline.runtime.split_products import SplitMatrix, beside, split
 
@@ -50,6 +51,27 @@ def output_and_gradients(layers, x):
     (gradient,) = torch.autograd.grad((output**2).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad((gradient**2).sum(), x)
     return [part.detach().double() for part in (output, gradient, second)]
+
+
+def test_a_bias_is_added_exactly():
+    x, bias = torch.tensor([[1.0], [2.0]]), torch.tensor([1 / 3])
+    assert torch.equal(SplitMatrix(torch.ones(1, 1), bias).after(x), x + bias)
+    assert torch.equal(SplitMatrix(torch.ones(1, 1), bias).transposed.after(x), x), "gradients have no bias"
+
+
+def test_layers_of_one_input_share_its_parts(monkeypatch):
+    computed = []
+    monkeypatch.setattr(split_products, "beside", lambda x: computed.append(x.clone()) or beside(x))
+    first, second, x = nn.Linear(4, 3).requires_grad_(False), nn.Linear(4, 5).requires_grad_(False), random(2, 3, 4)
+    with arithmetic("bf16x3"):
+        outputs = first(x), second(x)
+        assert len(computed) == 1
+        assert torch.allclose(outputs[1], second.double()(x.double()).float(), atol=1e-4)
+        x.add_(1)
+        changed = first(x)
+        other = first(random(2, 3, 4, seed=1))
+    assert len(computed) == 3, "a changed input, and another one, are split again"
+    assert torch.allclose(changed, first(x), atol=1e-4) and not torch.allclose(other, changed, atol=1e-1)
 
 
 def test_layers_with_constant_weights_have_nearly_exact_outputs_and_gradients():

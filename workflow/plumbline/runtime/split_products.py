@@ -16,8 +16,9 @@ import torch
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
 
-# One thread splits four numbers of a row and writes them as large, small and large parts; `width` is a quarter of the
-# row's length. Rounding is to the nearest, and to even if two are equally near, as PyTorch does.
+# One thread splits four numbers of a row and writes them as large, small and large parts; the first of a row also writes
+# its last columns, three ones and five zeros. `width` is a quarter of the row's length. Rounding is to the nearest, and
+# to even if two are equally near, as PyTorch does.
 _KERNEL = """
 __device__ unsigned short rounded(float value) {
   unsigned int bits = __float_as_uint(value);
@@ -32,13 +33,21 @@ extern "C" __global__ void split(const float4* values, ushort4* parts, int rows,
   if (row >= rows) return;
   float4 v = values[i];
   ushort4 large = {rounded(v.x), rounded(v.y), rounded(v.z), rounded(v.w)};
-  ushort4* to = parts + 3 * row * width + (i - row * width);
+  long long column = i - row * width;
+  ushort4* to = parts + row * (3 * width + 2) + column;
+  if (column == 0) {
+    to[3 * width] = {0x3f80, 0x3f80, 0x3f80, 0};
+    to[3 * width + 1] = {0, 0, 0, 0};
+  }
   to[0] = large;
   to[width] = {rest(v.x, large.x), rest(v.y, large.y), rest(v.z, large.z), rest(v.w, large.w)};
   to[2 * width] = large;
 }
 """
 _THREADS = 256
+# Columns after the parts of x, three of them ones, by which a product adds a bias in three parts: 24 significant bits.
+# Eight of them keep rows aligned.
+_ONES, _ADDED = 3, 8
 
 
 def split(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -59,16 +68,33 @@ def _kernel() -> Any:
 
 
 def beside(x: torch.Tensor) -> torch.Tensor:
-    """The large, small and large parts of x [N, I] beside each other, [N, 3I]."""
+    """The large, small and large parts of x [N, I] beside each other, and columns of ones and zeros: [N, 3I + 8]."""
     rows, width = x.shape
     if x.is_cuda and x.numel() and width % 4 == 0 and (kernel := _kernel()):
         x = x.contiguous()
         if x.data_ptr() % 16 == 0:
-            parts = x.new_empty(rows, 3 * width, dtype=torch.bfloat16)
+            parts = x.new_empty(rows, 3 * width + _ADDED, dtype=torch.bfloat16)
             kernel((-(-rows * width // 4 // _THREADS), 1, 1), (_THREADS, 1, 1), (x, parts, rows, width // 4))
             return parts
     large, small = split(x)
-    return torch.cat([large, small, large], dim=1)
+    added = large.new_zeros(rows, _ADDED)
+    added[:, :_ONES] = 1
+    return torch.cat([large, small, large, added], dim=1)
+
+
+class Splitter:
+    """Splits matrices, and remembers the last one: the layers of queries, keys and values have the same input."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Any, torch.Tensor, torch.Tensor] | None = None
+
+    def beside(self, x: torch.Tensor) -> torch.Tensor:
+        """The parts of x as `beside` returns them."""
+        key = x.data_ptr(), x._version, x.shape, x.stride()
+        if self._last is None or self._last[0] != key:
+            # The matrix is kept so that its memory, by which it is recognised, stays its own.
+            self._last = key, x, beside(x)
+        return self._last[2]
 
 
 @contextmanager
@@ -86,25 +112,38 @@ def tf32(allowed: bool) -> Iterator[None]:
 
 
 class SplitMatrix:
-    """A constant matrix [I, O] as large, large and small parts below each other, [3I, O].
+    """A constant matrix [I, O] as large, large and small parts below each other, and a bias in three parts,
+    [3I + 8, O].
 
     With `split_gradients` the product of a gradient with its transpose is that of split matrices too, else in TF32.
     """
 
-    def __init__(self, matrix: torch.Tensor, split_gradients: bool = True) -> None:
+    def __init__(
+        self,
+        matrix: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        splitter: Splitter | None = None,
+        split_gradients: bool = True,
+    ) -> None:
         self._matrix = matrix.contiguous()
+        self._splitter = splitter
         self._split_gradients = split_gradients
         large, small = split(self._matrix)
-        self._parts = torch.cat([large, large, small])
+        added = large.new_zeros(_ADDED, large.shape[1])
+        if bias is not None:
+            for row in range(_ONES):
+                added[row] = bias
+                bias = bias - added[row]
+        self._parts = torch.cat([large, large, small, added])
 
     @cached_property
     def transposed(self) -> "SplitMatrix":
-        """The transposed matrix."""
+        """The transposed matrix, without bias."""
         return SplitMatrix(self._matrix.t())
 
     def after(self, x: torch.Tensor) -> torch.Tensor:
-        """The product of x [N, I] with the matrix."""
-        parts = beside(x)
+        """The product of x [N, I] with the matrix, plus the bias."""
+        parts = self._splitter.beside(x) if self._splitter else beside(x)
         if not x.is_cuda:
             return parts.float() @ self._parts.float()
         return torch.mm(parts, self._parts, out_dtype=torch.float32)
@@ -112,24 +151,22 @@ class SplitMatrix:
     def gradient(self, gradient: torch.Tensor) -> torch.Tensor:
         """The gradient with respect to x, given that with respect to the product."""
         if self._split_gradients:
-            return _Product.apply(gradient, self.transposed, None)
+            return _Product.apply(gradient, self.transposed)
         with tf32(True):
             return gradient @ self._matrix.t()
 
 
 class _Product(torch.autograd.Function):
-    """x [N, I] times a split matrix plus a constant bias, differentiable any number of times."""
+    """x [N, I] times a split matrix plus its constant bias, differentiable any number of times."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, matrix: SplitMatrix, bias: torch.Tensor | None) -> torch.Tensor:
+    def forward(ctx: Any, x: torch.Tensor, matrix: SplitMatrix) -> torch.Tensor:
         ctx.matrix = matrix
-        product = matrix.after(x)
-        # In place and here: outside, on a view of this function's output, it would cost copies in the backward pass.
-        return product if bias is None else product.add_(bias)
+        return matrix.after(x)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        return ctx.matrix.gradient(gradients[0]), None, None
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return ctx.matrix.gradient(gradients[0]), None
 
 
 class SplitProducts(TorchFunctionMode):
@@ -138,8 +175,9 @@ class SplitProducts(TorchFunctionMode):
     def __init__(self, split_gradients: bool = True) -> None:
         super().__init__()
         self._split_gradients = split_gradients
-        # Each with its weight, so that the weight's id stays its own.
-        self._split: dict[int, tuple[torch.Tensor, SplitMatrix]] = {}
+        self._splitter = Splitter()
+        # Each with its weight and bias, so that their ids stay their own.
+        self._split: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor | None, SplitMatrix]] = {}
 
     def __torch_function__(
         self,
@@ -158,10 +196,11 @@ class SplitProducts(TorchFunctionMode):
     def _product(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, transposed: bool = False
     ) -> torch.Tensor:
-        if id(weight) not in self._split:
+        key = id(weight), id(bias)
+        if key not in self._split:
             matrix = weight.detach().t() if transposed else weight.detach()
-            self._split[id(weight)] = weight, SplitMatrix(matrix, self._split_gradients)
-        return _Product.apply(x.flatten(0, -2), self._split[id(weight)][1], bias).unflatten(0, x.shape[:-1])
+            self._split[key] = weight, bias, SplitMatrix(matrix, bias, self._splitter, self._split_gradients)
+        return _Product.apply(x.flatten(0, -2), self._split[key][2]).unflatten(0, x.shape[:-1])
 
 
 def _is_constant(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:

@@ -35,7 +35,9 @@ def _taus(lines: Sequence[dict[Any, Any]]) -> str:
 def trust_sentences(trust: pd.DataFrame, sensitivity: pd.DataFrame | None) -> list[str]:
     """A sentence about each criterion: the kinds of truth that it agrees with, and the permuted share that it sees."""
     rows = without_categories(trust)
-    rows = rows[(rows["status"] == "ok") & ~rows["truth"].isin([EVERY, EVERY_FOUND])].dropna(subset=["ci_low", "ci_high"])
+    rows = rows[(rows["status"] == "ok") & ~rows["truth"].isin([EVERY, EVERY_FOUND])].dropna(
+        subset=["ci_low", "ci_high"]
+    )
     ladders = {} if sensitivity is None else _ladders(without_categories(sensitivity))
     sentences = []
     for criterion, own in rows.groupby("criterion", sort=False):
