@@ -16,9 +16,9 @@ import torch
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
 
-# One thread splits four numbers of a row and writes them as large, small and large parts; the first of a row also writes
-# its last columns, three ones and five zeros. `width` is a quarter of the row's length. Rounding is to the nearest, and
-# to even if two are equally near, as PyTorch does.
+# One thread splits four numbers of a row and writes them as large, small and large parts. The first one of a row also
+# writes its last columns, three ones and five zeros. `width` is a quarter of the row's length. Rounding is to the
+# nearest, and to even if two are equally near, as PyTorch does.
 _KERNEL = """
 __device__ unsigned short rounded(float value) {
   unsigned int bits = __float_as_uint(value);
