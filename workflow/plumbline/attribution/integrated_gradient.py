@@ -70,7 +70,7 @@ def _zero(model: Any, batch: Batch, embedded: torch.Tensor) -> torch.Tensor:
     needs=["gradient"],
     limits={"steps": [1, None], "tolerance": [0, None]},
     equation="|(1/k) Σ_i e_t · ∇f_c(i/k x)|",
-    cost="`steps` forward and backward passes per text and three forward passes; up to 31 times `steps` where "
+    cost="`steps` forward and backward passes per text and two forward passes; up to 31 times `steps` where "
     "`tolerance` is missed.",
     misleads="Zero vectors are no text: scores are relative to them, and the path leaves the training distribution. "
     "A word with a vector near zero scores near 0. Scores with a large `residual` are not the integral.",
@@ -106,12 +106,13 @@ def integrated_gradient(
     model = evaluator.model
 
     def work(index: np.ndarray, batch: Batch) -> None:
-        with torch.no_grad():
-            output = ExplainedOutput.of(target, function, model(batch).logits, instances.label[index])
         copies = copies_per_pass(evaluator, batch)
+        ends = _ends(model, batch, copies, both=bool(residuals))
+        output = ExplainedOutput.of(target, function, ends[0], instances.label[index])
         values = integrate_from_zero(model, batch, output, points, weights, copies)
         if residuals:
-            change = _change(model, batch, output)
+            text, zero = output.value(ends)
+            change = (text - zero).double()
             values, errors = refine(
                 values,
                 change,
@@ -132,8 +133,9 @@ def integrated_gradient(
 
 
 @torch.no_grad()
-def _change(model: Any, batch: Batch, output: ExplainedOutput) -> torch.Tensor:
-    """The change [B] of the output from zero vectors to those of the text."""
+def _ends(model: Any, batch: Batch, copies: int, both: bool) -> torch.Tensor:
+    """The logits [1, B, C] of the text or, with those of zero vectors, [2, B, C]; `copies` is how many fit one pass."""
     embedded = model.embedding(batch.ids)
-    ends = [output.value(model(batch, vectors).logits) for vectors in (embedded, _zero(model, batch, embedded))]
-    return (ends[0] - ends[1]).double()
+    ends = torch.stack([embedded, _zero(model, batch, embedded)] if both else [embedded])
+    logits = [model(batch.repeat(len(some)), some.flatten(0, 1)).logits for some in ends.split(copies)]
+    return torch.cat(logits).unflatten(0, (len(ends), -1))

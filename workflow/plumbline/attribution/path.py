@@ -80,8 +80,9 @@ def integrated_gradient_pad(
     residuals = Residuals(len(instances))
 
     def score(inputs: AttributionBatch) -> torch.Tensor:
-        masks = torch.ones_like(inputs.features), torch.zeros_like(inputs.features)
-        output, baseline_output = (inputs.masked_outputs(evaluator.model, kept[None])[0] for kept in masks)
+        masks = torch.stack([torch.ones_like(inputs.features), torch.zeros_like(inputs.features)])
+        copies = copies_per_pass(evaluator, inputs.batch)
+        output, baseline_output = torch.cat([inputs.masked_outputs(evaluator.model, m) for m in masks.split(copies)])
         change = output - baseline_output
         values, errors = refine(
             integrate_path(evaluator, inputs, *gauss_legendre(steps)),
