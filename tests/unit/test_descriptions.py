@@ -9,7 +9,8 @@ from plumbline.cli import show_registered
 from plumbline.conformance import check
 from plumbline.errors import PlumblineError
 from plumbline.manual import direction, objects_page
-from plumbline.registry import DESCRIPTION, Registry
+from plumbline.registry import DESCRIPTION, KINDS, Registry
+from plumbline.registry.meanings import described_options, docstrings_of, option_meanings
 
 REGISTRY = Registry()
 DESCRIBED = [*REGISTRY.all("measure"), *REGISTRY.experiments()]
@@ -51,6 +52,46 @@ def test_every_measure_and_protocol_describes_itself(declaration):
         assert text[0].isupper() or text[0] == "`"
         assert text.endswith(".") and 1 <= len(re.findall(r"[.?](?= |$)", text)) <= most, text
         assert len(text) < 320
+
+
+def test_no_two_measures_have_the_same_summary():
+    summaries = [measure.summary for measure in REGISTRY.all("measure")]
+    assert all(summaries) and len({*summaries}) == len(summaries)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_option_has_a_meaning_of_one_short_sentence(kind):
+    for declaration in REGISTRY.all(kind):
+        meanings = option_meanings(declaration)
+        assert [*meanings] == [*declaration.options], declaration.name
+        for text in meanings.values():
+            assert text[0].isupper() or text[0] in "`kz", (declaration.name, text)
+            assert text.endswith(".") and not re.search(r"\w[.?] ", text) and len(text) < 180, (declaration.name, text)
+
+
+def test_every_described_option_exists():
+    """Docstrings describe no option that was renamed or removed."""
+    options: dict[str, set[str]] = {}
+    for declaration in (declaration for kind in KINDS for declaration in REGISTRY.all(kind)):
+        for docstring in docstrings_of(declaration):
+            options.setdefault(docstring, set()).update(declaration.options)
+    assert {name for docstring in options for name in {*described_options(docstring)} - options[docstring]} == set()
+
+
+def test_the_closest_docstring_describes_an_option(tmp_path):
+    path = tmp_path / "plugin.py"
+    own = "Options:\n        power: Exponent,\n            above 0.\n    "
+    path.write_text(
+        '"""Mine.\n\nOptions:\n    power: Of the file.\n    target: Class.\n"""\n'
+        "from plumbline.registry import measure\n\n@measure('mine')\n"
+        "def mine(evaluator, instances, *, power: float = 1.0, target: str = 'gold', samples: int = 1):\n"
+        f'    """A score.\n\n    {own}"""\n'
+    )
+    # `samples` is described for measures of the library alone.
+    assert option_meanings(Registry([path]).get("measure", "mine")) == {
+        "power": "Exponent, above 0.",
+        "target": "Class.",
+    }
 
 
 def test_references_have_authors_a_year_and_a_title_and_are_written_alike():

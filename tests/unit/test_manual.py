@@ -10,6 +10,7 @@ from plumbline.config.schema import Study
 from plumbline.manual import WIDTH, reference_pages
 from plumbline.project import PROJECT
 from plumbline.registry import KINDS, Registry
+from plumbline.registry.meanings import option_meanings
 
 PAGES = {
     path.relative_to(PROJECT / "docs" / "reference").as_posix(): text for path, text in reference_pages(PROJECT).items()
@@ -27,7 +28,12 @@ def test_every_registered_object_has_a_section_with_its_options(kind):
     assert sorted(headings(page)) == sorted([*Registry().names(kind), *others])
     for declaration in Registry().all(kind):
         section = re.split(r"^## ", PAGES[page].partition(f"## `{declaration.name}`\n")[2], flags=re.M)[0]
-        assert all(f"- option `{option}`: " in section for option in declaration.options), declaration.name
+        text = " ".join(section.split())
+        for option, meaning in option_meanings(declaration).items():
+            assert re.search(rf"- option `{option}` \([^)].*?\): {re.escape(meaning)}", text), (
+                declaration.name,
+                option,
+            )
 
 
 def test_every_key_has_its_meaning():

@@ -72,6 +72,15 @@ def study(**changes):
             {"measures": {"gradient": {"target": "golden"}}},
             "`measures.gradient.target` is 'golden'; did you mean",
         ),
+        (
+            {"protocols": {"erasure": {"beam": 0}}},
+            r"beam` is 0; it must be 1 or more\. `beam`: Width of the search .* more exact\.$",
+        ),
+        (
+            {"protocols": {"erasure": {"draws": "many"}}},
+            r"draws` is 'many': it must be a whole number\. `draws`: Random draws per text of the soft metrics; ",
+        ),
+        ({"protocols": {"erasure": {"bean": 5}}}, r"`protocols.erasure.bean` .*did you mean 'beam'\?$"),
         ({"models": {"bilstm-tanh": {"training": {"precision": "float16"}}}}, "Choose from: tf32, float32, bfloat16."),
         ({"compute": {"slots_per_gpu": "auto"}}, "`compute.slots_per_gpu` is 'auto': it must be a whole number."),
         ({"compute": []}, r"`compute` is \[\]: it must be keys and values."),

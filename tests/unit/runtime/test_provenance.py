@@ -99,6 +99,7 @@ def test_descriptions_and_code_for_type_checkers_do_not_count(tmp_path: Path, ch
     [
         *((kind, DESCRIPTION) for kind in ("measure", "protocol", "table")),
         *((kind, {"metrics": []}) for kind in ("protocol", "table")),
+        *((kind, {"summary": ""}) for kind in ("dataset", "manipulation", "model", "measure")),
         ("manipulation", {"equation": "", "citation": []}),
         ("model", {"citation": []}),
     ],

@@ -15,6 +15,7 @@ from plumbline.registry import measure
 
 @measure(
     "mean-attention",
+    summary="The mean of the attention weights of all heads of each word.",
     needs=["heads"],
     equation="(1/K) Σ_k α_kt",
     misleads="As `attention`, and the mean hides heads that attend to different words for different classes.",

@@ -194,8 +194,13 @@ def captum_method(
 ) -> Importances:
     """A method of Captum, such as `IntegratedGradients`, or a user's own subclass of `captum.attr.Attribution`.
 
-    It explains the input vectors of the model; `reduction` turns each vector of attributions into one score. Methods
-    that perturb replace the whole vector of a word by the baseline's. `arguments` are passed to the method.
+    It explains the input vectors of the model. Methods that perturb replace the whole vector of a word by the
+    baseline's.
+
+    Options:
+        method: Name of a class of `captum.attr`, or `file.py:Class` for a class of your own.
+        arguments: Keyword arguments of the method, such as `{n_steps: 50}`.
+        reduction: How a word's vector of attributions becomes one score: its sum, or its L1 or L2 norm.
     """
     explainer, model = CaptumMethod(method, arguments), evaluator.model
 

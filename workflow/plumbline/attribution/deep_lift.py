@@ -140,6 +140,8 @@ def explain_differences(
 
 @measure(
     "grad-x-diff",
+    summary="The gradient at the text times the difference from a baseline of padding; published as DeepLIFT by "
+    "Neely et al. 2022.",
     equation="|(x - b)_t · ∂p_c/∂x_t|",
     cost="Two forward passes and one backward pass per text.",
     misleads="It has only the gradient at the text: near 0 where the output is saturated, and the scores do not sum "
@@ -175,15 +177,19 @@ def deep_lift(
     """The contribution of each token to the change of the output from a baseline of padding, by DeepLIFT or gradients.
 
     The rescale rule holds in every part of the model, recurrent layers and attention included, so that the signed
-    scores of all tokens sum to the change. Rule `gradient` uses the gradient at the text instead. Captum's DeepLIFT
-    reduces to it on models without activation modules to attach its rules to, such as those of Neely et al. 2022, so
-    it is what they published as DeepLIFT.
+    scores of all tokens sum to the change. Captum's DeepLIFT reduces to rule `gradient` on models without activation
+    modules to attach its rules to, such as those of Neely et al. 2022, so it is what they published as DeepLIFT.
+
+    Options:
+        rule: `rescale` is DeepLIFT's rule; `gradient` takes the gradient at the text instead.
     """
     return explain_differences(evaluator, instances, rule, "no", options, sign)
 
 
 @measure(
     "deep-shap-published",
+    summary="Deep-SHAP as in Neely et al. 2022: half of a score comes from the text with the masks and the class "
+    "of another text.",
     equation="|½ Σ_{k ∈ {i, j}} (x_i - b)_t · ∂p_{c_k}/∂x_it with the masks of k|, j the partner of i",
     cost="Four forward and two backward passes per text.",
     misleads="For comparison with published numbers only: half of a score is computed with the masks and for the "
@@ -224,7 +230,12 @@ def deep_shap(
     """DeepLIFT averaged over baselines; they are all the same text of padding, so it equals DeepLIFT.
 
     Not as published: Neely et al. 2022 explained two texts at a time with Captum 0.2.0, which by a fault also ran each
-    of them with the masks (`texts`) and the class (`texts-and-labels`) of the other, and took the mean. Rule `gradient`
-    is what DeepLIFT reduced to there.
+    of them with the masks and the class of the other, and took the mean.
+
+    Options:
+        rule: `rescale` is DeepLIFT's rule; `gradient`, to which it reduced in the published code, the gradient at the
+            text.
+        mixed: Whether a text is also run with the other's masks (`texts`), or its class too (`texts-and-labels`,
+            published).
     """
     return explain_differences(evaluator, instances, rule, mixed, options, sign)

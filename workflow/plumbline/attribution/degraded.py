@@ -26,7 +26,10 @@ def degraded(evaluator: Evaluator, instances: Instances, *, of: str = "", share:
     all scores of a text. The words of a smaller share are among those of a larger one.
 
     Words, those of second texts and special tokens are permuted among themselves, by the seed and the instance alone.
-    In a config both options may be lists.
+
+    Options:
+        of: Measure of the study to make worse, or a list of them.
+        share: Share of a text's scores that are permuted, 0 to 1, or a list of shares; higher is worse.
     """
     assert evaluator.importances_of
     base = evaluator.importances_of(of)

@@ -89,6 +89,8 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
 
 @measure(
     "gradient-vocabulary",
+    summary="The L2 norm of the gradient of the logit with respect to a word's whole one-hot encoding, an entry "
+    "for each word of the vocabulary.",
     equation="‖E ∂f_c/∂e_t‖₂",
     cost="One forward and one backward pass per text, shared as for `gradient`, and one QR decomposition of the word "
     "vectors per model.",
@@ -102,6 +104,8 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
 )
 @measure(
     "gradient-channels",
+    summary="The sum of the magnitudes of the gradient of the logit over a pixel's channels, or over the "
+    "dimensions of a word's vector.",
     pixels=True,
     equation="Σ_k |∂f_c/∂e_tk|",
     misleads="It is sensitivity, not contribution, and does not say whether a pixel or word speaks for or against "
@@ -117,6 +121,7 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
 )
 @measure(
     "gradient-norm",
+    summary="The L2 norm of the gradient of the logit with respect to a word's vector.",
     pixels=True,
     equation="‖∂f_c/∂e_t‖₂",
     misleads="It is sensitivity, not contribution: how far the output would move if the vector changed in the worst "
@@ -133,6 +138,7 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
 )
 @measure(
     "input-x-gradient",
+    summary="A word's vector times the gradient of the logit with respect to it.",
     pixels=True,
     equation="|e_t · ∂f_c/∂e_t|",
     misleads="It is local: near 0 where the output is saturated, whatever the word contributes. A word with a short "
@@ -144,6 +150,7 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
 )
 @measure(
     "gradient-attached",
+    summary="A word's vector times the gradient of the probability with respect to it, attention weights included.",
     pixels=True,
     equation="|e_t · ∂p_c/∂e_t|",
     misleads="It is local: near 0 where the output is saturated, whatever the word contributes. A word with a short "
@@ -154,6 +161,8 @@ def gradients(evaluator: Evaluator, instances: Instances, requests: Sequence[Map
 )
 @measure(
     "gradient",
+    summary="A word's vector times the gradient of the probability with respect to it, with attention weights "
+    "held constant.",
     needs=["gradient", "attention=detached:attention"],
     cheap=True,
     equation="|e_t · ∂p_c/∂e_t|, α constant",
@@ -181,11 +190,13 @@ def gradient(
 ) -> Importances:
     """The gradient of the explained output with respect to a word's vector, reduced to one number.
 
-    `dot` multiplies by the vector, which gives the derivative with respect to the word's entry in its one-hot encoding
-    (Jain & Wallace's gradient); `l1` sums the magnitudes over the vector, such as a pixel's channels (Zhou et al.'s
-    gradient); `l2` is the norm; `vocabulary` is the norm of the derivative with respect to the whole one-hot encoding,
-    with an entry for each word of the vocabulary (Madsen et al.'s gradient). With attention `detached` the weights are
-    held constant.
+    The product with the vector is the derivative with respect to the word's entry in its one-hot encoding, as in Jain &
+    Wallace; Zhou et al. sum magnitudes, and Madsen et al. take the norm with respect to the whole one-hot encoding.
+
+    Options:
+        attention: Whether attention weights are held constant (`detached`) or differentiated through (`attached`).
+        reduction: How the gradient becomes one number: its product with the word's vector (`dot`), its L1 or L2 norm,
+            or its L2 norm with respect to the entry of every word (`vocabulary`).
     """
     request = {
         "target": target, "function": function, "attention": attention, "reduction": reduction, "sign": sign

@@ -74,8 +74,11 @@ def imported(evaluator: Evaluator, instances: Instances, *, path: str = "", meas
     """Importances computed elsewhere: a Parquet file with the columns split, instance and scores.
 
     `scores` has a number for each word of the instance. The optional columns dataset, variant, model and seed restrict
-    a row to one of them; without a column, a row is valid for all. `measure` selects a measure if the file has several.
-    `target` is the explained class.
+    a row to one of them; without a column, a row is valid for all. `target` is the explained class.
+
+    Options:
+        path: The Parquet file.
+        measure: Name in the file's column `measure`, if the file has several measures.
     """
     where: dict[str, str | int] = {**evaluator.cell, "seed": evaluator.seed}
     of = f"({', '.join(f'{key} {value}' for key, value in where.items())})"

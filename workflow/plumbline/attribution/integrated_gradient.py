@@ -54,6 +54,8 @@ def _zero(model: Any, batch: Batch, embedded: torch.Tensor) -> torch.Tensor:
 
 @measure(
     "integrated-gradient-published",
+    summary="Integrated gradients as in Madsen et al.'s code, where each gradient on the path is scaled by its "
+    "position.",
     equation="|(1/k) Σ_i (i/k) e_t · ∇f_c(i/k x)|",
     cost="`steps` forward and backward passes per text and one forward pass.",
     misleads="For comparison with published numbers only: points near the text count more, the scores do not sum to "
@@ -91,11 +93,14 @@ def integrated_gradient(
 ) -> Importances:
     """A word's vector times the mean gradient on the path from zero vectors to those of the text.
 
-    The path has `steps` parts, each evaluated at its end (`right`) or its midpoint. All tokens of the text are scaled,
-    a second text is not; the class is that of the text itself. If the sum of all scores misses the change of the output
-    by more than `tolerance`, the integral is recomputed by Gauss-Legendre quadrature, with the number of points doubled
-    up to 16 times `steps`; 0 disables this. `published` is Madsen et al.'s code: it differentiates with respect to the
-    vectors before they are scaled, so that each gradient is scaled too and the scores do not sum to the change.
+    All tokens of the text are scaled, a second text is not; the class is that of the text itself. If the sum of all
+    scores misses the change of the output by more than `tolerance`, the integral is recomputed by Gauss-Legendre
+    quadrature, with the number of points doubled up to 16 times `steps`.
+
+    Options:
+        rule: Where each of the `steps` parts of the path is evaluated: at its end (`right`) or its midpoint.
+        weighting: `published` is Madsen et al.'s code, which differentiates before vectors are scaled, so that
+            gradients are scaled too and scores do not sum to the change.
     """
     require_positive("steps", steps)
     points = ((np.arange(steps) + (1 if rule == "right" else 0.5)) / steps).tolist()

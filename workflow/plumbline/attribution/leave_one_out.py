@@ -111,8 +111,11 @@ def leave_one_out(
 ) -> Importances:
     """The change of the output when a word is deleted and everything, attention included, is recomputed.
 
-    `distribution` sums the absolute change over classes; `predicted` and `gold` take the decrease of one class's
-    probability, which may be `signed`. Scores that differ by rounding alone are set equal.
+    Scores that differ by rounding alone are set equal.
+
+    Options:
+        output: `distribution` sums the absolute change over classes; `predicted` and `gold` take the decrease of that
+            class's probability, which may be `signed`.
     """
     before = evaluator.probabilities(instances)
     targets = instances.label.astype(np.int32) if output == "gold" else predicted_classes(before)

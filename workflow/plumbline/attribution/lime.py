@@ -108,6 +108,7 @@ def feature_coefficients(
 
 @measure(
     "lime-published",
+    summary="LIME as in Neely et al.'s code, where token t of both texts of a pair is one feature.",
     equation="|β_t| as of `lime`, token t of both texts one feature",
     misleads="For comparison with published numbers only: in pairs, token t of both texts has one score. Else as "
     "`lime`.",
@@ -145,8 +146,10 @@ def lime(
 
     A token that is dropped (z_t = 0, with probability 1/2) has its baseline's vector. Samples are weighted by their
     similarity to the text, and the model is a ridge regression. Samples depend on the seed and the instance alone.
-    `shared` reproduces a fault of Neely et al.'s code for pairs: token t of the text and token t of the second text are
-    one feature, so that they are kept or dropped together and have the same score.
+
+    Options:
+        pair_features: `shared` reproduces a fault of Neely et al.'s code: token t of both texts of a pair is one
+            feature, kept or dropped together, with one score.
     """
     require_positive("samples", samples)
 

@@ -46,8 +46,11 @@ def occlusion_patch(
 ) -> Importances:
     """The drop of the output when the square patch that contains a pixel is covered.
 
-    It is covered with black (`pad`) or with the grey of ImageNet's mean (`zero`). Patches do not overlap. Their side is
-    given for images of 224 x 224 pixels and scaled to the side of the images, with at least 1 pixel.
+    Patches do not overlap.
+
+    Options:
+        baseline: Colour of the cover: black (`pad`) or the grey of ImageNet's mean (`zero`).
+        patch: Side of a patch, in pixels of an image of 224 x 224; it is scaled to the images, with at least 1 pixel.
     """
     require_positive("patch", patch)
 

@@ -73,8 +73,8 @@ def integrated_gradient_pad(
     """Integrated gradients from a baseline of padding, by Gauss-Legendre quadrature with `steps` points.
 
     The signed scores of all tokens sum to the change of the output from the baseline b to the text x. If the sum misses
-    it by more than `tolerance`, the number of points is doubled, up to 16 times `steps`; 0 disables this. Tokens that
-    `texts` or `specials` exclude keep their vectors on the whole path.
+    it by more than `tolerance`, the number of points is doubled, up to 16 times `steps`. Tokens that `texts` or
+    `specials` exclude keep their vectors on the whole path.
     """
     require_positive("steps", steps)
     residuals = Residuals(len(instances))

@@ -66,6 +66,8 @@ def _score(
 
 @measure(
     "smooth-grad-abs",
+    summary="The magnitude of the gradient with respect to a pixel's channels, averaged over noisy images and "
+    "summed over channels.",
     equation="Σ_k (1/n) Σ_i |∂f_c/∂x_tk (x + ε_i)|, ε_i as of `smooth-grad`",
     misleads="As `smooth-grad`; and magnitudes do not cancel, so that a pixel scores high where the gradient only "
     "varies.",
@@ -107,9 +109,11 @@ def smooth_grad(
 ) -> Importances:
     """The gradient with respect to a pixel's channels, averaged over noisy images; its magnitude summed over channels.
 
-    The noise is normal, with a standard deviation of `noise` times the range of the image's normalised channels. With
-    `magnitude` the absolute gradients are averaged, as in Zhou et al.'s code. The noise depends on the seed and the
-    instance alone.
+    The noise is normal and depends on the seed and the instance alone.
+
+    Options:
+        mean: What is averaged: gradients, or their magnitudes as in Zhou et al.'s code.
+        noise: Standard deviation of the noise, as a share of the range of the image's normalised channels.
     """
     request = {"target": target, "function": function, "mean": mean, "noise": noise, "samples": samples}
     return smooth_grads(evaluator, instances, [request])[0]

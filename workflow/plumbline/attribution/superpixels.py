@@ -80,10 +80,13 @@ def lime_superpixels(
 ) -> Importances:
     """The coefficient of a pixel's superpixel s(t) in a linear model of the output for images with half of them hidden.
 
-    Superpixels come from quick shift, with a kernel of `kernel_size` pixels for images of 224 x 224. A hidden one
-    (z_s = 0, with probability 1/2) is black or has its `mean` colour. Samples with more superpixels weigh more, and the
-    model is a ridge regression. The first sample is the unperturbed image; the others depend on the seed and the
-    instance alone.
+    Superpixels come from quick shift; one is hidden (z_s = 0) with probability 1/2. Samples with more superpixels weigh
+    more, and the model is a ridge regression. The first sample is the unperturbed image; the others depend on the seed
+    and the instance alone.
+
+    Options:
+        hidden: Colour of a hidden superpixel: black, or its mean colour.
+        kernel_size: Kernel of quick shift, in pixels of an image of 224 x 224; higher gives fewer, larger superpixels.
     """
     require_positive("samples", samples)
     if not kernel_size > 0:

@@ -15,6 +15,7 @@ from plumbline.config.seeds import parse_seeds
 from plumbline.config.variants import Manipulated
 from plumbline.errors import PlumblineError, nearest
 from plumbline.registry import Declaration, Kind, Registry
+from plumbline.registry.meanings import option_meanings
 
 # The registered model of an entry that names only a checkpoint.
 PRETRAINED = "pretrained"
@@ -108,16 +109,25 @@ def check_options(
     try:
         typed = create_model(declaration.name, __config__=ConfigDict(extra="forbid"), **fields)(**options)
     except ValidationError as error:
-        raise PlumblineError(validation_message(error, where, [*fields, *entry_keys])) from None
+        meaning = _meaning(declaration, str(error.errors()[0]["loc"][0]))
+        raise PlumblineError(validation_message(error, where, [*fields, *entry_keys]) + meaning) from None
     for name in getattr(declaration, "required", ()):
         if options.get(name) in (None, ""):
-            raise PlumblineError(f"`{where}.{name}` is missing; {declaration.kind} '{declaration.name}' needs it.")
+            fault = f"`{where}.{name}` is missing; {declaration.kind} '{declaration.name}' needs it."
+            raise PlumblineError(fault + _meaning(declaration, name))
     for name, (least, most) in declaration.limits.items():
         value = getattr(typed, name)
         if (least is not None and value < least) or (most is not None and value > most):
             allowed = f"{least:g} or more" if most is None else f"from {least:g} to {most:g}"
-            raise PlumblineError(f"`{where}.{name}` is {value:g}; it must be {allowed}.")
+            fault = f"`{where}.{name}` is {value:g}; it must be {allowed}."
+            raise PlumblineError(fault + _meaning(declaration, name))
     return {name: getattr(typed, name) for name in sorted(fields)}
+
+
+def _meaning(declaration: Declaration, option: str) -> str:
+    """The end of an error message about the value of an option: its meaning, if the declaration has one."""
+    meaning = option_meanings(declaration).get(option)
+    return f" `{option}`: {meaning}" if meaning else ""
 
 
 def merge_recipe(recipe: type[BaseModel], layers: Iterable[dict[str, Any]], where: str) -> Any:

@@ -48,8 +48,12 @@ class CausalClassifier(VectorReader):
     {text}\\nSentiment:" with " negative" and " positive"; `{pair}` is the place of a second text.
 
     The logit of a class is that of its answer as the next token; if an answer has several tokens, all logits are summed
-    log-probabilities. By default the answers are the names of the classes after a space. It is used as it is (`epochs:
-    0`) or fine-tuned on the answers. Words of the prompt are never masked or ranked.
+    log-probabilities. It is used as it is (`epochs: 0`) or fine-tuned on the answers. Words of the prompt are never
+    masked or ranked.
+
+    Options:
+        prompt: Text around each instance, with `{text}` and, for pairs, `{pair}` in it.
+        answers: Continuation of the prompt for each class, in their order; by default the classes' names after a space.
     """
 
     # The words of the prompt are not features.

@@ -134,9 +134,12 @@ class AttentionClassifier(nn.Module):
     """Embedding, encoder, attention and output, as in Jain & Wallace 2019 (their code, not the paper).
 
     With `pair`, the initial vectors [V, d] of second texts, a separate embedding and encoder summarise the question or
-    hypothesis, and the summary enters the attention and the output. `gru`, `transformer` and `uniform` are additions to
-    that study, as is `temperature`, which divides the attention scores before the softmax: higher is more uniform.
-    `softmax` gives two classes one logit each, as in Recursive ROAR and Zhou et al.
+    hypothesis, and the summary enters the attention and the output. `gru`, `transformer`, `uniform` and `temperature`
+    are additions to that study.
+
+    Options:
+        output: Logits of two classes: one for both (`sigmoid`), or one each (`softmax`, as in Recursive ROAR and Zhou
+            et al.).
     """
 
     def __init__(

@@ -90,8 +90,13 @@ def _stem(kind: str, width: int) -> nn.Sequential:
 class ResNet(nn.Module):
     """A residual network of basic blocks (He et al. 2016), trained from scratch as in Zhou et al. 2022.
 
-    Four stages of `blocks`; each halves the resolution and doubles the number of feature maps, from `width` in the
-    first. The output is linear in the means of the last feature maps, one logit per class.
+    Each of four stages halves the resolution and doubles the number of feature maps. The output is linear in the means
+    of the last feature maps, one logit per class.
+
+    Options:
+        stem: First layer: `7x7` pixels, which reduces the side by 4, or `3x3`, which reduces it by 2.
+        width: Feature maps of the first stage.
+        blocks: Residual blocks of each of the four stages.
     """
 
     # A pixel has only three values, so that larger passes are still faster (measured on an H200).
@@ -168,7 +173,8 @@ class ResNet(nn.Module):
 class LinearPixels(nn.Module):
     """A linear layer over the colours of all pixels, with a known explanation: each pixel's term of the output.
 
-    `side` is the width and height of the images in pixels.
+    Options:
+        side: Width and height of the images, in pixels.
     """
 
     def __init__(self, embedding: torch.Tensor | None, classes: int, *, side: int = 64) -> None:

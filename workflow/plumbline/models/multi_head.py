@@ -38,6 +38,9 @@ class MultiHeadClassifier(AttentionClassifier):
     """Embedding, encoder, K tanh attentions over the same hidden states and an output over all K contexts.
 
     Attention weights are [B, K, L], where models with one attention have [B, L].
+
+    Options:
+        heads: Number K of attentions.
     """
 
     def __init__(

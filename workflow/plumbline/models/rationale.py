@@ -208,10 +208,9 @@ _select_over = Fused(
 class RationaleRL(RationaleModel):
     """Selects words by binary draws, trained by REINFORCE (Lei et al. 2016; RL in Zhou et al. 2022).
 
-    `rate` is the share of words to select and `strength` the weight of the penalty on deviations from it; `penalty`
-    takes the share in each text (`code`, the published code) or in the whole batch (`paper`). Training ends at the
-    first epoch whose dev accuracy is at least `stop_accuracy` and whose dev selection rate is within `stop_distance` of
-    `rate`.
+    Options:
+        penalty: Where the share of selected words is taken: in each text (`code`, as published) or in the batch
+            (`paper`).
     """
 
     def __init__(
@@ -264,9 +263,10 @@ class RationaleRL(RationaleModel):
 class RationaleCR(RationaleModel):
     """Selects words by differentiable HardKuma draws (Bastings et al. 2019; CR in Zhou et al. 2022).
 
-    Options as in `rationale-rl`, but `penalty` takes the expected share over all words of a batch (`paper`) or the mean
-    of the texts' expected shares (`code`). `continuous` sets z between 0 and 1 in evaluation: the mean of the stretched
-    variable, or (`published`) of the unstretched one.
+    Options:
+        penalty: Expected share over all words of a batch (`paper`), or the mean of the texts' expected shares (`code`).
+        continuous: z between 0 and 1 in evaluation: the mean of the stretched variable or, `published`, the
+            unstretched.
     """
 
     def __init__(

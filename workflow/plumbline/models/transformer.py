@@ -99,10 +99,12 @@ class TransformerClassifier(VectorReader):
 
     Without `embedding` it starts from the checkpoint's weights and a randomly initialised head. With the vectors [V, d]
     of a trained model it takes only the checkpoint's architecture, and the caller loads the weights. A second text
-    follows the first as its subwords and a separator. With `uniform` attention every head averages over all tokens.
+    follows the first as its subwords and a separator.
 
-    `head: own` keeps the classification head of the checkpoint; `labels` names the output of each class, by number or
-    by its name in the checkpoint's config (default: outputs in the order of the classes).
+    Options:
+        attention: `softmax` is the checkpoint's own; with `uniform` every head averages over all tokens.
+        head: Whether the classification head is a new one with random weights, or the checkpoint's own.
+        labels: Output of the checkpoint's own head for each class, by number or name; by default in the classes' order.
     """
 
     def __init__(
@@ -210,9 +212,14 @@ class TransformerClassifier(VectorReader):
 class SongTransformer(TransformerClassifier):
     """A checkpoint fine-tuned as in Neely et al. 2022, who use DistilBERT; `minilm-song` is its offline substitute.
 
-    `dropout` applies to the layers and their attention, `output_dropout` before the last linear map; the embedding
-    layer keeps the checkpoint's. `after_attention: untransposed` reproduces the published code, which applies the
-    untransposed output weights in every layer.
+    The embedding layer keeps the checkpoint's dropout.
+
+    Options:
+        attention: `softmax` is the checkpoint's own; with `uniform` every head averages over all tokens.
+        dropout: Dropout probability of the layers and their attention.
+        output_dropout: Dropout probability before the last linear map.
+        after_attention: `untransposed` reproduces the published code, which applies untransposed output weights in
+            every layer.
     """
 
     def __init__(

@@ -137,8 +137,8 @@ def _declaration(call: ast.Call, lowest: ast.Call, node: Definition, tree: ast.M
             raise PlumblineError(f"{where} states '{preset}': {nearest(preset, [*FACTS[kind], *options])}")
         options[preset] = Option(options[preset].type, options[preset].annotation, value)
     _check_facts(kind, facts, options, where)
-    summary = (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")
-    return Declaration(kind, name, path, node.name, facts, options, summary)
+    first = (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")
+    return Declaration(kind, name, path, node.name, facts, options, facts.pop("summary", "") or first)
 
 
 def _check_facts(kind: Kind, facts: Mapping[str, Any], options: Mapping[str, Option], where: str) -> None:

@@ -12,10 +12,13 @@ KINDS: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in P
 # What describes a measure or a protocol to its readers; no result depends on it. `cost` is the number of passes through
 # the model, `misleads` when a value should not be believed, `citation` one reference or a list of them.
 DESCRIPTION: dict[str, Any] = {"equation": "", "cost": "", "misleads": "", "citation": []}
+# Objects of one function or class may each have a summary of their own, in place of its docstring's first paragraph.
+SUMMARY: dict[str, Any] = {"summary": ""}
 # The facts of each kind with their defaults. Any other keyword of the decorator presets an option. `limits` maps
 # options to their least and greatest value, where None is no bound. `required` lists options that a config must set.
 FACTS: dict[str, dict[str, Any]] = {
     "dataset": {
+        **SUMMARY,
         "files": {},
         "source": "",
         "licence": "",
@@ -31,6 +34,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "evidence": "",
     },
     "manipulation": {
+        **SUMMARY,
         "reads": "words",
         "groups": [],
         "words": [],
@@ -44,6 +48,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "decoys": False,
     },
     "model": {
+        **SUMMARY,
         "citation": [],
         "provides": [],
         "tasks": ["classification"],
@@ -53,6 +58,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "required": [],
     },
     "measure": {
+        **SUMMARY,
         **DESCRIPTION,
         "needs": [],
         "splits": [],

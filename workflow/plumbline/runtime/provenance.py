@@ -20,10 +20,10 @@ PROGRESS = PACKAGE / "runtime" / "progress.py"
 # Arguments of options and declarations that only describe them. Docstrings and titles reach the report in its params.
 DESCRIPTIVE = {
     "Field": {"description", "title", "examples"},
-    "dataset": {"source", "licence"},
-    "manipulation": {"equation", "citation"},
-    "model": {"citation"},
-    "measure": {*DESCRIPTION},
+    "dataset": {"summary", "source", "licence"},
+    "manipulation": {"summary", "equation", "citation"},
+    "model": {"summary", "citation"},
+    "measure": {"summary", *DESCRIPTION},
     "protocol": {*DESCRIPTION, "metrics"},
     "table": {*DESCRIPTION, "metrics"},
     "metric": {"equation", "unit"},

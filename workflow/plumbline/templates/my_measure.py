@@ -17,7 +17,11 @@ from plumbline.registry import measure
     misleads="A word with a long vector need not have any influence on the output.",
 )
 def my_measure(evaluator: Evaluator, instances: Instances, *, power: float = 1.0) -> Importances:
-    """The norm of a word's vector is its importance."""
+    """The norm of a word's vector is its importance.
+
+    Options:
+        power: Exponent p of the norm; higher makes long vectors more important.
+    """
     scores = empty_scores(instances)
 
     def work(index: np.ndarray, batch: Batch) -> None:

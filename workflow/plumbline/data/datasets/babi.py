@@ -88,6 +88,9 @@ def babi(raw: Path, seed: int, *, number: Literal[1, 2, 3] = 1) -> Corpus:
 
     The classes are all words of the training files of the three tasks. Dev is the study's 15% of the training file, so
     `seed` has no effect.
+
+    Options:
+        number: Number of the task, which is the number of sentences that answer the question.
     """
     training = [f"train-{task}" for task in (1, 2, 3)]
     paths = declared_files(__file__, f"babi-{number}", raw, [*training, f"number={number}:test"])

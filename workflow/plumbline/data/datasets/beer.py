@@ -53,9 +53,14 @@ def beer(
 ) -> Corpus:
     """Reviews that score a beer's look (aspect 0), smell (1) or palate (2) high or low.
 
-    A review is positive or negative if its score is listed, and otherwise left out. At most `per_class` reviews of each
-    class are sampled by `seed`, the same number of both; ten twelfths are train, one is dev and one test. The file is
-    already tokenized, and the first `longest` words of a review are kept.
+    Reviews are sampled by `seed`; ten twelfths are train, one is dev and one test. The file is already tokenized.
+
+    Options:
+        aspect: Scored aspect: 0 is look, 1 smell, 2 palate.
+        positive: Scores, 0 to 1, of positive reviews; reviews with a score in neither list are left out.
+        negative: Scores, 0 to 1, of negative reviews.
+        per_class: Most reviews of each class, the same number of both.
+        longest: Number of words that are kept of a review, from its start.
     """
     (path,) = declared_files(__file__, "beer", raw, [f"aspect={aspect}:train"]).values()
     label_of = {**dict.fromkeys(map(_cents, negative), 0), **dict.fromkeys(map(_cents, positive), 1)}

@@ -25,10 +25,7 @@ SUFFIXES = (".png", ".jpg", ".jpeg")
     counts={"train": 7971, "dev": 796, "test": 797},
 )
 def birds(raw: Path, seed: int, *, folder: str = "birds", size: int = 0) -> ImageCorpus:
-    """Images of eight species of birds, in four pairs of similar species (Zhou et al. 2022).
-
-    `size` is the side in pixels to which images are resized by Pillow's bicubic filter; 0 keeps their size.
-    """
+    """Images of eight species of birds, in four pairs of similar species (Zhou et al. 2022)."""
     return read_folders(declared_files(__file__, "birds", raw, folder=folder), size)
 
 
@@ -41,10 +38,7 @@ def birds(raw: Path, seed: int, *, folder: str = "birds", size: int = 0) -> Imag
     task="image classification",
 )
 def image_folder(raw: Path, seed: int, *, folder: str = "images", size: int = 0) -> ImageCorpus:
-    """Your own images: `folder` holds `train`, `val` and `test`, each with one folder per class.
-
-    `size` as for birds; without it all images must be square and of one size.
-    """
+    """Your own images: `folder` holds `train`, `val` and `test`, each with one folder per class."""
     return read_folders(declared_files(__file__, "image-folder", raw, folder=folder), size)
 
 

@@ -32,7 +32,11 @@ def folder(
     stratified: bool = True,
 ) -> ImageCorpus:
     """Your own images: `path` holds a folder for each class, or one for each split with one for each class
-    (docs/how-to/own-data.md)."""
+    (docs/how-to/own-data.md).
+
+    Options:
+        path: Folder of the images.
+    """
     files, classes, drawn = list_images(Path(path), seed, shares, dev_share, stratified)
     return ImageCorpus(read_images(files, size), classes, drawn=drawn)
 

@@ -35,7 +35,14 @@ def hub(
     options: TextOptions = TextOptions(),
 ) -> Corpus:
     """Texts of a dataset of the Hugging Face hub at a fixed `revision`, or of a local folder in the hub's format
-    (docs/how-to/own-data.md)."""
+    (docs/how-to/own-data.md).
+
+    Options:
+        name: Name on the hub, `OWNER/NAME`, or a local folder.
+        config: Configuration of the dataset, if it has several.
+        revision: Commit of the dataset, 40 digits, which a name on the hub needs.
+        splits: Split of the dataset that is read as each of train, dev and test; by default those with these names.
+    """
     rows, order = hub_rows(name, config, revision, splits, options)
     return read_corpus(shown(rows, "read", "row"), options, seed, order)
 

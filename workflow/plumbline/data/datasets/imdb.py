@@ -59,9 +59,12 @@ def keras_words(text: str) -> list[str]:
 def imdb(raw: Path, seed: int, *, split: Literal["drawn", "listed"] = "drawn") -> Corpus:
     """Film reviews of fewer than 400 words, positive or negative.
 
-    As in Keras' file, words of test reviews that no training review contains are removed. `drawn` redraws the study's
-    splits, 80% of `train` and 20% of `test`, which needs all 50,000 reviews. `listed` reads the splits from a file of
-    split and name. The splits do not depend on `seed`.
+    As in Keras' file, words of test reviews that no training review contains are removed. The splits do not depend on
+    `seed`.
+
+    Options:
+        split: `drawn` redraws the study's splits, 80% of `train` and 20% of `test`, and needs all 50,000 reviews;
+            `listed` reads them from a file of split and name.
     """
     paths = declared_files(__file__, "imdb", raw, ["train", "test", *(["split=listed:split"] * (split == "listed"))])
     reviews = {part: _read(paths[part]) for part in ("train", "test")}

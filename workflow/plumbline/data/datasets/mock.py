@@ -51,10 +51,17 @@ def mock(
 ) -> Corpus:
     """Texts of the filler `something` and of words of one sentiment, which is the class; half the texts per class.
 
-    A text has `informative` such words or, where that is 0, a `share` of its length. The study uses the opinion
-    lexicon. `vocabulary` decides whether words that no training text contains are in the vocabulary. `position`
-    restricts the informative words to the first, middle or last third of a text, or a longer part if they need it.
-    `strength` selects words whose absolute valence, which only VADER has, is below the median of their class or not.
+    Options:
+        informative: Number of sentiment words of a text; 0 if `share` sets it.
+        share: Share of a text's words that are sentiment words, 0 to 1; 0 if `informative` sets their number.
+        shortest: Least number of words of a text.
+        longest: Greatest number of words of a text.
+        words: Lexicon of the sentiment words; the study uses the opinion lexicon.
+        vocabulary: Words of the vocabulary: all of the lexicon, or only those of training texts.
+        position: Part of a text that holds the sentiment words: any, or its first, middle or last third, longer if they
+            need it.
+        strength: Words of any absolute valence, or of one below (`weak`) or not below (`strong`) the median of their
+            class; only VADER has valences.
     """
     _check(informative, share, shortest, longest)
     if strength != "any" and words != "vader":

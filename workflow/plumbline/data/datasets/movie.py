@@ -40,7 +40,10 @@ def parse_snippet(line: str) -> tuple[float, str]:
 def movie(raw: Path, seed: int, *, minimum_rating: float = 0.0) -> Corpus:
     """Sentences from film reviews, positive or negative by the sign of their mean rating from -4 to 4.
 
-    Only ratings with an absolute value above `minimum_rating` are kept. The splits, 80/10/10%, are drawn by `seed`.
+    The splits, 80/10/10%, are drawn by `seed`.
+
+    Options:
+        minimum_rating: Absolute rating above which a sentence is kept, 0 to below 4; higher keeps clearer opinions.
     """
     if not 0 <= minimum_rating < EXTREME:
         raise PlumblineError(f"`minimum_rating` is {minimum_rating:g}; it must be at least 0 and below {EXTREME:g}.")

@@ -103,8 +103,11 @@ def inference_corpus(
 def snli(raw: Path, seed: int, *, tokens: Literal["cleaned", "cased"] = "cleaned") -> Corpus:
     """A premise and a hypothesis that it entails, contradicts or neither; pairs without a gold label are left out.
 
-    `tokens` are cleaned as in Jain & Wallace, or cased: spaCy's words unchanged (A Song of (Dis)agreement). The splits
-    are given, so `seed` has no effect.
+    The splits are given, so `seed` has no effect.
+
+    Options:
+        tokens: Words `cleaned` as in Jain & Wallace, or spaCy's words unchanged (`cased`, as in A Song of
+            (Dis)agreement).
     """
     files = declared_files(__file__, "snli", raw)
     pairs = (pair for split, path in files.items() for pair in read_pairs(path, split))

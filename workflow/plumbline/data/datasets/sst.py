@@ -67,9 +67,13 @@ def sst(raw: Path, seed: int, *, leaves_over: int = 0, tokens: Literal["cleaned"
     """Sentences from film reviews, positive or negative by their root label; neutral ones are left out. The words whose
     own label leans to the class of the sentence are its `evidence`.
 
-    `leaves_over` keeps trees with more leaves than that, counted before cleaning (Recursive ROAR: 5, instead of
-    `longer_than`). `tokens` are cleaned, or raw: the leaves with their case, punctuation and `-LRB-` (A Song of
-    (Dis)agreement). The splits are given, so `seed` has no effect.
+    The splits are given, so `seed` has no effect.
+
+    Options:
+        leaves_over: Number of leaves above which a tree is kept, counted before cleaning (Recursive ROAR: 5, instead of
+            `longer_than`).
+        tokens: Words `cleaned` as in Jain & Wallace, or the leaves with their case, punctuation and `-LRB-` (`raw`, as
+            in A Song of (Dis)agreement).
     """
     rows: list[tuple[str, int, list[Leaf]]] = []
     neutral: Counter[str] = Counter()

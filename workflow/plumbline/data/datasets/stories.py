@@ -39,8 +39,14 @@ def stories(
 ) -> Corpus:
     """Stories of people who go from place to place, and a question where one of them is.
 
-    The last sentence about that person holds the answer and is the `evidence`. A story has `shortest` to `longest`
-    sentences. The person is drawn from those in the story, so that the last place is rarely the answer.
+    The last sentence about that person holds the answer and is the `evidence`. The person is drawn from those in the
+    story, so that the last place is rarely the answer.
+
+    Options:
+        people: Number of people that stories are about.
+        places: Number of places, which are the classes.
+        shortest: Least number of sentences of a story.
+        longest: Greatest number of sentences of a story.
     """
     _check(people, places, shortest, longest)
     names, rooms = PEOPLE[:people], PLACES[:places]

@@ -32,7 +32,15 @@ def table(
     options: TextOptions = TextOptions(),
 ) -> Corpus:
     """Your own texts: a file, or one for each split, with a column `text`, a column `label` and any others that the
-    options name (docs/how-to/own-data.md)."""
+    options name (docs/how-to/own-data.md).
+
+    Options:
+        path: The file, or a file for each split.
+        format: Format of the file; `auto` takes it from the ending of its name.
+        separator: Character between the fields of a CSV file; by default the one that gives most columns.
+        encoding: Encoding of the file, such as `utf-8`, `cp1252` or `latin-1`.
+        quotes: Whether quotation marks enclose fields; otherwise they are plain characters.
+    """
     rows = table_rows(path, TableFile("", format, separator, encoding, quotes), options)
     return read_corpus(shown(rows, "read", "row"), options, seed)
 

@@ -36,7 +36,11 @@ def textures(
 ) -> ImageCorpus:
     """Images of a shape, which is the class, of random size, position and rotation, lighter than its noisy background.
 
-    Shapes of all classes cover the same areas. `classes` takes the first of disc, triangle, square, cross and ring.
+    Shapes of all classes cover the same areas.
+
+    Options:
+        side: Width and height of the images, in pixels.
+        classes: Number of shapes, the first of disc, triangle, square, cross and ring.
     """
     if side < 32:
         raise PlumblineError(f"`side` is {side}; shapes need images of 32 pixels or more per side.")

@@ -65,6 +65,9 @@ def context(
 
     The marker and that word are the truth: without the marker nothing distinguishes the word from the one of a random
     class that stands elsewhere, which is not decisive.
+
+    Options:
+        tokens: The marker, then a word for each class.
     """
     (classes,) = _of_classes(tokens, label, 1, 1)
     decoy = classes[random.integers(len(classes))]
@@ -89,6 +92,9 @@ def ordered(
     """An ordered pair, for two classes: every text holds both `tokens`, and the class is 1 if the first comes first.
 
     Both are the truth: each of them alone is in every text, and says nothing.
+
+    Options:
+        tokens: The two words; the class is 1 if they are in this order.
     """
     if len(set(tokens)) != 2 or len(tokens) != 2:
         raise PlumblineError(f"`tokens` are {', '.join(tokens)}; name two different words, the first and the second.")
@@ -119,6 +125,9 @@ def unless(
 
     Without the blocker the primary word determines the class, and is the truth; with it, in a random half of the texts,
     the secondary word does, and both are the truth. The other one is of a random class and not decisive.
+
+    Options:
+        tokens: The blocker, then a primary word for each class, then a secondary word for each class.
     """
     primary, secondary = _of_classes(tokens, label, 1, 2)
     blocked = bool(random.integers(2))
@@ -145,6 +154,9 @@ def redundant(
     holds both of its class.
 
     Both are the truth, and importance on either is right.
+
+    Options:
+        tokens: A word for each class, then a second word for each class.
     """
     units: list[Unit] = [[(token, DECISIVE)] for token in (of[label] for of in _of_classes(tokens, label, 0, 2))]
     return _insert(text, tokens, units, random)

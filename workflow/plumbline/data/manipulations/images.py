@@ -1,6 +1,11 @@
 """The five image manipulations of Zhou et al. (2022). No pixel outside of their regions changes.
 
 Options are in pixels of an image of 224 x 224, as in the study, and are scaled to the size of the images.
+
+Options:
+    radius: Radius of the circle around the centre, in pixels of an image of 224 x 224.
+    height: Height of the region, in pixels of an image of 224 x 224.
+    place: Position of the stripe, from 0, at the top, to 1, at the bottom.
 """
 
 from pathlib import Path
@@ -54,7 +59,11 @@ def _shifted(image: np.ndarray, region: np.ndarray, channel: int, by: np.ndarray
     citation="Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
 )
 def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> ImageManipulation:
-    """A Gaussian blur of `sigma` pixels outside of a circle around the centre; the region is the outside."""
+    """A Gaussian blur of `sigma` pixels outside of a circle around the centre; the region is the outside.
+
+    Options:
+        sigma: Standard deviation of the blur, in pixels of an image of 224 x 224; higher is more visible.
+    """
     from PIL import Image, ImageDraw, ImageFilter
 
     outside = Image.new("L", (size, size), 1)
@@ -79,7 +88,11 @@ def peripheral_blur(size: int, *, radius: float = 80.0, sigma: float = 10.0) -> 
     citation="Zhou, Booth, Ribeiro & Shah (2022), Do Feature Attribution Methods Correctly Attribute Features? AAAI.",
 )
 def central_brightness(size: int, *, radius: float = 60.0, shift: float = -0.3) -> ImageManipulation:
-    """A darker or, with a `shift` above 0, lighter centre; the region is the circle."""
+    """A darker or, with a `shift` above 0, lighter centre; the region is the circle.
+
+    Options:
+        shift: Change of brightness at the centre, -1 to 1; below 0 is darker.
+    """
     axis = np.linspace(-1, 1, size)
     distance = np.hypot(axis[:, None], axis[None, :])
     region = distance <= radius / (SIZE / 2)
@@ -105,7 +118,8 @@ def _stripe(size: int, top: int, bottom: int) -> np.ndarray:
 def striped_hue(size: int, *, height: float = 50.0, place: float = 0.46, shift: float = 0.15) -> ImageManipulation:
     """A wave of hues in a horizontal stripe, which is the region, its last row included.
 
-    `place` is the position of the stripe, from 0, at the top of the image, to 1, at its bottom.
+    Options:
+        shift: Amplitude of the wave, as a share of the circle of hues, -1 to 1; farther from 0 is more visible.
     """
     top, bottom = _extent(height, place)
     region = _stripe(size, top, bottom)
@@ -129,7 +143,10 @@ def striped_noise(
 ) -> ImageManipulation:
     """Each pixel of a horizontal stripe gets a random colour with some probability.
 
-    The region is the stripe, its last row included; `place` is its position, from 0 at the top to 1 at the bottom.
+    The region is the stripe, its last row included.
+
+    Options:
+        probability: Probability with which a pixel of the stripe is replaced, 0 to 1; higher is more visible.
     """
     region = _stripe(size, *_extent(height, place))
 
@@ -160,8 +177,13 @@ def watermark(
 ) -> ImageManipulation:
     """`IMG` and four hexadecimal digits, one white and one black, at a random point of a box, which is the region.
 
-    `place_x` and `place_y` are the position of the box, from 0, at the left or the top, to 1. Text that is wider than
-    the box is clipped.
+    Text that is wider than the box is clipped.
+
+    Options:
+        width: Width of the box, in pixels of an image of 224 x 224.
+        place_x: Position of the box, from 0, at the left, to 1, at the right.
+        place_y: Position of the box, from 0, at the top, to 1, at the bottom.
+        font: Size of the letters, in pixels of an image of 224 x 224; higher is more visible.
     """
     import matplotlib
     from PIL import Image, ImageDraw, ImageFont

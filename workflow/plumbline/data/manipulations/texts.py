@@ -68,6 +68,9 @@ def half_articles(
     """The articles of one half of a text become the article of the label, those of the other half a random one.
 
     A text of L words has ⌊L/2⌋ in its first half. A second text is changed alike, with the same random article.
+
+    Options:
+        correlating: Half of the text whose articles follow the label.
     """
     halves = (_article_of(label), 1), (ARTICLE_OF[random.integers(2)], 2)
     return _in_both(text, *(halves if correlating == "first half" else halves[::-1]))
@@ -91,8 +94,12 @@ def planted(
 ) -> ChangedText:
     """The token of the class, one of `tokens`, at a random position, for any number of classes.
 
-    It replaces a word, or with `insert` goes between words, of the text, the second text, or both (`texts`). Where such
-    a text already holds one of the tokens, that too becomes the token of the class and joins the group.
+    Where such a text already holds one of the tokens, that too becomes the token of the class and joins the group.
+
+    Options:
+        tokens: Token of each class, in the order of the classes.
+        where: Whether the token replaces a word or is inserted between words.
+        texts: Texts of a pair that get the token.
     """
     if len(set(tokens)) < len(tokens):
         raise PlumblineError(f"`tokens` are {', '.join(tokens)}; name another for each class.")

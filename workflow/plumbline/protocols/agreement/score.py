@@ -46,8 +46,13 @@ TOP_K = {
 class Agreement:
     """Rank correlation of every pair of measures on every instance.
 
-    `tokens` lists the sets of tokens to rank: the words of the text, those of both texts together, or all tokens
-    including special ones. For models with subwords, `subwords: summed` ranks words by the sum of their subwords.
+    Options:
+        statistics: Correlations to compute; those named `top-k` compare only the k most important tokens.
+        top_k_share: k as a share of the mean length of a text, 0 to 1.
+        top_k_minimum: Smallest k, in tokens.
+        tokens: Sets of tokens to rank: the words of the first text, those of both texts, or all with special tokens.
+        subwords: Whether subwords are ranked on their own (`separate`), or words by the sum of their subwords
+            (`summed`).
     """
 
     table: ClassVar[TableSchema] = AGREEMENT

@@ -63,11 +63,18 @@ class SearchOptions(NamedTuple):
 class AdversarialAttention:
     """Attention that differs as much as possible and changes the output by at most epsilon.
 
-    Adam optimises several `adversaries` at once, from random initial logits, for `steps` steps: it maximises their
-    divergence from the attention and from each other, minus `penalty` times the change in output beyond epsilon.
-    Adversaries that still exceed epsilon are interpolated towards the attention until they satisfy it. With `slack:
-    epsilon` each epsilon has its own search; `published` is the study's code: one search at 0.01 for every epsilon,
-    without interpolation.
+    Adam optimises the adversaries: it maximises their divergence from the attention and from each other, minus
+    `penalty` times the change in output beyond epsilon. Those that still exceed epsilon are interpolated towards the
+    attention.
+
+    Options:
+        epsilon: Largest allowed changes of the output (total variation, 0 to 1); higher admits other attention.
+        adversaries: Adversaries that are searched at once; the best of them counts.
+        steps: Steps of the optimiser.
+        learning_rate: Learning rate of Adam.
+        penalty: Weight of the change in output beyond epsilon.
+        spread: Standard deviation of the random initial logits.
+        slack: `epsilon` searches for each epsilon; `published` once, at 0.01, and without interpolation.
     """
 
     table: ClassVar[TableSchema] = ADVERSARIAL_ATTENTION

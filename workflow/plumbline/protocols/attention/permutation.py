@@ -36,7 +36,11 @@ CHUNK = 10
     metrics=["median_change"],
 )
 class Permutation:
-    """The change in output when attention is permuted among the words and the hidden states stay fixed."""
+    """The change in output when attention is permuted among the words and the hidden states stay fixed.
+
+    Options:
+        permutations: Random permutations per text; more are slower and make the median more exact.
+    """
 
     table: ClassVar[TableSchema] = PERMUTATION
     scores: ClassVar[TableSchema] = PERMUTATION_SCORES

@@ -35,7 +35,8 @@ from plumbline.store import TableSchema
 class SeedVariance:
     """How much attention and output differ between a base seed and each other seed of its block.
 
-    `base_seed: -1` is the first seed of the block.
+    Options:
+        base_seed: Seed that the others are compared with; -1 is the first one of the block.
     """
 
     table: ClassVar[TableSchema] = SEED_VARIANCE

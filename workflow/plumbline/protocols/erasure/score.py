@@ -74,14 +74,21 @@ class Erasure:
     """Comprehensiveness, sufficiency and their areas over the perturbation curve, hard and soft, and the areas of
     erasing word by word.
 
-    The output is the probability of the predicted class. `ratios` are the percentages of words that count as important;
-    these are deleted, replaced by the mask token, or their embeddings are replaced by that of padding or by zeros;
-    `auto` masks where the model was trained with masks and deletes elsewhere. Soft erasure averages the fall over
-    `draws`, which are the same for every measure; 0 disables it. It keeps the share `retention` of all elements in
-    expectation, whatever the measure; with `min-max`, as published, that share depends on how flat its scores are.
-    Word by word, texts of up to `longest` words are compared with their best and worst order, found by a beam search of
-    this width if they have more than 8; longer texts take as many steps, and 0 disables it. Only the first text of a
-    pair is erased.
+    The output is the probability of the predicted class. Soft draws are the same for every measure. Only the first text
+    of a pair is erased.
+
+    Options:
+        ratios: Percentages of a text's words that count as important, ascending, each between 0 and 100.
+        removal: How words are erased: deleted, replaced by the mask token, or their vectors by padding's or zeros;
+            `auto` masks if the model was trained with masks, and deletes otherwise.
+        draws: Random draws per text of the soft metrics; more are slower and less noisy, and 0 disables these metrics.
+        soft: Share that soft erasure keeps: the same for every measure (`equal-retention`), or as published dependent
+            on how flat its scores are (`min-max`).
+        retention: Share of the elements of word vectors that `equal-retention` keeps in expectation, 0.001 to 0.999.
+        longest: Longest texts, in words, with `normalised_aopc`; `morf_lerf` takes at most as many steps, and 0
+            disables both.
+        beam: Width of the search for the best and the worst order of more than 8 words; higher is slower and more
+            exact.
     """
 
     table: ClassVar[TableSchema] = ERASURE

@@ -51,8 +51,10 @@ class Evidence:
     """AUPRC, token F1 and IOU of importance and the marked evidence of a text, which its dataset has.
 
     Evidence that determines the label by construction is a truth about the task; evidence that people marked is about
-    plausibility, not faithfulness. Scored are all explained instances, or with `predictions: correct` only those that
-    the model classifies correctly. Second texts have no evidence and are not ranked.
+    plausibility, not faithfulness. Second texts have no evidence and are not ranked.
+
+    Options:
+        predictions: Instances to score: all that are explained, or only those that the model classifies correctly.
     """
 
     table: ClassVar[TableSchema] = EVIDENCE

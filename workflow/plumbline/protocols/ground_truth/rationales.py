@@ -84,7 +84,10 @@ def _optima(words: np.ndarray, truth: np.ndarray, rate: float) -> dict[str, floa
 class Rationales:
     """Precision and recall of the words that a model selects, against those that a manipulation made decisive.
 
-    F are the selected words of all texts, those whose score by `measure` is above 0, and F_C the decisive ones.
+    F are the selected words of all texts and F_C the decisive ones.
+
+    Options:
+        measure: Measure of the study whose scores above 0 are the selected words.
     """
 
     table: ClassVar[TableSchema] = RATIONALES

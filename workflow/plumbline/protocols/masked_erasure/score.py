@@ -50,9 +50,12 @@ FEW_TEXTS = "the dev split has too few texts to calibrate p-values"
 class MaskedErasure:
     """Performance of models trained with masked words when the most important words are masked, level by level.
 
-    `levels` are percentages of the words of a text; masked words stay masked, and everything masked is added. With
-    `recompute`, the importances of the next level are those of the texts masked so far, except for imported measures.
-    Texts of the test split are scored, or all explained ones if it is not explained.
+    Masked words stay masked. Texts of the test split are scored, or all explained ones if it is not explained.
+
+    Options:
+        levels: Percentages of a text's words that are masked; everything masked is added.
+        recompute: Whether the next words are chosen by new scores of the text masked so far; imported scores never are
+            new.
     """
 
     table: ClassVar[TableSchema] = MASKED_ERASURE

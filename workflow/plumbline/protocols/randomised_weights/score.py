@@ -60,8 +60,10 @@ class Stage(NamedTuple):
 class RandomisedWeights:
     """Rank correlation of importances before and after the model's weights are replaced by random ones.
 
-    `cascading` stages randomise layer after layer from the output to the word vectors, `independent` ones a single
-    layer each. Measures are computed for at most `texts` texts of each split and seed.
+    Options:
+        texts: Most texts of each split and seed that are explained; more are slower and less noisy.
+        stages: Randomise layer after layer from the output to the word vectors (`cascading`), or one layer at a time
+            (`independent`).
     """
 
     table: ClassVar[TableSchema] = RANDOMISED_WEIGHTS

@@ -38,8 +38,11 @@ DRAW_SEEDS = 2**32
 class Reliability:
     """Rank correlation of two runs of a measure on the same model, with different random draws (test and retest).
 
-    Measures with draws are computed for at most `texts` texts of each split and seed, once and then `repeats` times
-    with other draws. Measures without draws have the reliability 1.
+    Measures without draws have the reliability 1.
+
+    Options:
+        texts: Most texts of each split and seed that are explained; more are slower and less noisy.
+        repeats: Further runs with other draws, each compared with the first.
     """
 
     table: ClassVar[TableSchema] = RELIABILITY
