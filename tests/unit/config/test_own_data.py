@@ -72,7 +72,7 @@ def test_options_can_be_sent_to_a_job(folder):
 
 
 CONFIG_FAULTS = {
-    "no text": ({"text": None}, "`datasets.mine.text` is missing; dataset 'table' needs it. `text`: Column of the texts."),
+    "no text": ({"text": None}, "text` is missing; dataset 'table' needs it. `text`: Column of the texts."),
     "unknown option": ({"column": "x"}, "`datasets.mine.column` (set to 'x') is not a known key"),
     "ending": ({"path": "a.xlsx"}, "`datasets.mine.path` is 'a.xlsx', whose ending is none of .csv, .tsv"),
     "encoding": ({"encoding": "utf-9"}, "`datasets.mine.encoding` is 'utf-9', which Python does not know"),
