@@ -36,6 +36,8 @@ LENGTHS = {"SST": (21, 0.45), "IMDB": (230, 0.6)}
 TEXTS = {"SST": 3200, "IMDB": 1600}
 LONGEST, FIRST, LAST = 512, 0, 2
 COSTLY = {"integrated-gradient": 50, "integrated-gradient-pad": 50, "lime": 1000}
+# Texts on which ranks are compared.
+RANKED = 200
 # Measures whose passes may be less exact than float32.
 ROUNDED = (
     "integrated-gradient",
@@ -218,7 +220,7 @@ def ranks(checkpoint: Path, subwords: Path, device: str, sizes: Sizes) -> Iterat
     rows = split_rows(splits, 2, training, device)
     build = partial(TransformerClassifier, None, 2, checkpoint=str(checkpoint))
     setup = SeedSetup(build, rows, training, record=device == "cuda")
-    some = splits["test"].sampled(sizes.attribution.texts, seed=0)
+    some = splits["test"].sampled(min(RANKED, sizes.attribution.texts), seed=0)
     evaluators = []
     for seed, trained in enumerate(train_seeds(setup, list(range(min(3, sizes.training.seeds))), Budget())):
         model = build()

@@ -16,7 +16,7 @@ from matplotlib.pyplot import imread
 from plumbline.cli import main
 from plumbline.config.resolve import resolve
 from plumbline.errors import PlumblineError
-from plumbline.record import WIDTH, _without_folders, fill_page, record_run
+from plumbline.record import WIDTH, _without_folders, fill_page, overview, record_run
 
 PROJECT = Path(__file__).parents[2]
 PAGES = sorted(PROJECT.glob("reproductions/*/page.md"))
@@ -131,6 +131,17 @@ def test_pictures_are_drawn_next_to_the_page(tmp_path):
     page.write_text('{{ picture("trusts", rows("trust"), "Which one?") }}', encoding="utf-8")
     with pytest.raises(PlumblineError, match="no picture 'trusts'; did you mean 'trust'"):
         fill_page(page)
+
+
+def test_recorded_runs_are_listed_with_their_counts_and_hours(tmp_path):
+    (line,) = [line for line in overview(PROJECT / "reproductions").splitlines() if "| scorecard-minilm |" in line]
+    tables = PROJECT / "reproductions/scorecard-minilm/tables"
+    seconds = pd.read_parquet(tables / "timings.parquet")["seconds"].sum()
+    judged = pd.read_parquet(tables / "reproduction.parquet").query("seed.isna() and within.notna()")
+    results = judged[~judged["metric"].str.contains("size|length")]
+    assert line.split(" | ")[1:4] == [str(len(results)), str(results["within"].sum()), f"{seconds / 3600:.2f}"]
+    with pytest.raises(PlumblineError, match="no recorded run"):
+        overview(tmp_path)
 
 
 def test_folders_of_the_machine_are_not_recorded():

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 
 from plumbline.errors import PlumblineError, nearest
 from plumbline.figures import style
+from plumbline.papers.comparison import counts
 from plumbline.protocols.scorecard.figures import meta_evaluation, scorecard, trust
 from plumbline.protocols.scorecard.verdict import verdict
 from plumbline.protocols.sensitivity.table import smallest_seen
@@ -94,6 +95,11 @@ class RecordedRun:
             raise PlumblineError(f"there is no table '{name}' in '{path.parent}'.")
         return without_categories(read_stamped(path)[1].to_pandas())
 
+    def has(self, name: str) -> bool:
+        """Whether the run has a table, with rows."""
+        path = self.folder / "tables" / f"{name}.parquet"
+        return path.is_file() and len(self._read(name)) > 0
+
     @property
     def manifest(self) -> dict[str, Any]:
         """The manifest of the run."""
@@ -135,6 +141,22 @@ class RecordedRun:
         """What the run found, in sentences."""
         names = [path.stem for path in (self.folder / "tables").glob("*.parquet")]
         return verdict({name: self._read(name) for name in names}, random)
+
+
+def overview(folder: Path) -> str:
+    """A table of all recorded runs in a folder: published results judged and within tolerance, hours of jobs, and the
+    notes of their manifests."""
+    lines = ["| run | results judged | within tolerance | hours of jobs | on a GPU | note |", "|---" * 6 + "|"]
+    for run in [RecordedRun(path.parent) for path in sorted(folder.glob("*/tables"))]:
+        judged, within = counts(run.rows("reproduction")) if run.has("reproduction") else (0, 0)
+        seconds = run.rows("timings").groupby("device")["seconds"].sum() / 3600
+        hours = [number(value, 2) for value in (seconds.sum(), seconds.get("cuda", 0.0))]
+        note = run.manifest.get("note", "") if (run.folder / MANIFEST).is_file() else ""
+        cells = [run.folder.name, *([str(judged), str(within)] if judged else ["", ""]), *hours, note]
+        lines.append("| " + " | ".join(cells) + " |")
+    if len(lines) == 2:
+        raise PlumblineError(f"There is no recorded run in '{folder}'; `plumbline record` makes one.")
+    return "\n".join(lines)
 
 
 def _with_interval(value: float, low: float, high: float, decimals: int) -> str:

@@ -66,8 +66,7 @@ def paper_overview(reproduction: pd.DataFrame) -> Table:
     """A row per paper: how many of its numbers the study has, and how many of ours are within tolerance."""
     rows = []
     for study, group in without_categories(_shown(reproduction)).groupby("study", sort=False):
-        sizes = group["metric"].isin(SIZES)
-        results, data = group[~sizes]["within"], group[sizes]["within"]
+        results, data = _results_and_sizes(group)
         judged = results.dropna().astype(bool)
         share = float(judged.mean()) if len(judged) else None
         rows.append(
@@ -88,6 +87,18 @@ def paper_overview(reproduction: pd.DataFrame) -> Table:
     )
     columns = ["study", "results judged", "within tolerance", "share", "not judged", "sizes of data within"]
     return Table(caption, columns, rows, frozenset(range(1, 6)))
+
+
+def counts(reproduction: pd.DataFrame) -> tuple[int, int]:
+    """How many published results are judged, and how many of ours are within tolerance; sizes of data do not count."""
+    judged = _results_and_sizes(_shown(reproduction))[0].dropna().astype(bool)
+    return len(judged), int(judged.sum())
+
+
+def _results_and_sizes(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """Whether results, and sizes of datasets, are within tolerance."""
+    sizes = rows["metric"].isin(SIZES)
+    return rows[~sizes]["within"], rows[sizes]["within"]
 
 
 def _shown(reproduction: pd.DataFrame) -> pd.DataFrame:
@@ -165,9 +176,8 @@ def verdict(reproduction: pd.DataFrame) -> str:
     shown = _shown(reproduction)
     if shown.empty:
         return "plumbline has no published number about this study's datasets, so there is nothing to compare."
-    sizes = shown["metric"].isin(SIZES)
-    parts = {"results": shown[~sizes]["within"], "sizes of datasets": shown[sizes]["within"]}
-    return " ".join(f"Published {what}: {_counted(within)}." for what, within in parts.items() if len(within))
+    parts = zip(("results", "sizes of datasets"), _results_and_sizes(shown), strict=True)
+    return " ".join(f"Published {what}: {_counted(within)}." for what, within in parts if len(within))
 
 
 def _counted(within: pd.Series) -> str:
