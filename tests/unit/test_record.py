@@ -139,7 +139,8 @@ def test_recorded_runs_are_listed_with_their_counts_and_hours(tmp_path):
     seconds = pd.read_parquet(tables / "timings.parquet")["seconds"].sum()
     judged = pd.read_parquet(tables / "reproduction.parquet").query("seed.isna() and within.notna()")
     results = judged[~judged["metric"].str.contains("size|length")]
-    assert line.split(" | ")[1:4] == [str(len(results)), str(results["within"].sum()), f"{seconds / 3600:.2f}"]
+    assert results.empty and len(judged) == 4, "only sizes of the data are published for this model"
+    assert [cell.strip() for cell in line.split("|")[2:5]] == ["", "", f"{seconds / 3600:.2f}"]
     with pytest.raises(PlumblineError, match="no recorded run"):
         overview(tmp_path)
 

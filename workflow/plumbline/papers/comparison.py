@@ -27,6 +27,7 @@ METRIC_LABELS = {
     "sig_frac_p05": "fraction with p ≤ .05",
     "train_avg_length": "mean length of training texts",
     "test_avg_length": "mean length of test texts",
+    "sequence_length": "mean length in words",
     "base_F1": "F1 of the base model on test",
     "epoch": "the adversary's epoch",
     "adv_F1": "the adversary's F1 on test",
@@ -34,7 +35,8 @@ METRIC_LABELS = {
     "JSD": "JSD of attention",
 }
 # Numbers about the data alone, which are counted separately from results.
-COUNTS, LENGTHS = (*paper.SIZES, "vocab_size"), ("avg_length", "train_avg_length", "test_avg_length")
+COUNTS = (*paper.SIZES, "vocab_size")
+LENGTHS = ("avg_length", "train_avg_length", "test_avg_length", "sequence_length")
 SIZES = (*COUNTS, *LENGTHS)
 DECIMALS = dict.fromkeys((*COUNTS, "epoch"), 0) | dict.fromkeys((*LENGTHS, "train_minutes"), 1)
 DECIMALS |= dict.fromkeys(("base_F1", "adv_F1", "TVD", "JSD", "AtteFa"), 3)
