@@ -32,9 +32,9 @@ def test_leads_are_counted_and_those_within_the_spread_of_seeds_are_told_apart()
     noisy = [seeds(0.3), [0.45, 0.45, 0.45], [0.2, 0.4, 0.6], seeds(0.0)]
     found = verdict({"scorecard": card({("erasure", "a"): clear, ("erasure", "b"): noisy})}, "random")
     assert found[0] == (
-        "The best measure in 2 rankings (by one criterion on 2 pairs of dataset and model): lime once and gradient "
-        "once. It is significantly better than the second once (95\u00a0% interval of the difference over seeds above "
-        "0); otherwise which is the best cannot be told."
+        "The best measure in 2 rankings (by one criterion on 2 combinations of dataset, variant and model): lime once "
+        "and gradient once. It is significantly better than the second once (95\u00a0% interval of the difference over "
+        "seeds above 0); otherwise it is undecided which is the best."
     )
 
 
@@ -50,19 +50,19 @@ def test_lower_is_better_where_the_criterion_says_so():
 
 def test_measures_like_random_ones_are_named():
     rows = card({("erasure", "a"): [seeds(0.0, 0.5), seeds(0.2), seeds(0.3), [0.1, 0.0, 0.05]]})
-    assert verdict({"scorecard": rows}, "random")[1].endswith("above 0); least often attention in 0 of 1.")
+    assert verdict({"scorecard": rows}, "random")[1].endswith("above 0); not always: attention (0 of 1).")
 
 
 def test_two_seeds_tell_nothing_and_equal_measures_do_not_lead():
     rows = card({("erasure", "a"): [[0.4, 0.4], [0.4, 0.4], [0.1, 0.2], [0.0, 0.0]]})
     (sentence,) = verdict({"scorecard": rows}, "random")
-    assert sentence.startswith("The best measure by one criterion: two equally once. Without 3 seeds or more that")
+    assert sentence.startswith("The best measure by one criterion: a tie once. An interval over seeds needs 3 or more")
 
 
 def test_equal_seeds_are_one_model_and_tell_nothing():
     rows = card({("erasure", "a"): [[0.4] * 3, [0.3] * 3, [0.1] * 3, [0.0] * 3]})
     (sentence,) = verdict({"scorecard": rows}, "random")
-    assert "attention once. Without 3 seeds or more that differ there is no interval over seeds" in sentence
+    assert "attention once. An interval over seeds needs 3 or more seeds that differ" in sentence
 
 
 @pytest.mark.parametrize("tables", [{}, {"scorecard": card({("erasure", "a"): [seeds(0.1)] * 4}).query("value > 1")}])
@@ -75,13 +75,13 @@ def test_criteria_that_contradict_each_other_are_named_with_intervals():
     rows = card({("one", "a"): rising, ("two", "a"): rising, ("three", "a"): falling})
     found = verdict({"meta_evaluation": meta_rows(rows, "random", resamples=50)}, "random")
     assert found == [
-        "Rankings by two criteria have a mean τ of −0.33 over 3 pairs: 1 agree (95\u00a0% interval above 0), 2 "
-        "contradict each other (most of all one and three (τ −1.00 [−1.00, −1.00]) and two and three (τ −1.00 [−1.00, "
-        "−1.00])) and 0 cannot be told."
+        "The mean Kendall τ between the rankings of two criteria is −0.33 over 3 pairs: 1 agree (95\u00a0% interval "
+        "above 0), 2 contradict each other (most of all one and three (τ −1.00 [−1.00, −1.00]) and two and three (τ "
+        "−1.00 [−1.00, −1.00])) and 0 are undecided."
     ]
     alone = card({("one", "a"): [row[:2] for row in rising], ("two", "a"): [row[:2] for row in falling]})
     (sentence,) = verdict({"meta_evaluation": meta_rows(alone, "random", resamples=50)}, "random")
-    assert sentence.endswith("over one pair; there is no interval, so which criteria disagree cannot be told.")
+    assert sentence.endswith("over one pair; there is no interval, so it is undecided which criteria disagree.")
 
 
 def test_criteria_are_compared_with_the_known_truth():
@@ -95,8 +95,8 @@ def test_criteria_are_compared_with_the_known_truth():
         ]
     )
     assert verdict({"trust": rows}, "random") == [
-        "With the truth that manipulated texts have, one (τ 0.50 [0.25, 0.75]) agrees; two (τ −0.50 [−0.75, −0.25]) "
-        "contradicts it; of one criterion it cannot be told."
+        "Comparison with the known truth of manipulated texts: one (τ 0.50 [0.25, 0.75]) agrees with it; two (τ −0.50 "
+        "[−0.75, −0.25]) contradicts it; one criterion is undecided."
     ]
 
 
@@ -105,6 +105,6 @@ def test_models_at_chance_are_counted():
     rows = [usual | {"seed": seed, "status": "ok", "reason": None} for seed in (0, 1)]
     rows.append(usual | {"seed": 2, "status": "at chance", "reason": "it guesses"})
     assert verdict({"performance": pd.DataFrame(rows)}, "random") == [
-        "Of 3 trained models 1 is hardly better than guessing and is left out of all of this."
+        "Of 3 trained models, 1 is hardly better than guessing and is excluded from all findings."
     ]
     assert verdict({"performance": pd.DataFrame(rows[:2])}, "random") == []

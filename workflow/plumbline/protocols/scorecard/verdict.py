@@ -1,5 +1,5 @@
 """What a study found, in sentences: which measures lead, whether they beat chance, which criteria disagree, and what
-cannot be told. There is no sentence about what the study does not have."""
+is undecided. There is no sentence about what the study does not have."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -64,13 +64,13 @@ def _leads(found: Mapping[str, Rankings]) -> str:
     criteria, cells = (len({row[key] for row in ranked}) for key in (0, 1))
     made = f"by {_count(criteria, 'criterion', 'criteria')}"
     if cells > 1:
-        made = f"in {len(gaps)} rankings ({made} on {cells} pairs of dataset and model)"
+        made = f"in {len(gaps)} rankings ({made} on {cells} combinations of dataset, variant and model)"
     leading = Counter(gap.measure for gap in gaps if gap.mean > RESOLUTION).most_common()
     texts = [f"{measure} {_times(count)}" for measure, count in leading[:MOST]]
     if more := sum(count for _, count in leading[MOST:]):
-        texts.append(f"another {_times(more)}")
+        texts.append(f"other measures {_times(more)}")
     if ties := len(gaps) - sum(count for _, count in leading):
-        texts.append(f"two equally {_times(ties)}")
+        texts.append(f"a tie {_times(ties)}")
     return f"The best measure {made}: {_listed(texts)}. {_certain(gaps)}"
 
 
@@ -79,14 +79,14 @@ def _certain(gaps: Sequence[Gap]) -> str:
     known = [gap for gap in gaps if not np.isnan(gap.low)]
     if not known:
         return (
-            f"Without {FEWEST} seeds or more that differ there is no interval over seeds: whether it is really better "
-            "than the second cannot be told."
+            f"An interval over seeds needs {FEWEST} or more seeds that differ; without one it is undecided whether the "
+            "best measure is really better than the second."
         )
     clear = sum(gap.low > RESOLUTION for gap in known)
-    of = "" if len(known) == len(gaps) else f" of {len(known)} with {FEWEST} seeds or more that differ"
+    of = "" if len(known) == len(gaps) else f" of {len(known)} with {FEWEST} or more seeds that differ"
     return (
         f"It is significantly better than the second {_times(clear) if clear else 'in none'}{of} ({OVER_SEEDS}); "
-        "otherwise which is the best cannot be told."
+        "otherwise it is undecided which is the best."
     )
 
 
@@ -107,8 +107,8 @@ def _beyond_random(card: pd.DataFrame, random: str) -> str:
     text = f"Measures are significantly better than random importances in {total} ({OVER_SEEDS})"
     weakest = [measure for measure in tried if better[measure] < tried[measure]]
     weakest.sort(key=lambda measure: better[measure] / tried[measure])
-    named = [f"{measure} in {better[measure]} of {tried[measure]}" for measure in weakest]
-    return f"{text}; least often {_some(named)}." if weakest else f"{text}."
+    named = [f"{measure} ({better[measure]} of {tried[measure]})" for measure in weakest]
+    return f"{text}; not always: {_some(named)}." if weakest else f"{text}."
 
 
 def _protocols(meta: pd.DataFrame) -> str:
@@ -117,13 +117,13 @@ def _protocols(meta: pd.DataFrame) -> str:
     if compared.empty:
         return ""
     text = (
-        f"Rankings by two criteria have a mean τ of {number(compared['tau'].mean())} over "
+        f"The mean Kendall τ between the rankings of two criteria is {number(compared['tau'].mean())} over "
         f"{_count(len(compared), 'pair', 'pairs')}"
     )
     known = compared.dropna(subset=["ci_low", "ci_high"])
     agree, against = int((known["ci_low"] > 0).sum()), known[known["ci_high"] < 0].sort_values("tau")
     if known.empty:
-        return f"{text}; there is no interval, so which criteria disagree cannot be told."
+        return f"{text}; there is no interval, so it is undecided which criteria disagree."
     rest = len(compared) - agree - len(against)
     text += f": {agree} agree (95\u00a0% interval above 0), {len(against)} contradict each other"
     if len(against):
@@ -131,7 +131,7 @@ def _protocols(meta: pd.DataFrame) -> str:
             f"{line['criterion_a']} and {line['criterion_b']} ({_tau(line)})" for line in against.to_dict("records")
         ]
         text += f" (most of all {_listed(pairs[:2])})"
-    return f"{text} and {rest} cannot be told."
+    return f"{text} and {rest} {'is' if rest == 1 else 'are'} undecided."
 
 
 def _truth(trust: pd.DataFrame) -> str:
@@ -140,14 +140,14 @@ def _truth(trust: pd.DataFrame) -> str:
     agree = rows[rows["ci_low"] > 0].sort_values("tau", ascending=False)
     against = rows[rows["ci_high"] < 0].sort_values("tau")
     parts = []
-    for lines, verb in ((agree, ("agrees", "agree")), (against, ("contradicts it", "contradict it"))):
+    for lines, verb in ((agree, ("agrees with it", "agree with it")), (against, ("contradicts it", "contradict it"))):
         if len(lines):
             named = [f"{line['criterion']} ({_tau(line)})" for line in lines.to_dict("records")]
             parts.append(f"{_some(named)} {verb[len(lines) > 1]}")
     rest = len(rows) - len(agree) - len(against)
     if parts and rest:
-        parts.append(f"of {_count(rest, 'criterion', 'criteria')} it cannot be told")
-    return f"With the truth that manipulated texts have, {'; '.join(parts)}." if parts else ""
+        parts.append(f"{_count(rest, 'criterion is', 'criteria are')} undecided")
+    return f"Comparison with the known truth of manipulated texts: {'; '.join(parts)}." if parts else ""
 
 
 def _left_out(performance: pd.DataFrame) -> str:
@@ -156,7 +156,7 @@ def _left_out(performance: pd.DataFrame) -> str:
     if not (lost := len(at_chance(performance))):
         return ""
     are = "is hardly better than guessing and is" if lost == 1 else "are hardly better than guessing and are"
-    return f"Of {_count(len(judged), 'trained model', 'trained models')} {lost} {are} left out of all of this."
+    return f"Of {_count(len(judged), 'trained model', 'trained models')}, {lost} {are} excluded from all findings."
 
 
 def _tau(line: Mapping[Any, Any]) -> str:
