@@ -79,7 +79,7 @@ def test_texts_of_datasets_are_shown_as_text_and_nothing_of_them_runs(opened: Ca
     tab.page.wait_for_selector(".panel")
     assert [word.text_content() for word in rows(tab)["attention"]] == ["<sos>", *HOSTILE]
     tab.page.wait_for_selector(f'.snippet:has-text("{HOSTILE[0]}")')
-    tab.page.click("summary:text-is('The same as a table of numbers')")
+    tab.page.click("summary:text-is('Scores as a table')")
     tab.page.wait_for_selector(".stage table")
     assert texts(tab, "tbody th")[:8] == HOSTILE
     assert "✓ <b>positive</b>" in texts(tab, ".instance .right")
@@ -140,7 +140,7 @@ def test_words_that_determine_the_label_are_marked_and_changed_labels_shown(open
     assert "evidence" in marks[1] and "decoy" in marks[3] and sum("evidence" in mark for mark in marks) == 1
     shown = tab.page.inner_text(".stage")
     assert "on the truth" in shown and "which was <b>positive</b> before the dataset was changed" in shown
-    assert "determines the label" in shown and "looks like it" in shown
+    assert "determines the label" in shown and "part of the manipulation" in shown
 
 
 def test_masks_are_shown_level_by_level(opened: Callable[..., Any]) -> None:
@@ -182,7 +182,7 @@ def test_images_are_drawn_under_each_map_with_the_region(opened: Callable[..., A
     assert len(tab.page.query_selector_all(".frame svg path")) == 3
     assert "inside the outline" in maps[0].get_attribute("aria-label")
     assert tab.page.query_selector_all(".instance canvas.thumb") and not tab.field("Search").is_visible()
-    tab.page.click("summary:text-is('The same as a table of numbers')")
+    tab.page.click("summary:text-is('Scores as a table')")
     tab.page.wait_for_selector(".stage table")
     assert texts(tab, "tbody th") == ["grad-cam", "random"]
 
@@ -332,7 +332,7 @@ def contrast(one: list[int], other: list[int]) -> float:
 def test_no_accessibility_violation(opened: Callable[..., Any], link: str, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     tab = opened(link, scheme=scheme)
-    tab.page.click("summary:text-is('The same as a table of numbers')")
+    tab.page.click("summary:text-is('Scores as a table')")
     tab.page.wait_for_selector(".stage table")
     found = axe.Axe().run(tab.page, options={"preload": False}).response
     assert "color-contrast" in {rule["id"] for rule in found["passes"]}
@@ -352,7 +352,7 @@ def test_missing_files_are_reported(tmp_path: Path, tab: Callable[..., Any]) -> 
 
 def test_a_study_without_instances_has_a_message(tmp_path: Path, tab: Callable[..., Any]) -> None:
     page = write_explorer(tmp_path / "site", [], ALL)
-    assert "The config asks for no instances" in tab(page.as_uri()).page.inner_text("#explorer")
+    assert "There are no instances to show" in tab(page.as_uri()).page.inner_text("#explorer")
 
 
 def test_a_hundred_thousand_instances_load_at_once(many: str, tab: Callable[..., Any]) -> None:

@@ -164,13 +164,13 @@ def test_the_fewest_tokens_are_chosen_first(tmp_path: Path, tab: Open) -> None:
     twice = pd.concat([frame.assign(tokens="all", mean=0.9), frame], ignore_index=True)
     write_site(tmp_path, replace(content(), tables={"agreement": twice}), ["disagreement"])
     opened = tab(address(tmp_path, "disagreement"))
-    assert "1 of 1 rows that match, 6 in all." in opened.page.inner_text("#agreement-app")
+    assert "1 of 1 rows that match, 6 in total." in opened.page.inner_text("#agreement-app")
     assert opened.field("ranked").input_value() == "words of the text"
 
 
 def test_agreement_is_filtered_sorted_and_linked(site: Path, tab: Open) -> None:
     opened = tab(address(site, "disagreement"))
-    assert "1 of 1 rows that match, 3 in all." in opened.page.inner_text("#agreement-app")
+    assert "1 of 1 rows that match, 3 in total." in opened.page.inner_text("#agreement-app")
     opened.choose("predicted class", "")
     rows = "#agreement-app tbody tr"
     assert len(opened.shown(rows)) == 3 and len(tab(opened.page.url).shown(rows)) == 3

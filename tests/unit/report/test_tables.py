@@ -222,7 +222,7 @@ def test_what_adversaries_reached_is_summed_up() -> None:
     assert texts(diverged[4:]) == ["1, 1 diverged", *["undefined"] * 5] and diverged[5].at is None
     assert [cell.at for cell in test[5:9]] == pytest.approx([0.4, 0.2, 0.5 / np.log(2), 0.75])
     assert [cell.half for cell in test[5:9]] == pytest.approx([0.2, 0.1, 0.1 / np.log(2), 0.05])
-    assert "optimistic" in shown.caption and "diverged" in shown.caption
+    assert "favours the adversary" in shown.caption and "diverged" in shown.caption
     ran = adversary_frame()[lambda frame: frame["status"] == "ok"]
     assert "diverged" not in adversary.adversary_overview(ran).caption
     frame = adversary_frame().astype({"status": object})

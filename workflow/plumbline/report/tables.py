@@ -111,13 +111,13 @@ def performance_overview(performance: pd.DataFrame, split: str = "test") -> Tabl
         scores = [_score(group[group["metric"] == metric]) for metric in metrics]
         rows.append([*names, numeric(group["seed"].nunique(), 0), *scores])
     caption = (
-        f"Scores on the {split} split, mean ± standard deviation over seeds. “Above chance” is the lower bound of the "
-        "accuracy, rescaled so that 0 is guessing and 1 is always right."
+        f"Scores on the {split} split, mean ± standard deviation over seeds; higher is better. “above chance” is the "
+        "lower end of the 95\u00a0% interval of the accuracy, rescaled so that 0 is guessing and 1 is always right."
     )
     if (frame["status"] == AT_CHANCE).any():
         caption += (
-            " Models marked there are hardly better than guessing, so their explanations mean nothing: all other "
-            "tables, findings and the scorecard leave them out."
+            " Models marked “at chance” are hardly better than guessing, so their explanations mean nothing: all other "
+            "tables, the findings and the scorecard exclude them."
         )
     titles = [metric.replace("_", " ") for metric in metrics]
     return Table(caption, ["dataset", "model", "seeds", *titles], rows, frozenset(range(2, 3 + len(metrics))))
@@ -183,8 +183,8 @@ def timings_overview(timings: pd.DataFrame) -> Table:
     columns = ["rule", "device", "runs", "seconds, all", "median", "longest", "start-up, all", "memory, MiB"]
     columns += ["GPU memory, MiB", "rows per second"]
     caption = (
-        "Time and memory of each rule. Cheap measures share a job and its start-up, but each counts as a run. Memory "
-        "is the highest of any job."
+        "Time in seconds and memory of each rule. Cheap measures share a job and its start-up, but each counts as a "
+        "run. Memory is the maximum of any job; rows per second are the median over runs."
     )
     return Table(caption, columns, rows, frozenset(range(2, 10)))
 
@@ -206,4 +206,4 @@ def jobs_overview(timings: pd.DataFrame) -> Table:
         for line in frame.to_dict("records")
     ]
     columns = [*keys, "seconds", "memory, MiB", "rows per second", "token budget", *(["event"] if eventful else [])]
-    return Table("All runs, the longest first.", columns, rows, frozenset((5, 6, 7, 8)))
+    return Table("All runs, the longest first; a row is a text or an image.", columns, rows, frozenset((5, 6, 7, 8)))

@@ -32,7 +32,7 @@
     const body = make("tbody");
     const count = make("p", { class: "count", role: "status" });
     const more = make("button", { type: "button", class: "plain", on: { click: () => { shown = Infinity; draw(); } } });
-    const caption = "Means over seeds. “± seeds” is the spread of the mean over seeds, “± texts” that of single texts; “p ≤ .05” the share of texts whose rank correlation is significant. “texts” counts those that could be ranked, over all seeds.";
+    const caption = "“mean” is the mean over texts and seeds; correlations are drawn on an axis from −1 to 1, with the deviation over seeds. “± seeds” is the standard deviation of the mean over seeds, “± texts” the standard deviation over texts, and “p ≤ .05” the share of texts with a significant correlation. “texts” counts the texts that were ranked and “left out” those that could not be, over all seeds.";
     app.replaceChildren(
       make("div", { class: "controls", role: "group", "aria-label": "Rows to show" }, ...Object.values(filters).map(({ field }) => field)),
       make("p", { class: "caption", id: "agreement-caption", text: caption }),
@@ -56,7 +56,7 @@
       const needless = columns.map((column) => Boolean(filters[column]?.select.value));
       headers.forEach((header, i) => { header.hidden = Boolean(needless[i]); });
       body.replaceChildren(...kept.slice(0, shown).map((row) => line(row, needless)));
-      count.textContent = `${Math.min(shown, kept.length)} of ${kept.length} rows that match, ${rows.length} in all.`;
+      count.textContent = `${Math.min(shown, kept.length)} of ${kept.length} rows that match, ${rows.length} in total.`;
       more.hidden = kept.length <= shown;
       more.textContent = `Show all ${kept.length} rows`;
     }

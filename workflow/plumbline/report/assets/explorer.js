@@ -4,7 +4,7 @@
   const app = document.getElementById("explorer");
   const index = plumbline.data.get("index");
   if (!index?.sets.length) {
-    app.replaceChildren(make("p", { text: "The config asks for no instances, or the data of the explorer are not next to this page." }));
+    app.replaceChildren(make("p", { text: "There are no instances to show: the config has `report: {examples: 0}`, or the folder explorer is not next to this page." }));
     return;
   }
   // Pixels of a row of the list; files kept in memory; milliseconds before files are requested; chunks searched at once.
@@ -489,7 +489,7 @@
 
   function legend(lines, text) {
     const texts = lines.some(({ pair }) => pair) ? "both texts" : "the text";
-    const [least, most] = shading.select.value === "rank" ? ["lowest rank", `highest rank in ${texts}`] : ["0", `highest of the measure in ${texts}`];
+    const [least, most] = shading.select.value === "rank" ? ["lowest rank", `highest rank in ${texts}`] : ["0", `highest score of the measure in ${texts}`];
     const scale = make("p", { class: "scale" }, least, make("i", { "aria-hidden": "true" }), most);
     const mark = (kind, meaning) => scale.append(make("span", { class: `word ${kind}`, text: "word" }), meaning);
     const scored = ({ scores, pair = [], specials = [] }) => [...scores, ...pair, ...specials];
@@ -497,7 +497,7 @@
     if (text.evidence) mark("evidence", "marked as evidence");
     const groups = [text, text.second].flatMap((part) => Object.values(part?.groups ?? {}));
     if (groups.includes(1)) mark("evidence", "determines the label");
-    if (groups.some((group) => group > 1)) mark("decoy", "looks like it, but does not determine the label");
+    if (groups.some((group) => group > 1)) mark("decoy", "part of the manipulation, but does not determine the label");
     return scale;
   }
 
@@ -549,7 +549,7 @@
 
   // The same numbers as a table, for readers who cannot use colours; built when it is opened.
   function table(label, fillIn) {
-    const details = make("details", {}, make("summary", { text: "The same as a table of numbers" }));
+    const details = make("details", {}, make("summary", { text: "Scores as a table" }));
     details.addEventListener("toggle", () => {
       if (!details.open || details.querySelector("table")) return;
       const [head, ...bodies] = fillIn();
@@ -623,7 +623,7 @@
     const notes = (measure) => [...(truth && measure in truth ? [`${percent(truth[measure])} inside the outline`] : []), ...retest(measure, own.reliability)];
     const plates = explained.map((measure) => plate(text, measure, notes(measure), maps[measure][1], index.measures[measure]));
     const negative = explained.some((measure) => new Int8Array(bytes(maps[measure][1]).buffer).some((value) => value < 0));
-    const scale = make("p", { class: "scale" }, "0", make("i", { class: "positive", "aria-hidden": "true" }), `strongest${negative ? " positive" : ""} of the measure`);
+    const scale = make("p", { class: "scale" }, "0", make("i", { class: "positive", "aria-hidden": "true" }), `strongest${negative ? " positive" : ""} score of the measure`);
     if (negative) scale.append(make("i", { class: "below", "aria-hidden": "true" }), "negative");
     if (text.region) scale.append(make("i", { class: "edge", "aria-hidden": "true" }), `effective region, ${percent(share)} of the image`);
     const shown = make("div", { class: "maps" }, plate(text, "image", share === null ? [] : [`region ${percent(share)}`]), ...plates);
@@ -666,10 +666,10 @@
       shade(fresh, 1, colour, ground);
     }
     const fresh = make("del", { class: "word", text: "words" });
-    const key = make("p", { class: "scale" }, fresh, "masked at this level", make("del", { class: "word masked-before", title: "words", text: "words" }), `masked before; seed ${own.masks_seed}`);
+    const key = make("p", { class: "scale" }, fresh, "masked at this level", make("del", { class: "word masked-before", title: "words", text: "words" }), `masked at an earlier level; seed ${own.masks_seed}`);
     measures();
     levels();
-    return make("section", { class: "masked", "aria-label": "Masked by level" }, make("h3", { class: "part", text: "Masked by level, for retrained models" }),
+    return make("section", { class: "masked", "aria-label": "Masked by level" }, make("h3", { class: "part", text: "Masked words by level, for retrained models" }),
       make("div", { class: "controls" }, strategy.field, measure.field), key, rows);
   }
   function maskedRow(text, flags, before, colour, ground) {
