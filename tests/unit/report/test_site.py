@@ -150,9 +150,9 @@ def test_the_overview_lists_what_ran_what_was_left_out_and_published_values(page
     html = pages["index"]
     assert "no &lt;attention&gt; there" in html and "0.810 ± 0.010" in html and "sst: length filter, 2 of test" in html
     assert html.count("Published results: 1 of 2 within tolerance. Published sizes of datasets: 1 not judged.") == 2
-    assert "60 instances of each, redrawn for each seed" in html
+    assert "60 instances of each, a different sample for each seed" in html
     assert "figures/scorecard.svg" in html and "figures/meta-evaluation.svg" in html
-    found = html[html.index("What was found") : html.index('id="pages"')]
+    found = html[html.index("Findings") : html.index('id="pages"')]
     assert "The best measure by 2 criteria: random once and attention once." in found, "random is a usual measure here"
     assert "hardly better" not in found, "no model is at chance"
 
@@ -163,7 +163,7 @@ def test_a_study_with_nothing_to_compare_or_to_show(content: Content) -> None:
     pages = site(least, ALWAYS)
     assert "there is nothing to compare" in pages["index"] and "there is nothing to compare" in pages["reproduction"]
     assert "could be applied to every dataset and model" in pages["index"] and "Adversaries:" not in pages["index"]
-    assert "redrawn" not in pages["index"] and 'id="scorecard"' not in pages["index"]
+    assert "sample for each seed" not in pages["index"] and 'id="scorecard"' not in pages["index"]
     assert 'id="published"' not in pages["index"] and 'id="verdict"' not in pages["index"]
     assert 'id="on-quirks"' not in pages["reproduction"] and 'id="all"' not in pages["reproduction"]
     assert not any("<figure" in html for html in pages.values())
@@ -181,19 +181,25 @@ def test_pages_show_only_tables_of_the_study(content: Content) -> None:
 
 def test_findings_are_sentences_of_the_tables(content: Content) -> None:
     assert findings(content) == {
-        "scorecard": "Mean τ between the rankings of one pair of criteria: −0.50.",
-        "trust": "0 of 1 criteria agree with a known truth and contradict none.",
-        "sensitivity": "1 of 2 criteria rank every ladder in order; with 3 seeds 1 of 2 see a share of 0.5 permuted.",
-        "attention": "Mean τ with attention: gradient 0.30.",
-        "disagreement": "Mean τ over the one pair of measures: 0.30.",
-        "adversaries": "AtteFa 0.40, 1 being the most faithful.",
-        "masking": "Mean faithfulness: attention 0.30, gradient −1.00.",
-        "masked_erasure": "Mean faithfulness: attention 0.30, gradient −1.00.",
-        "truth": "Importance on the truth, 0 as by chance, 1 all: gradient 0.33.",
-        "evidence": "AUPRC beyond chance, plausibility, not faithfulness: attention 0.33, gradient 0.33.",
-        "erasure": "Mean comprehensiveness: attention 0.21, gradient 0.21.",
-        "randomised-weights": "Dependence on the weights, 0 none: attention 0.70, gradient 0.70, random 0.00.",
-        "reliability": "τ between two runs with other draws: lime 0.65, random 0.00.",
+        "scorecard": "Mean Kendall τ between the rankings of one pair of criteria: −0.50.",
+        "trust": "0 of 1 criteria agree with some kind of known truth and contradict none.",
+        "sensitivity": (
+            "1 of 2 criteria rank all permuted shares in order; with 3 seeds 1 of 2 detect a permuted share of 0.5."
+        ),
+        "attention": "Mean Kendall τ with attention: gradient 0.30.",
+        "disagreement": "Mean Kendall τ over the one pair of measures: 0.30.",
+        "adversaries": "AtteFa: 0.40 (1 is the most faithful).",
+        "masking": "Mean faithfulness (0: as masking at random, 1 at most): attention 0.30, gradient −1.00.",
+        "masked_erasure": "Mean faithfulness (0: as masking at random, 1 at most): attention 0.30, gradient −1.00.",
+        "truth": "Mean importance on the truth (0: as equal importances, 1: all of it): gradient 0.33.",
+        "evidence": (
+            "Mean AUPRC relative to a random order (plausibility, not faithfulness): attention 0.33, gradient 0.33."
+        ),
+        "erasure": "Mean comprehensiveness (higher is better): attention 0.21, gradient 0.21.",
+        "randomised-weights": (
+            "Mean dependence on the weights (0: none, 1: full): attention 0.70, gradient 0.70, random 0.00."
+        ),
+        "reliability": "Mean τ between two runs with different random draws: lime 0.65, random 0.00.",
         "reproduction": "Published results: 1 of 2 within tolerance. Published sizes of datasets: 1 not judged.",
     }
     assert list(findings(bare(content))) == ["reproduction"]

@@ -53,8 +53,8 @@ def reproduction_overview(reproduction: pd.DataFrame, classes: dict[str, list[st
     has_later = any(row["later run"].sort is not None for row in rows)
     columns = [title for title in (rows[0] if rows else []) if has_later or title != "later run"]
     caption = (
-        "Published numbers and ours, with spreads over seeds or, in brackets, intervals. The mark shows the difference "
-        "in units of the tolerance; the band spans one tolerance on either side."
+        "Published numbers and ours, ± standard deviation over seeds or, in brackets, intervals. The mark shows the "
+        "difference in units of the tolerance; the band is one tolerance wide on either side."
     )
     if has_later:
         caption += " The later run is one that the authors published with their code after the paper."
@@ -84,8 +84,8 @@ def paper_overview(reproduction: pd.DataFrame) -> Table:
             ]
         )
     caption = (
-        "Published numbers with a counterpart in this study, by paper. Sizes of datasets are counted separately, "
-        "as they are not results. A note explains why a number is not judged."
+        "Published numbers that this study also computes, by paper. Sizes of datasets are counted separately, as they "
+        "are not results. In the table of all numbers, a note explains why a number is not judged."
     )
     columns = ["study", "results judged", "within tolerance", "share", "not judged", "sizes of data within"]
     return Table(caption, columns, rows, frozenset(range(1, 6)))

@@ -10,7 +10,7 @@ from plumbline.report.tables import without_categories
 
 @page("reproduction", title="Published numbers", group="", tables=["reproduction", "quirks"], order=90)
 def reproduction_page(content: Content) -> Page:
-    """Every published number with a counterpart in this study, and our value for it."""
+    """Every published number that this study also computes, next to our value."""
     frames, reproduction = content.tables, content.tables["reproduction"]
     sections = [
         Section("by-study", "By study", tables={"studies": paper_overview(reproduction)}),
@@ -22,9 +22,9 @@ def reproduction_page(content: Content) -> Page:
         ),
         Section(
             "on-quirks",
-            "Published numbers that rest on quirks",
-            "Some published numbers rest on an error in the published code or in print. Here the correct behaviour is "
-            "the default and the quirk a named option; a study with both shows the effect of the quirk.",
+            "Published numbers that depend on quirks",
+            "Some published numbers depend on an error in the published code or in print (a quirk). In plumbline the "
+            "correct behaviour is the default and the quirk is a named option; a study with both shows its effect.",
             {
                 "quirks": table_of(frames, "quirks", quirks_overview),
                 "quirky": table_of(frames, "quirks", quirk_numbers_overview),

@@ -24,7 +24,7 @@ def quirks_overview(quirks: pd.DataFrame) -> Table:
             ]
         )
     columns = ["quirk", "study", "where", "description", "as published", "corrected", "in this run"]
-    return Table("Known quirks of the published code or print.", columns, rows)
+    return Table("Known quirks: errors in the published code or in print.", columns, rows)
 
 
 def quirk_numbers_overview(quirks: pd.DataFrame) -> Table:
@@ -45,5 +45,8 @@ def quirk_numbers_overview(quirks: pd.DataFrame) -> Table:
             ]
         )
     columns = ["study", "quirk", "dataset", "model", "quantity", "published", "ours as published", "ours corrected"]
-    caption = "Published numbers that rest on quirks, and ours with and without the quirk, mean ± spread over seeds."
+    caption = (
+        "Published numbers that depend on a quirk, and our values with the quirk (“ours as published”) and without it "
+        "(“ours corrected”): mean ± standard deviation over seeds."
+    )
     return Table(caption, columns, rows, frozenset((5, 6, 7)))

@@ -68,7 +68,7 @@ def test_tables_page_and_latex(tmp_path: Path):
     frame = store.read_table(tmp_path / "t.parquet", RELIABILITY).to_pandas()
     overview = reliability_overview(frame)
     assert [row[2].text for row in overview.rows] == ["lime", "random"]
-    assert overview.caption.endswith("with τ = 1: gradient.")
+    assert overview.caption.endswith("which have τ = 1: gradient.")
     text = latex(RELIABILITY, frame)
     assert "lime" in text and "gradient" not in text
 

@@ -79,14 +79,14 @@ def test_sentences_state_what_the_intervals_show():
     (sentence,) = trust_sentences(trust_frame(), sensitivity_frame())
     assert sentence.startswith("agreement agrees with planted (τ 0.50 [0.30, 0.70])")
     assert "contradicts <ordered> (τ −0.50" in sentence and "unless (τ 0.10 [−0.10, 0.30])" in sentence
-    assert sentence.endswith("it ranks every ladder in order and sees a permuted share of 0.5.")
+    assert sentence.endswith("it ranks all permuted shares in order and detects a permuted share of 0.5.")
     assert EVERY not in sentence
 
 
 def test_the_page_escapes_names_and_counts_criteria():
     page = trust_page(content())
     assert "&lt;ordered&gt;" in str(page.sections[0].html) and "<ordered>" not in str(page.sections[0].html)
-    assert page.finding == "0 of 1 criteria agree with a known truth and contradict none."
+    assert page.finding == "0 of 1 criteria agree with some kind of known truth and contradict none."
 
 
 def test_the_figure_has_a_cell_for_each_criterion_and_truth():

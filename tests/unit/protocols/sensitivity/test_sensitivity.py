@@ -162,7 +162,7 @@ def test_the_page_says_how_many_criteria_see_the_smallest_share():
         ]
     )
     assert _finding(rows) == (
-        "1 of 2 criteria rank every ladder in order; with 3 seeds 1 of 2 see a share of 0.25 permuted."
+        "1 of 2 criteria rank all permuted shares in order; with 3 seeds 1 of 2 detect a permuted share of 0.25."
     )
     table = sensitivity_overview(rows)
     assert [[cell.text for cell in row] for row in table.rows] == [

@@ -46,20 +46,20 @@ def adversary_overview(adversary: pd.DataFrame) -> Table:
             ]
         )
     caption = (
-        "Distance of adversaries from their base model on the test split: mean over texts, ± standard deviation over "
-        "their seeds, each on an axis from 0 to its maximum. TVD is the distance of the output, ½\u00a0|Δp| for two "
-        "classes, from 0 to 0.5; JSD that of the attention, from 0 to ln 2; AtteFa the ratio of the two, each as a "
-        "share of its maximum, and 1 at most. AtteFa near 0: other attention gives the same output, so attention is "
-        "not faithful. Near 1: it does not. The epoch is the one with the lowest loss on the split that it is chosen "
-        "on; the published AtteFa chose on test, which is optimistic for the adversary. An F1 far below the base "
-        "model's means that the adversary failed to reproduce the output, and its score means little."
+        "Difference between adversaries and their base model on the test split: mean over texts, ± standard deviation "
+        "over the adversary's seeds, each on an axis from 0 to its maximum. TVD is the difference of the output, "
+        "½\u00a0|Δp| for two classes, from 0 to 0.5; JSD that of the attention, from 0 to ln 2; AtteFa is the ratio of "
+        "TVD to JSD, each divided by its maximum, and at most 1. AtteFa near 0: other attention gives the same output, "
+        "so attention is not faithful. Near 1: it does not. “chosen on” is the split on which the epoch has the lowest "
+        "loss; the published AtteFa used the test split, which favours the adversary. If F1 is far below that of the "
+        "base model, the adversary failed to reproduce the output, and its AtteFa means little."
     )
     if any("diverged" in row[4].text for row in rows):
-        caption += " Seeds whose training diverged are in no mean."
+        caption += " Seeds whose training diverged are excluded from the means."
     if any(COLLAPSED in row[4].text for row in rows):
         caption += (
-            " Those that collapsed predict the same class for every test text; they count, as in the study, but such "
-            "a score means that the search failed, not that attention is faithful."
+            " Seeds that collapsed predict the same class for every test text; they are included, as in the published "
+            "study, but their score means that the search failed, not that attention is faithful."
         )
     columns = ["dataset", "model", "adversary", "chosen on", "seeds", "AtteFa", "TVD", "JSD", "F1", "epoch"]
     return Table(caption, columns, rows, frozenset(range(4, len(columns))))
@@ -97,9 +97,10 @@ def seed_variance_overview(seed_variance: pd.DataFrame) -> Table:
             ]
         )
     caption = (
-        "How much another seed alone changes output and attention: mean over texts of TVD, ½\u00a0|Δp| for two "
-        "classes, and of JSD between a base seed and each other one, ± standard deviation over those, on axes from 0 "
-        "to 0.5 and from 0 to ln 2. An adversary has found other attention only where its JSD is larger than this."
+        "How much the output and the attention of a model change with the seed alone: mean over texts of TVD, "
+        "½\u00a0|Δp| for two classes, and of JSD between a base seed and each other seed, ± standard deviation over the"
+        " other seeds, on axes from 0 to 0.5 and from 0 to ln 2. An adversary has found other attention only if its JSD"
+        " is larger than this."
     )
     columns = ["dataset", "model", "base seed", "other seeds", "texts", "TVD", "JSD"]
     return Table(caption, columns, rows, frozenset(range(2, len(columns))))
@@ -108,27 +109,27 @@ def seed_variance_overview(seed_variance: pd.DataFrame) -> Table:
 def _finding(adversary: pd.DataFrame) -> str:
     means = attefa_rows(without_categories(adversary)).groupby(["dataset", "model"])["attefa"].mean().dropna()
     ends = dict.fromkeys([number(means.min()), number(means.max())])
-    return f"AtteFa {' to '.join(ends)}, 1 being the most faithful." if len(means) else ""
+    return f"AtteFa: {' to '.join(ends)} (1 is the most faithful)." if len(means) else ""
 
 
 @page("adversaries", title="Adversaries", tables=["adversary", "seed_variance"], order=40)
 def adversaries_page(content: Content) -> Page:
-    """Can a model attend to other words with the same output, and how much does chance alone change attention?"""
+    """Can a model attend to other words and give the same output, and how much does attention vary between seeds?"""
     frames = content.tables
     sections = [
         Section(
             "models",
             "Adversarial models",
-            "Can a model attend to other words with the same output? Adversaries have the architecture of a base model "
-            "and are trained to reproduce its output on each text, with attention as different as possible. Where they "
-            "succeed, the output does not depend on the base model’s attention.",
+            "Can a model attend to other words and give the same output? Adversaries have the architecture of a base "
+            "model and are trained to reproduce its output on each text, with attention as different as possible. "
+            "Where they succeed, the output does not depend on the base model’s attention.",
             {"adversary": table_of(frames, "adversary", adversary_overview)},
             axis="from-zero",
         ),
         Section(
             "seeds",
             "Seed variance",
-            "How much does chance alone change attention? The same model is trained on the same data from another "
+            "How much does attention vary between seeds? The same model is trained on the same data from another "
             "seed, and the two are compared on each text.",
             {"seed-variance": table_of(frames, "seed_variance", seed_variance_overview)},
             axis="from-zero",

@@ -114,7 +114,7 @@ def _finding(agreement: pd.DataFrame, left_out: Sequence[str]) -> str:
     if means.empty:
         return ""
     pairs = "the one pair" if len(means) == 1 else f"{len(means)} pairs"
-    return f"Mean τ over {pairs} of measures: {number(means.mean())}."
+    return f"Mean Kendall τ over {pairs} of measures: {number(means.mean())}."
 
 
 @page("disagreement", title="Disagreement", tables=["agreement"], order=30)

@@ -30,8 +30,9 @@ def permutation_overview(permutation: pd.DataFrame) -> Table:
         rows.append([*names, *overall, *means])
     caption = (
         "Median change in output under permuted attention, ½ Σ |Δp|: mean over texts, ± standard deviation over seeds, "
-        "on an axis from 0 to 1; then the same for texts whose largest weight is in a bin. Low: the output does not "
-        "depend on which words are attended to, which is stronger evidence the larger that weight is. High: it does."
+        "on an axis from 0 to 1; then the mean over the texts whose largest attention weight is in each interval. Low: "
+        "the output does not depend on which words have the attention, which counts most for large weights. High: it "
+        "does."
     )
     columns = ["dataset", "model", "texts", "all texts", *BINS]
     return Table(caption, columns, rows, frozenset(range(2, len(columns))))
@@ -55,11 +56,11 @@ def adversarial_overview(adversarial_attention: pd.DataFrame) -> Table:
             ]
         )
     caption = (
-        "How far attention can be changed while the output changes by at most ε: mean over texts of the largest "
-        "Jensen-Shannon divergence found, ± standard deviation over seeds, on an axis from 0 to its maximum, ln 2. "
-        "High: very different attention gives the same output. Low: only similar attention does. “Feasible” is the "
-        "share of texts whose search ended within ε; for the others, the adversary is interpolated towards the "
-        "attention until it is."
+        "How different attention can be while the output changes by at most ε: mean over texts of the largest "
+        "Jensen-Shannon divergence (JSD) found, ± standard deviation over seeds, on an axis from 0 to its maximum, ln "
+        "2. High: very different attention gives the same output. Low: only similar attention does. “feasible” is the "
+        "share of texts whose search ended within ε; for the others, the adversarial attention is interpolated towards "
+        "the attention until the change is at most ε."
     )
     columns = ["dataset", "model", "ε", "texts", "feasible", "mean JSD", "of the maximum"]
     return Table(caption, columns, rows, frozenset(range(2, len(columns))))
@@ -80,7 +81,7 @@ def _finding(agreement: pd.DataFrame, random: str) -> str:
     taus = taus[(taus["measure_a"] == "attention") | (taus["measure_b"] == "attention")]
     others = taus["measure_a"].where(taus["measure_a"] != "attention", taus["measure_b"])
     taus, others = taus[others != random], others[others != random]
-    return f"Mean τ with attention: {by_measure(taus['mean'], others)}." if len(taus) else ""
+    return f"Mean Kendall τ with attention: {by_measure(taus['mean'], others)}." if len(taus) else ""
 
 
 @page("attention", title="Attention", tables=["permutation", "adversarial_attention", "agreement:attention"], order=20)

@@ -10,7 +10,7 @@ from plumbline.report.page import Page, Section, table_of
 from plumbline.report.tables import Table, by_cell, numeric, spread, spread_on_axis, without_categories
 
 # What each source of evidence says about a measure.
-ABOUT = {"rule": "a truth about the task", "human": "plausibility, not faithfulness"}
+ABOUT = {"rule": "evidence that determines the answer", "human": "plausibility, not faithfulness"}
 
 
 def evidence_overview(evidence: pd.DataFrame) -> Table:
@@ -27,11 +27,13 @@ def evidence_overview(evidence: pd.DataFrame) -> Table:
             ]
         )
     caption = (
-        "Mean over texts, ± standard deviation over seeds; higher is better. AUPRC on an axis from 0 to 1, and that of "
-        "a random order; its value relative to that, where 0 is chance and 1 all evidence first; token F1 and "
-        "intersection over union of the evidence and as many top words, with the share of evidence, the chance of F1. "
-        "Source: the evidence determines the answer by a rule, or people marked it, which is about plausibility. "
-        "Undefined are texts without any evidence, or without any other word."
+        "Mean over texts, ± standard deviation over seeds; higher is better. “AUPRC” is the area under the "
+        "precision-recall curve, on an axis from 0 to 1; “by chance” is that of a random order; “relative” is AUPRC "
+        "rescaled so that 0 is a random order and 1 has all evidence first. “token F1” and “IOU” (intersection over "
+        "union) compare the evidence with as many top-ranked words; “share” is the share of words that are evidence, "
+        "which is also the token F1 of a random order. Source “rule”: the evidence determines the answer; “human”: "
+        "people marked it, which is about plausibility. “undefined” counts texts without evidence or without other "
+        "words."
     )
     columns = ["dataset", "source", "model", "measure", "AUPRC", "by chance", "relative", "token F1", "IOU"]
     columns += ["share", "texts", "undefined"]
@@ -47,13 +49,15 @@ def _finding(evidence: pd.DataFrame, random: str) -> str:
     rows = rows[(rows["status"] == "ok") & (rows["measure"] != random)]
     means = {source: by_measure(own["above_random"], own["measure"]) for source, own in rows.groupby("source")}
     return " ".join(
-        f"AUPRC beyond chance, {ABOUT.get(str(source), source)}: {text}." for source, text in means.items() if text
+        f"Mean AUPRC relative to a random order ({ABOUT.get(str(source), source)}): {text}."
+        for source, text in means.items()
+        if text
     )
 
 
 @page("evidence", title="Evidence", tables=["evidence"], order=65)
 def evidence_page(content: Content) -> Page:
-    """Are the words that determine the answer, or that people marked, the important ones?"""
+    """Do measures give importance to the words that determine the answer, or that people marked?"""
     frames = content.tables
     tables = {"evidence": table_of(frames, "evidence", evidence_overview)}
     lead = Markup(

@@ -33,14 +33,14 @@ def truth_overview(ground_truth: pd.DataFrame) -> Table:
             ]
         )
     caption = (
-        "The share of importance on the words or pixels that determine the label (the truth), mean ± standard "
-        "deviation over models (seeds, variants), on an axis from 0 to 1; the truth's share of all words or pixels, "
-        "which is the expectation of an uninformed measure; the share of importance relative to it, where 0 is that "
-        "expectation and 1 all importance, whatever the size of the truth; the share of the truth among as many top "
-        "words or pixels; and the AUC, the probability that one of the truth ranks above another. Where any word of "
-        "the truth suffices, the best one counts. Higher is better for "
-        "models that use the truth: a model that ignores it reaches such an accuracy with a probability below 0.001. "
-        "Undefined are maps without any importance."
+        "The truth is the words or pixels that determine the label. Means ± standard deviation over models (seeds and "
+        "variants); higher is better. “importance on it” is the share of importance on the truth, on an axis from 0 to "
+        "1; “its share” is the truth's share of all words or pixels, which equal importances give; “relative” is the "
+        "share of importance rescaled so that 0 is its share and 1 all importance. “found at the top” is the share of "
+        "the truth among as many top-ranked words or pixels; “AUC” is the probability that a word or pixel of the truth"
+        " ranks above another. Where any word of the truth suffices, the best one counts. “models that use it” have an "
+        "accuracy that a model without the truth reaches with a probability below 0.001; values of other models say "
+        "little. “undefined” counts instances without any importance."
     )
     columns = ["dataset", "model", "measure", "importance on it", "its share", "relative", "found at the top"]
     columns += ["accuracy", "models that use it", "AUC", "undefined"]
@@ -55,9 +55,9 @@ def rationales_overview(rationales: pd.DataFrame) -> Table:
         target = numeric(group["target_rate"].mean(), 3)
         rows.append([*names, target, *(spread(group[share]) for share in shares)])
     caption = (
-        "The words that rationale models select, mean ± standard deviation over seeds: precision is the share of "
-        "selected words that determine the label, recall the share of these that is selected, each with the best value "
-        "that as many selected words could reach."
+        "The words that rationale models select, mean ± standard deviation over seeds; higher precision and recall are "
+        "better. Precision is the share of selected words that determine the label, recall the share of these words "
+        "that is selected; “at best” is the best value that as many selected words can reach."
     )
     columns = ["dataset", "model", "target", "selected", "precision", "at best", "recall", "at best", "accuracy"]
     return Table(caption, columns, rows, frozenset(range(2, 9)))
@@ -67,26 +67,27 @@ def _finding(ground_truth: pd.DataFrame, random: str) -> str:
     rows = without_categories(ground_truth)
     rows = rows[rows["truth"] & (rows["class"] == "all") & (rows["status"] == "ok") & (rows["measure"] != random)]
     scores = by_measure(rows["above_region"], rows["measure"])
-    return f"Importance on the truth, 0 as by chance, 1 all: {scores}." if scores else ""
+    return f"Mean importance on the truth (0: as equal importances, 1: all of it): {scores}." if scores else ""
 
 
 @page("truth", title="Ground truth", tables=["ground_truth", "rationales", "trace"], order=60)
 def truth_page(content: Content) -> Page:
-    """Does importance fall on the features that determine the label, on data where these are known?"""
+    """Where the features that determine the label are known, do measures give importance to them?"""
     frames = content.tables
     sections = [
         Section(
             "ground-truth",
             "Ground truth",
-            "Datasets were modified so that labels depend on inserted words or pixels and nothing else. An accurate "
-            "model uses these, and a faithful measure assigns its importance to them.",
+            "Datasets were modified so that the label follows from known words or pixels. An accurate model uses "
+            "these, and a faithful measure gives them the importance.",
             {"truth": table_of(frames, "ground_truth", truth_overview)},
             axis="from-zero",
         ),
         Section(
             "selected",
             "Rationales",
-            "Do models that classify by selected words alone select the words that determine the label?",
+            "Rationale models classify a text by selected words only. Do they select the words that determine the "
+            "label?",
             {"rationales": table_of(frames, "rationales", rationales_overview)},
         ),
     ]

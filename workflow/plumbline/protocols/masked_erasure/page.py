@@ -19,11 +19,11 @@ def outlying_overview(masked_erasure: pd.DataFrame) -> Table:
     for names, group in by_cell(frame, "measure"):
         rows.append([*names, *(spread(group[group["level"] == level]["value"]) for level in levels)])
     caption = (
-        "The share of texts with p < 0.05 at each percentage of masked words, mean ± standard deviation over seeds. A "
-        "p-value ranks how typical a text's representation is among dev texts masked at random as in training: half of "
-        "them, a uniform share of the words. Of texts like these, 0.05 have a p-value below 0.05. A larger share, also "
-        "than that of random at the same level, means that the masks of a measure make texts unlike those that the "
-        "model was trained on."
+        "The share of texts with p < 0.05 at each percentage of masked words, mean ± standard deviation over seeds. The"
+        " p-value says how typical the representation of a text is of dev texts masked as in training: half of these "
+        "have a random share of their words masked. Of such texts, 0.05 have a p-value below 0.05. A larger share, also"
+        " than that of the random measure at the same level, means that the masks of a measure make texts unlike those "
+        "that the model was trained on."
     )
     columns = ["dataset", "model", "measure", *(f"{level} %" for level in levels)]
     return Table(caption, columns, rows, frozenset(range(3, len(columns))))
@@ -31,14 +31,14 @@ def outlying_overview(masked_erasure: pd.DataFrame) -> Table:
 
 @page("masked_erasure", title="Masked erasure", tables=["masked_erasure", "masked_faithfulness"], order=55)
 def masked_erasure_page(content: Content) -> Page:
-    """Does masking what a measure calls important hurt more than masking at random, for a model trained with masks?"""
+    """Does masking important words lower the score more than masking at random, for a model trained with masks?"""
     frames = content.tables
     sections = [
         Section(
             "masked",
             "Faithfulness",
-            "More and more words are masked, by importances of the texts masked so far. The models were trained with "
-            "masked words, and so are not retrained.",
+            "An increasing percentage of words is masked, by importances that are recomputed on the masked texts. The "
+            "models were trained with masked words, so they are not retrained.",
             {"masked-faithfulness": table_of(frames, "masked_faithfulness", faithfulness_overview)},
         ),
         Section(

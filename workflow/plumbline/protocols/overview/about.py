@@ -21,7 +21,7 @@ def datasets_table(summaries: list[dict[str, Any]]) -> Table:
             instances = numeric(counts["instances"], 0), _classes(summary, counts["instances_per_class"])
             rows.append([TableCell(summary["dataset"]), name, *instances, *_lengths(summary, counts)])
     columns = ["dataset", "split", "instances", "by class", "mean length", "lengths", "unknown words"]
-    caption = "Datasets after filtering; lengths of texts in tokens, sizes of images in pixels."
+    caption = "Splits of the datasets after filtering; lengths of texts in tokens, sizes of images in pixels."
     return Table(caption, columns, rows, frozenset((2, 4, 5, 6)))
 
 
@@ -79,7 +79,10 @@ def manipulations_table(variants: list[dict[str, Any]]) -> Table | None:
         numbers = TableCell(number(kept), kept or 0), numeric(manipulation["p_star"], 3)
         rows.append([*map(TableCell, texts), classes, *numbers])
     columns = ["dataset", "variant", "manipulation", "options", "classes", "label kept", "accuracy without it"]
-    caption = "Manipulated datasets, and the accuracy that a model can reach without using the manipulation."
+    caption = (
+        "Manipulated datasets. “label kept” is the probability that an instance keeps its original label; “accuracy "
+        "without it” is the highest accuracy that a model can reach without the manipulated features."
+    )
     return Table(caption, columns, rows, frozenset((5, 6))) if rows else None
 
 
@@ -101,7 +104,7 @@ def models_table(study: dict[str, Any], cells: list[dict[str, Any]]) -> Table:
         lists = [sorted({cell["dataset"] for cell in own}), measures, *([masking] if masked else [])]
         rows.append([*map(TableCell, (title, _settings(entry), *(", ".join(names) or DASH for names in lists)))])
     columns = ["model", "set in the config", "datasets", "explained by", *(["masked by"] if masked else [])]
-    return Table("Models, their settings in the config, and the measures that explain them.", columns, rows)
+    return Table("Models, the options set in the config, and the measures that explain them.", columns, rows)
 
 
 def _kind(name: str, entry: dict[str, Any]) -> str:

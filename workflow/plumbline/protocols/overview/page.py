@@ -36,7 +36,7 @@ def index_page(content: Content) -> Page:
 
 @page("other", title="Other protocols", tables=["*"], order=80)
 def other_page(content: Content) -> Page:
-    """The tables of this study's own protocols without a page."""
+    """Tables of protocols without a page of their own."""
     registry = Registry(content.study.get("plugins", []))
     shown = {kind.partition(":")[0] for declared in registry.all("page") for kind in declared.tables} | {"performance"}
     sections = [
@@ -52,18 +52,18 @@ def other_page(content: Content) -> Page:
 
 @page("explorer", title="Explorer", group="", order=100)
 def explorer_page(content: Content) -> Page:
-    """Single instances under all measures."""
-    app = Markup('<div id="explorer"><noscript><p>The explorer needs scripts.</p></noscript></div>')
+    """Single instances with the importances of all measures."""
+    app = Markup('<div id="explorer"><noscript><p>The explorer needs JavaScript.</p></noscript></div>')
     scripts = ("explorer/index.js", "assets/explorer.js")
     return Page([Section("", "", html=app)], scripts=scripts, styles=("explorer.css",))
 
 
 @page("timings", title="Timings", group="", tables=["timings"], order=110)
 def timings_page(content: Content) -> Page:
-    """Run times of the jobs."""
+    """Run time and memory of the jobs."""
     frame = content.tables["timings"]
     seconds = number(frame["seconds"].sum(), 0)
-    text = f"All heavy jobs together took {seconds} seconds, not counting start-up."
+    text = f"The jobs below took {seconds} seconds in total, without start-up."
     return Page(
         [
             Section("rules", "By rule", text, {"timings": tables.timings_overview(frame)}),
@@ -73,10 +73,10 @@ def timings_page(content: Content) -> Page:
 
 
 LEAD = (
-    "plumbline measures how faithful explanations of neural models are. The tables behind these pages are in "
-    "results/tables as Parquet and CSV, those that papers print also as LaTeX; the figures in results/figures as SVG, "
-    "PDF and PNG; and the record of the run in results/manifest.json. This folder can be moved and shared by itself. "
-    "It contains texts of the datasets."
+    "plumbline measures how faithful explanations of neural models are. The tables of these pages are in "
+    "results/tables as Parquet and CSV, and those printed in the papers also as LaTeX; the figures are in "
+    "results/figures as SVG, PDF and PNG; the record of the run is in results/manifest.json. The folder of this report "
+    "can be moved and shared on its own. It contains texts of the datasets."
 )
 
 

@@ -23,10 +23,11 @@ def randomised_weights_overview(randomised_weights: pd.DataFrame) -> Table:
         dependence = spread_on_axis(defined.groupby("seed")["kendall"].agg(weight_dependence), 1)
         rows.append([*names, *ends, dependence, numeric(group["n"].max(), 0), numeric(group["dropped"].max(), 0)])
     caption = (
-        "Kendall τ between the importances of the trained model and those of the model with randomised weights, after "
-        "the first and after the last cascading stage: mean over texts, ± standard deviation over seeds; and the "
-        "dependence on the weights, 1 minus the mean of |τ| over all stages, on an axis from 0 to 1. It is 0 for a "
-        "measure that ignores the model. “left out” counts texts of one word or with constant importances."
+        "Kendall τ between the importances of the trained model and those of the model with randomised weights: with "
+        "only the first randomised layer, nearest to the output, and with all layers randomised down to the last. Mean "
+        "over texts, ± standard deviation over seeds. “dependence” on the weights is 1 minus the mean of |τ| over all "
+        "stages, on an axis from 0 to 1: higher is better, and 0 is a measure that ignores the model. “left out” counts"
+        " texts with one word or with constant importances."
     )
     columns = ["dataset", "model", "measure", "first layer", "τ", "last layer", "τ", "dependence", "texts", "left out"]
     return Table(caption, columns, rows, frozenset((4, 6, 7, 8, 9)))
@@ -37,7 +38,7 @@ def _finding(randomised_weights: pd.DataFrame, left_out: list[str]) -> str:
     rows = rows[(rows["mode"] == "cascading") & (rows["status"] == "ok") & ~rows["measure"].isin(left_out)]
     dependence = 1 - rows["kendall"].abs()
     values = by_measure(dependence, rows["measure"])
-    return f"Dependence on the weights, 0 none: {values}." if values else ""
+    return f"Mean dependence on the weights (0: none, 1: full): {values}." if values else ""
 
 
 @page("randomised-weights", title="Randomised weights", tables=["randomised_weights"], order=80)
@@ -47,8 +48,8 @@ def randomised_weights_page(content: Content) -> Page:
     section = Section(
         "dependence",
         "Dependence on the weights",
-        "To pass is necessary, not sufficient: a measure may depend on the weights and still be wrong, but one that "
-        "does not cannot explain what the model has learned.",
+        "The test is necessary, not sufficient: a measure that depends on the weights may still be wrong, but one that "
+        "does not depend on them cannot explain what the model has learned.",
         {"randomised": table_of(frames, "randomised_weights", randomised_weights_overview)},
         axis="from-zero",
     )

@@ -19,11 +19,12 @@ def reliability_overview(reliability: pd.DataFrame) -> Table:
     fixed = sorted(set(frame[~frame["stochastic"]]["measure"]))
     caption = (
         "Kendall τ and Spearman ρ between two runs of a measure on the same model with different random draws: mean "
-        "over texts, ± standard deviation over seeds, τ on an axis from 0 to 1; then the standard deviation of τ over "
-        "texts. “left out” counts texts of one word or with constant importances."
+        "over texts, ± standard deviation over seeds; higher is more reliable. τ is on an axis from 0 to 1; “deviation "
+        "of τ” is its standard deviation over texts. “left out” counts texts with one word or with constant "
+        "importances."
     )
     if fixed:
-        caption += f" Without draws, and so with τ = 1: {', '.join(fixed)}."
+        caption += f" Measures without random draws, which have τ = 1: {', '.join(fixed)}."
     columns = ["dataset", "model", "measure", "τ", "ρ", "deviation of τ", "texts", "left out"]
     return Table(caption, columns, rows, frozenset(range(3, len(columns))))
 
@@ -32,18 +33,18 @@ def _finding(reliability: pd.DataFrame, left_out: list[str]) -> str:
     rows = without_categories(reliability)
     rows = rows[rows["stochastic"] & (rows["status"] == "ok") & ~rows["measure"].isin(left_out)]
     values = by_measure(rows["kendall"], rows["measure"])
-    return f"τ between two runs with other draws: {values}." if values else ""
+    return f"Mean τ between two runs with different random draws: {values}." if values else ""
 
 
 @page("reliability", title="Reliability", tables=["reliability"], order=90)
 def reliability_page(content: Content) -> Page:
-    """Does a measure with random draws rank words alike when it draws again?"""
+    """Does a measure with random draws rank the words in the same order when it is run again?"""
     frames = content.tables
     section = Section(
         "retest",
         "Test and retest",
-        "Noise, not faithfulness: a measure may be reliable and wrong. Two noisy measures can hardly agree more than "
-        "the geometric mean of their reliabilities.",
+        "Reliability is not faithfulness: a measure may be reliable and wrong. Two noisy measures can hardly agree "
+        "more than the geometric mean of their reliabilities.",
         {"reliability": table_of(frames, "reliability", reliability_overview)},
         axis="from-zero",
     )

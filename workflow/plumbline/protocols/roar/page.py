@@ -36,10 +36,11 @@ def faithfulness_overview(faithfulness: pd.DataFrame) -> Table:
         keys = [TableCell(str(line[key]).replace("_", " ")) for key in CURVE]
         rows.append([*keys, numeric(line["n_seeds"], 0), clipped, unclipped, with_interval(*floor)])
     caption = (
-        "Faithfulness: the area between the curve of a measure and that of masking at random, as a share of the area "
-        "between random and nothing left. Mean over seeds with its 95\u00a0% interval, on an axis from −1 to 1, to "
-        "which each seed is clipped; then unclipped; then the score with everything masked. Intervals are BCa "
-        "bootstraps over seeds: too narrow with five seeds or fewer, and left out with fewer than three."
+        "Faithfulness is the area between the curve of masking at random and that of the measure, as a share of the "
+        "area between random and everything masked; higher is better. “faithfulness” is the mean over seeds with its "
+        "95\u00a0% interval, each seed clipped to the axis from −1 to 1; “unclipped” is the same without clipping; "
+        "“everything masked” is the score with all words masked. Intervals are BCa bootstraps over seeds: too narrow "
+        "with five seeds or fewer, and left out with fewer than three."
     )
     columns = [*CURVE, "seeds", "faithfulness", "unclipped", "everything masked"]
     return Table(caption, columns, rows, frozenset(range(6, len(columns))))
@@ -83,10 +84,10 @@ def leakage_overview(roar: pd.DataFrame, faithfulness: pd.DataFrame | None) -> T
             ]
         )
     caption = (
-        "Scores of models that see only which words are masked: with nothing masked, which is chance, and at their "
-        "best level; mean ± standard deviation over seeds. Above chance the masks alone give the class away, so that "
-        "curves of masked words are too high and faithfulness too low. The row of random shows how far the best of "
-        "several levels is above chance by luck."
+        "Scores of models that see only which words are masked: with nothing masked, which is chance, and at the "
+        "masking level with the highest score; mean ± standard deviation over seeds. Above chance, the masks alone "
+        "reveal the class, so the curves of masked words are too high and faithfulness is too low. The row of random "
+        "shows how far the best of several levels is above chance by luck."
     )
     columns = [*CURVE, "seeds", "nothing masked", "best", "at level", "above chance"]
     return Table(caption, columns, rows, frozenset(range(6, len(columns))))
@@ -105,8 +106,8 @@ def cost_overview(timings: pd.DataFrame) -> Table:
         for cell in means.index
     ]
     caption = (
-        "Seconds per masking level, all seeds together: mean over levels of retraining, and of computing the "
-        "importances that rank the words. Jobs shared by several curves are counted once."
+        "Seconds per masking level for all seeds together, mean over levels: “training” is retraining, “attribution” "
+        "the importances that rank the words. Jobs shared by several curves are counted once."
     )
     columns = ["dataset", "model", "measure", "levels trained", "training", "attribution"]
     return Table(caption, columns, rows, frozenset(range(3, 6)))
@@ -116,28 +117,29 @@ def faithfulness_finding(faithfulness: pd.DataFrame) -> str:
     """The mean faithfulness of each measure, in a sentence."""
     rows = without_categories(faithfulness)
     means = by_measure(rows["faithfulness"], rows["measure"])
-    return f"Mean faithfulness: {means}." if means else ""
+    return f"Mean faithfulness (0: as masking at random, 1 at most): {means}." if means else ""
 
 
 @page("masking", title="Masking", tables=["roar", "faithfulness", "sparsity", "synthetic_roar"], order=50)
 def masking_page(content: Content) -> Page:
-    """Does masking what a measure calls important hurt more than masking at random, after retraining?"""
+    """Does masking important words lower the score more than masking at random, after retraining?"""
     frames = content.tables
     sections = [
         Section(
             "roar",
             "Faithfulness",
             Markup(
-                "More and more words are masked, and models are retrained on the masked texts. The higher the "
-                "faithfulness, the more masking by the measure hurts compared with masking at random. Near 0 the "
-                "measure is no better than random. Below 0 it is worse, or its masks give the class away. "
+                "An increasing percentage or number of words is masked, and models are retrained on the masked texts. "
+                "The higher the faithfulness, the more masking by the measure lowers the score compared with masking "
+                "at random. Near 0 the measure is no better than random. Below 0 it is worse, or its masks reveal the "
+                "class. "
                 '<a href="explorer.html">The explorer shows the masked texts.</a>'
             ),
             {"faithfulness": table_of(frames, "faithfulness", faithfulness_overview)},
         ),
         Section(
             "leaking",
-            "Do the masks give the class away?",
+            "Do the masks reveal the class?",
             tables={
                 "leakage": table_of(frames, "roar", lambda frame: leakage_overview(frame, frames.get("faithfulness")))
             },

@@ -32,14 +32,16 @@ def scorecard_overview(scorecard: pd.DataFrame) -> Table:
         cells = [_cell(lines[name], reasons) if name in lines else TableCell(DASH, None, "faint") for name in criteria]
         rows.append([*names, *cells])
     caption = (
-        "Mean over seeds with its 95\u00a0% interval, if there are three or more seeds. ↑: higher is better, ↓: lower "
-        "is better. The stronger the background, the better the rank of the measure among three or more of the same "
-        "dataset and model. Letters refer to the reasons for missing values."
+        "Mean over seeds with Student's 95\u00a0% interval, if there are three or more seeds. ↑: higher is better, ↓: "
+        "lower is better. The stronger the background, the better the rank of the measure among three or more measures "
+        "of the same dataset and model. Letters refer to the reasons for missing values below the table."
     )
     if others:
-        caption += " †: about something else than faithfulness, and not compared below."
+        caption += " †: not about faithfulness, and not compared with other criteria below."
     if twins := _twins(frame):
-        caption += f" Measures that rank words in the same order count once in agreement and between criteria: {twins}."
+        caption += (
+            f" Measures with the same order of words are counted once in agreement and between criteria: {twins}."
+        )
     marks = {name: f"{ARROWS[better]} †" if name in others else ARROWS[better] for name, better in criteria.items()}
     columns = ["dataset", "model", "measure", *(f"{name} {mark}" for name, mark in marks.items())]
     return Table(caption, columns, rows, frozenset(range(3, len(columns))), reasons)
@@ -93,9 +95,9 @@ def meta_evaluation_overview(meta_evaluation: pd.DataFrame) -> Table:
         rows.append([*pair, agreement, numeric(line["n_cells"], 0), TableCell(texts if known else DASH)])
     caption = (
         "Kendall τ between the rankings of every two criteria: mean over datasets and models, on an axis from −1 to 1, "
-        "with a 95\u00a0% interval by resampling datasets and seeds, if there are three or more. Near 1 both would "
-        "choose the same measures. Models are compared on the same texts or, if two criteria have none in common, on "
-        "the plain and the manipulated dataset. Letters refer to the reasons for missing values."
+        "with a 95\u00a0% interval by resampling. At 1 both rank the measures in the same order. Criteria are compared "
+        "on the same texts or, if they have none in common, on the plain and the manipulated texts of a dataset. "
+        "Letters refer to the reasons for missing values below the table."
     )
     columns = ["criterion", "other criterion", "τ", "datasets and models", "compared on"]
     return Table(caption, columns, rows, frozenset((2, 3)), reasons)
@@ -104,28 +106,30 @@ def meta_evaluation_overview(meta_evaluation: pd.DataFrame) -> Table:
 def _finding(meta_evaluation: pd.DataFrame | None) -> str:
     taus = pd.Series(dtype=float) if meta_evaluation is None else without_categories(meta_evaluation)["tau"].dropna()
     pairs = "one pair" if len(taus) == 1 else f"{len(taus)} pairs"
-    return f"Mean τ between the rankings of {pairs} of criteria: {number(taus.mean())}." if len(taus) else ""
+    return f"Mean Kendall τ between the rankings of {pairs} of criteria: {number(taus.mean())}." if len(taus) else ""
 
 
 @page("scorecard", title="Scorecard", group="", tables=["scorecard", "meta_evaluation"], order=10)
 def scorecard_page(content: Content) -> Page:
-    """Every measure by every protocol, and whether the protocols agree."""
+    """Every measure by every criterion, and whether the criteria agree."""
     frames = content.tables
     sections = [
         Section(
             "criteria",
             "Measures by criteria",
-            "The value of each measure by each criterion. Two criteria need not agree, and values are not comparable "
-            "across columns; the background shows which measure a criterion would choose.",
+            "The value of each measure by each criterion. A criterion is a metric of a protocol. Values are not "
+            "comparable across columns, and two criteria need not agree; the background shows which measure a "
+            "criterion ranks best.",
             {"scorecard": table_of(frames, "scorecard", scorecard_overview)},
             axis="lettered",
         ),
         Section(
             "meta-evaluation",
-            "Do the protocols agree?",
-            "A high τ means that two protocols would choose the same measures, not that they are right: only the "
-            "ground truth is known to be, on data made for it. Intervals are by resampling datasets and seeds, if "
-            "there are three or more of either; they are rough with few of them, and there is none for a single cell.",
+            "Do the criteria agree?",
+            "A high τ means that two criteria rank the measures alike, not that they are right: only the ground truth "
+            "is known to be right, on data made for it. Intervals resample the datasets if there are three or more, "
+            "otherwise the models if there are three or more, and the seeds if there are three or more. They are "
+            "rough with few of them; without any there is no interval.",
             {"meta": table_of(frames, "meta_evaluation", meta_evaluation_overview)},
             axis="lettered",
         ),

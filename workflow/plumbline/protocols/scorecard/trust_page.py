@@ -15,7 +15,7 @@ from plumbline.report.page import Page, Section, table_of
 from plumbline.report.tables import Table, TableCell, number, numeric, without_categories
 
 # What an interval of τ shows, in the order in which the sentences state it.
-VERDICTS = ("agrees with", "contradicts", "is unrelated, as far as is known, to")
+VERDICTS = ("agrees with", "contradicts", "has no clear relation to")
 
 
 def verdict(line: dict[Any, Any]) -> str:
@@ -58,9 +58,9 @@ def _ladders(sensitivity: pd.DataFrame) -> dict[str, str]:
     ordered = tested.groupby("criterion")["in_order"].all()
     sentences = {}
     for criterion, share in smallest.items():
-        order = "ranks every ladder in order" if ordered[criterion] else "does not rank every ladder in order"
+        order = f"{'ranks' if ordered[criterion] else 'does not rank'} all permuted shares in order"
         seen = "no permuted share" if pd.isna(share) else f"a permuted share of {share:g}"
-        sentences[str(criterion)] = f"it {order} and sees {seen}"
+        sentences[str(criterion)] = f"it {order} and detects {seen}"
     return sentences
 
 
@@ -79,8 +79,9 @@ def trust_overview(trust: pd.DataFrame) -> Table:
         for line in frame.to_dict("records")
     ]
     caption = (
-        "Kendall τ between the ranking of measures by a criterion and by a known truth, on an axis from −1 to 1, with "
-        "its 95\u00a0% interval. “resampled” names what the interval covers: other datasets, models or seeds."
+        "Kendall τ between the rankings of the measures by a criterion and by a known truth, on an axis from −1 to 1, "
+        "with its 95\u00a0% interval; higher is better. “cells” counts combinations of dataset, variant and model. "
+        "“resampled” says whether the interval covers other datasets, models or seeds."
     )
     columns = ["criterion", "truth", "τ", "datasets", "models", "cells", "resampled"]
     return Table(caption, columns, rows, frozenset((2, 3, 4, 5)))
@@ -88,16 +89,17 @@ def trust_overview(trust: pd.DataFrame) -> Table:
 
 @page("trust", title="Trust", group="", tables=["trust"], order=12)
 def trust_page(content: Content) -> Page:
-    """Which protocol can be trusted for what?"""
+    """Which criteria agree with which kind of known truth?"""
     frames = content.tables
     sentences = trust_sentences(frames["trust"], frames.get("sensitivity"))
     listed = Markup("<ul>{}</ul>").format(Markup("").join(Markup("<li>{}</li>").format(escape(s)) for s in sentences))
     sections = [
         Section(
             "verdicts",
-            "In sentences",
-            "A criterion agrees with a truth if the whole interval of τ is above 0, and contradicts it if it is below. "
-            "A truth is known only for texts that were made for it: agreement there is no proof for other texts.",
+            "Conclusions",
+            "A criterion agrees with a truth if the whole 95\u00a0% interval of τ is above 0, and contradicts it if "
+            "the whole interval is below 0. A truth is known only for texts made for it: agreement on these does not "
+            "prove that the criterion is right on other texts.",
             html=listed if sentences else "",
         ),
         Section(
@@ -107,5 +109,5 @@ def trust_page(content: Content) -> Page:
         ),
     ]
     agreeing = sum(VERDICTS[0] in sentence and VERDICTS[1] not in sentence for sentence in sentences)
-    finding = f"{agreeing} of {len(sentences)} criteria agree with a known truth and contradict none."
+    finding = f"{agreeing} of {len(sentences)} criteria agree with some kind of known truth and contradict none."
     return Page(sections, finding=finding if sentences else "")

@@ -31,10 +31,11 @@ def sensitivity_overview(sensitivity: pd.DataFrame) -> Table:
             ]
         )
     caption = (
-        "τ between the permuted share and how much worse the value is, 1 if every step is worse; how much worse it is "
-        "with the largest share; and, by the number of seeds, the smallest share that is seen, as are all larger ones: "
-        f"a one-sided paired Student test at 5\u00a0% finds it worse in {100 * ENOUGH:g}\u00a0% of the sets of so many "
-        "seeds. With all seeds there is one set."
+        "“τ” is the rank correlation between the permuted share and how much worse the value is: 1 if every larger "
+        "share is worse. “worse by” is the difference at the largest share. Columns of seeds have the smallest share "
+        "that the criterion detects, as it does all larger ones: a one-sided paired Student test at 5\u00a0% finds it "
+        f"worse in {100 * ENOUGH:g}\u00a0% of the sets of that many seeds; with all seeds there is one set. Smaller is "
+        "better."
     )
     columns = ["dataset", "model", "measure", "criterion", "τ", "worse by", *(f"{count} seeds" for count in counts)]
     return Table(caption, columns, rows, frozenset(range(4, len(columns))))
@@ -50,24 +51,24 @@ def _finding(sensitivity: pd.DataFrame) -> str:
     if rows.empty:
         return ""
     in_order = rows.groupby("criterion")["in_order"].all()
-    sentence = f"{in_order.sum()} of {len(in_order)} criteria rank every ladder in order"
+    sentence = f"{in_order.sum()} of {len(in_order)} criteria rank all permuted shares in order"
     powers = rows.dropna(subset="power")
     if powers.empty:
         return f"{sentence}."
     smallest, count = rows["share"].min(), powers["n_seeds"].max()
     seen = smallest_seen(powers[powers["n_seeds"] == count], ["criterion"]) == smallest
-    return f"{sentence}; with {count} seeds {seen.sum()} of {len(seen)} see a share of {smallest:g} permuted."
+    return f"{sentence}; with {count} seeds {seen.sum()} of {len(seen)} detect a permuted share of {smallest:g}."
 
 
 @page("sensitivity", title="Sensitivity", group="", tables=["sensitivity"], order=15)
 def sensitivity_page(content: Content) -> Page:
-    """Does a protocol notice when a measure is made worse on purpose?"""
+    """Does a criterion detect that a measure has been made worse on purpose?"""
     section = Section(
         "ladders",
-        "What each criterion sees",
-        "A random share of a measure's scores is permuted within each text, so that it is known to be worse. A "
-        "criterion that does not see this cannot tell measures apart that differ as much. Seeing it is necessary, not "
-        "sufficient: a criterion may see random scores and still prefer the wrong measure.",
+        "What each criterion detects",
+        "A random share of a measure's scores is permuted within each text, which is known to make the measure worse. "
+        "A criterion that does not detect this cannot distinguish measures that differ as much. Detection is "
+        "necessary, not sufficient: a criterion may detect random scores and still prefer the wrong measure.",
         {"sensitivity": table_of(content.tables, "sensitivity", sensitivity_overview)},
     )
     return Page([section], finding=_finding(content.tables["sensitivity"]))
