@@ -59,8 +59,8 @@ def mark(marker: str, colour: str, size: float, label: str, **look: Any) -> Line
 
 def mean_keys(seeds: int) -> list[Line2D]:
     """Legend of `mark_means`."""
-    keys = [Line2D([], [], color=style.FAINT, marker="v", markersize=4.5, label="mean, 95 % interval over texts")]
-    return [*keys, mark(".", style.INK, 4, f"each of {seeds} seeds")] if seeds > 1 else keys
+    keys = [Line2D([], [], color=style.FAINT, marker="v", markersize=4.5, label="mean and 95 % interval over texts")]
+    return [*keys, mark(".", style.INK, 4, f"mean of each of {seeds} seeds")] if seeds > 1 else keys
 
 
 def mark_means(panel: Axes, groups: Sequence[Group], tallest: float) -> None:

@@ -24,9 +24,9 @@ PANEL = ["study", "kind", "metric"]
 # What tells the numbers of a panel apart; those of classes are averaged.
 LINE = ["variant", "model", "measure_a", "measure_b", "selected_on"]
 NOTE = (
-    "Horizontally the factor on all word vectors. Lines with markers are ours, means over seeds and classes with one "
-    "standard deviation over seeds; dashed lines in the same colour are the published numbers. Hollow markers: random "
-    "vectors. At most {most} numbers of a panel are drawn, those that change the most."
+    "Horizontal axis: factor on all word vectors. Lines with markers: our values, means over seeds and classes ± "
+    "standard deviation over seeds. Dashed lines of the same colour: the published numbers. Hollow markers: random "
+    "vectors. A panel has at most {most} numbers, those that change the most."
 )
 
 
@@ -112,7 +112,9 @@ def _panel(panel: Axes, own: pd.DataFrame) -> None:
     order=0,
 )
 def draw_vector_scale(drawing: Drawing) -> Figure:
-    """Our values for published numbers by the scale of word vectors, and the published numbers as dashed lines: which
-    of them depend on how long the vectors are.
+    """Our values of published numbers (solid lines, vertically) by the factor on all word vectors (horizontally,
+    logarithmic), and the published numbers (dashed lines in the same colour), one panel per study, dataset and
+    quantity. Values are means over seeds and classes ± standard deviation over seeds; hollow markers are random
+    vectors. A solid line that is not level shows a number that depends on the length of word vectors.
     """
     return vector_scale(by_scale(drawing.frame(REPRODUCTION), drawing.facts["vectors"]), "The scale of word vectors")

@@ -184,7 +184,8 @@ def test_published_values_are_next_to_ours() -> None:
     assert all(0 < swarm[:, 0].min() - point[0] < 0.4 for point, swarm in zip(marks, seeds, strict=True))
     (bar, _) = [shape.get_segments() for shape in panel.collections if not isinstance(shape, PolyCollection)]
     assert bar[0][:, 1] == pytest.approx([0.3, 0.5])
-    assert "published mean ± std" in words(figure) and "published mean ± std" not in words(attefa_violins(frame, None))
+    published = "published mean ± standard deviation"
+    assert published in words(figure) and published not in words(attefa_violins(frame, None))
 
 
 def test_the_legend_explains_the_direction_and_all_marks() -> None:
@@ -243,7 +244,7 @@ def test_the_curve_joins_the_means_in_order_of_strength() -> None:
     seeds, mean = dots(panel, ONE_SHOT, "*")
     assert seeds == pytest.approx(chosen.to_numpy()) and mean[0] == pytest.approx(chosen.mean().to_numpy())
     assert dots(panel, style.FAINT, "x")[0] == pytest.approx(SEEDS[["jsd", "tvd"]].to_numpy())
-    legend = {"adversaries by λ", "AtteFa's adversary", "single seeds", "chance: other seeds", "equal AtteFa", "t"}
+    legend = {"adversaries, by λ", "AtteFa's adversary", "single seeds", "base model, other seeds", "equal AtteFa", "t"}
     assert legend <= set(words(figure))
 
 
@@ -291,11 +292,11 @@ def test_coinciding_points_share_a_label() -> None:
 def test_a_plane_can_lack_curve_star_or_seeds(tmp_path: Path) -> None:
     empty = sweep().iloc[:0]
     for frame, seeds, legend in (
-        (sweep(1), None, {"adversaries by λ"}),
-        (sweep(1, (0.5,)), None, {"adversaries by λ"}),
+        (sweep(1), None, {"adversaries, by λ"}),
+        (sweep(1, (0.5,)), None, {"adversaries, by λ"}),
         (one_shot(1), None, {"AtteFa's adversary"}),
-        (one_shot(2), SEEDS, {"AtteFa's adversary", "single seeds", "chance: other seeds"}),
-        (empty, SEEDS, {"chance: other seeds"}),
+        (one_shot(2), SEEDS, {"AtteFa's adversary", "single seeds", "base model, other seeds"}),
+        (empty, SEEDS, {"base model, other seeds"}),
     ):
         figure = jsd_tvd_plane(frame, seeds, "t")
         style.save(figure, tmp_path / "figure.png")
@@ -305,8 +306,8 @@ def test_a_plane_can_lack_curve_star_or_seeds(tmp_path: Path) -> None:
         box = figure.axes[0].get_tightbbox()
         assert box is not None and box.x0 < 0.03 * figure.bbox.width
     for frame in (empty, sweep().assign(status="skipped"), sweep().assign(tvd=np.nan)):
-        assert "t: No adversary was trained here." in words(jsd_tvd_plane(frame, None, "t"))
-        assert "AtteFa: No adversary was trained here." in words(attefa_violins(frame, None))
+        assert "t: no adversary was trained." in words(jsd_tvd_plane(frame, None, "t"))
+        assert "AtteFa: no adversary was trained." in words(attefa_violins(frame, None))
 
 
 def bins(panel: Axes, colour: str) -> list[np.ndarray]:
@@ -341,7 +342,7 @@ def test_seeds_are_averaged_for_each_text() -> None:
     assert right.get_ylim() == (0, 1)
     assert [text.get_text() for text in left.texts] == ["10", "10", "0", "0", "10", "10", "0", "0", "texts"]
     assert {"negative", "positive", "median", "quartiles", "t"} <= set(words(figure))
-    assert {panel.get_xlabel() for panel in figure.axes} == {"median JSD from 3 other seeds"}
+    assert {panel.get_xlabel() for panel in figure.axes} == {"median JSD to 3 other seeds"}
 
 
 @pytest.mark.filterwarnings("error")
@@ -354,9 +355,9 @@ def test_few_and_many_texts_seeds_and_classes_are_drawn(tmp_path: Path) -> None:
         texts = frame["instance"].nunique()
         assert len(cloud.get_offsets()) == texts and cloud.get_rasterized() == (texts > 500)
         assert ("all classes" in words(figure)) == (frame["predicted_class"].nunique() > 3)
-    assert "JSD from another seed" in seed_variance_figure(variances(seeds=1), [], "t").axes[0].get_xlabel()
+    assert "JSD to another seed" in seed_variance_figure(variances(seeds=1), [], "t").axes[0].get_xlabel()
     for frame in (variances().iloc[:0], variances().assign(jsd=np.nan)):
-        assert "t: No text was scored here." in words(seed_variance_figure(frame, [], "t"))
+        assert "t: no text was scored." in words(seed_variance_figure(frame, [], "t"))
 
 
 def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:

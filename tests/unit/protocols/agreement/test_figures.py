@@ -162,7 +162,7 @@ def test_a_pair_without_correlation_has_a_dash_and_a_single_dataset_its_name() -
     assert [text.get_text() for text in figure.axes[0].texts] == ["0.20", "0.25", "–", "0.50", "0.25"]
     assert "over the texts of one seed" in words(figure)
     pearson = agreement_frame(THREE).assign(statistic="pearson")
-    assert "No pair of measures" in words(correlation_matrices(pearson, ["sst"], "net"))
+    assert "no pair of measures" in words(correlation_matrices(pearson, ["sst"], "net"))
 
 
 @pytest.mark.parametrize("count", [2, 5, 12])
@@ -209,7 +209,7 @@ def test_entry_names_of_the_study_are_mapped_to_registered_names() -> None:
 def test_an_empty_frame_gives_a_figure_with_a_message() -> None:
     empty = taus(THREE).iloc[:0]
     for figure in (tau_histogram(empty, ["a"], "sst"), tau_matrix(empty, "sst")):
-        assert "No pair of measures" in words(figure)
+        assert "no pair of measures" in words(figure)
 
 
 def test_only_defined_kendall_rows_are_read() -> None:

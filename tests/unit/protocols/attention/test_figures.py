@@ -209,7 +209,7 @@ def test_histograms_mark_the_maximum_the_means_and_the_feasible_share() -> None:
     marked = sorted(float(line.get_xdata()[0]) for line in panel.lines if line.get_marker() == "v")
     here = frame[frame["epsilon"] == 0.01]
     assert marked == pytest.approx(sorted(here.groupby("predicted_class")["jsd"].mean()))
-    assert "each of 2 seeds" in words(figure)
+    assert "mean of each of 2 seeds" in words(figure)
 
 
 def test_only_exact_shares_are_0_or_100_percent() -> None:
@@ -226,7 +226,7 @@ def test_divergences_have_a_panel_for_each_epsilon() -> None:
 
 
 def test_empty_frames_and_undefined_values_give_a_message() -> None:
-    nothing = "t: No text was scored here."
+    nothing = "t: no text was scored."
     assert nothing in words(permutation_violins(rows().iloc[:0], CLASSES, "t"))
     for draw in (jsd_histogram, jsd_violins):
         assert nothing in words(draw(divergences().iloc[:0], CLASSES, "t"))

@@ -60,4 +60,4 @@ def test_a_study_may_have_no_random_measure():
 
 def test_nothing_to_draw_is_a_sentence():
     figure = erasure_figure(pd.DataFrame(rows(status="undefined")), "random", "sst")
-    assert "no text could be erased" in figure.texts[0].get_text()
+    assert "no text has a value" in figure.texts[0].get_text()

@@ -94,7 +94,7 @@ def test_points_by_region_are_full_for_the_manipulated_class_and_inaccurate_mode
     styles = kind_styles(KINDS)
     assert faces[0.5] == "white" and faces[0.6] == styles["peripheral-blur"]["color"]
     assert "6 models with" in note(figure) and "3 less accurate left out" in note(figure)
-    assert {*KINDS, "manipulated class", "the other class"} <= set(labels(figure))
+    assert {*KINDS, "manipulated class", "other class"} <= set(labels(figure))
 
 
 def test_variants_with_kept_labels_are_not_drawn_by_region():
@@ -116,9 +116,7 @@ def test_runs_by_accuracy_are_lines_in_the_order_of_epochs():
     (panel,) = panels(figure).values()
     lines = [artist for artist in panel.lines if len(artist.get_xdata()) == 3]
     runs = [artist for artist in lines if artist.get_linestyle() == "-"]
-    assert [artist.get_ydata().tolist() for artist in lines if artist not in runs] == [[0.2] * 3] * 2, (
-        "the region's share"
-    )
+    assert [artist.get_ydata().tolist() for artist in lines if artist not in runs] == [[0.2] * 3] * 2, "region's share"
     assert len(runs) == 2 and runs[0].get_xdata().tolist() == [0.9, 0.6, 0.7]
     assert runs[0].get_ydata().tolist() == [0.1, 0.3, 0.5] and labels(figure) == ["watermark"]
     assert "each of 2 runs" in note(figure)
@@ -134,7 +132,7 @@ def test_levels_are_lines_by_draw_measure_and_manipulation():
     assert [figure.axes[i].get_ylabel() for i in (0, 2)] == ["gradient", "random"]
     expected = sorted((level, 0.1 * level + 0.3 * draw) for draw in (0, 1) for level in (1, 2, 3))
     assert np.allclose(sorted(drawn(figure.axes[3])), expected)
-    assert labels(figure) == ["draw 0", "draw 1", "the region's share"]
+    assert labels(figure) == ["draw 0", "draw 1", "region's share"]
 
 
 def test_each_model_has_its_own_columns():
@@ -152,7 +150,7 @@ def test_the_band_of_shapley_values_follows_the_accuracy():
     # At the mean accuracy .95: (1.9 - r - .5) / .9.
     least = {r: corners[np.isclose(corners[:, 0], r), 1].min() for r in (0.5, 0.75, 1.0)}
     assert least == pytest.approx({0.5: 1.0, 0.75: 0.65 / 0.9, 1.0: 0.4 / 0.9})
-    assert "the region's part in Shapley values" in labels(figure)
+    assert "region's share of the Shapley values" in labels(figure)
 
 
 def test_measures_are_sorted_by_found_within_a_dataset_and_variants_are_averaged():
@@ -248,7 +246,10 @@ def test_rationales_with_both_optima():
     curves = {
         artist.get_label(): artist.get_ydata().tolist() for artist in recall.lines if len(artist.get_xdata()) == 3
     }
-    assert curves == {"best for all texts together": [0, 0.1, 0.2], "best for each text alike": [0, 0.2, 0.4]}
+    assert curves == {
+        "optimum over all texts together": [0, 0.1, 0.2],
+        "optimum with the same share in each text": [0, 0.2, 0.4],
+    }
     assert labels(figure) == ["cr", "rl", *curves]
 
 
@@ -281,9 +282,9 @@ def test_figures_without_data_are_a_sentence():
     undefined = frame("ground_truth", [line(attributed_fraction=0.0, status="undefined", ci_low=None, ci_high=None)])
     for table in (empty, undefined):
         for draw in (attribution_by_region, attribution_by_visibility, attribution_by_reassignment, attention_by_group):
-            assert "t: No " in draw(table, "t").texts[0].get_text()
-        assert "No model" in truth_found(table).texts[0].get_text()
-    assert "No model" in attribution_by_accuracy(frame("trace", []), empty, "t").texts[0].get_text()
-    assert "No text" in word_attention([], [], "t").texts[0].get_text()
+            assert "t: no " in draw(table, "t").texts[0].get_text()
+        assert "no model" in truth_found(table).texts[0].get_text()
+    assert "no model" in attribution_by_accuracy(frame("trace", []), empty, "t").texts[0].get_text()
+    assert "no text" in word_attention([], [], "t").texts[0].get_text()
     few = frame("ground_truth", [line(accuracy=0.8, **{"class": "1"})])
     assert "accuracy above 95 %" in attribution_by_region(few, "t").texts[0].get_text()

@@ -43,4 +43,4 @@ def test_each_measure_has_a_column_with_its_share():
 
 
 def test_without_images_the_figure_is_a_sentence():
-    assert "No image was explained" in saliency([], "textures").texts[0].get_text()
+    assert "no image was explained" in saliency([], "textures").texts[0].get_text()

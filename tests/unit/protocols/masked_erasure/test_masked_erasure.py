@@ -331,7 +331,7 @@ def test_the_figure_and_the_page_show_the_table(table):
         lines = {line.get_label(): line for line in panel.lines}
         np.testing.assert_allclose(lines["loo"].get_ydata(), rows["value"])
         assert lines["loo"].get_xdata().tolist() == [0, 20, 40, 60, 80, 100]
-    assert left.get_ylabel() == "macro f1" and right.get_ylabel() == "texts with p < 0.05"
+    assert left.get_ylabel() == "macro f1" and right.get_ylabel() == "share of texts with p < 0.05"
     shown = outlying_overview(table)
     assert shown.columns[3:] == ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"] and len(shown.rows) == 3
 

@@ -191,10 +191,10 @@ def test_each_strategy_and_unit_of_the_table_has_a_panel() -> None:
     figure = roar_curves(roar(curves=ALL[::-1]), "macro_f1", "sst, bilstm")
     assert [panel.get_title(loc="left") for panel in figure.axes] == ["Recursive ROAR", "ROAR"] * 2
     labels = [panel.get_xlabel() for panel in figure.axes]
-    assert labels == ["words masked, %"] * 2 + ["number of words masked"] * 2
+    assert labels == ["masked words, %"] * 2 + ["number of masked words"] * 2
     assert figure.axes[0].get_ylabel() == "macro f1"
     note = " ".join(words(figure)[-1].split())
-    assert "lower is more faithful" in note and "5 seeds" in note and "95 %" in note
+    assert "Lower is more faithful" in note and "5 seeds" in note and "95 %" in note
 
 
 def test_a_single_seed_is_a_line_without_a_band() -> None:
@@ -212,7 +212,7 @@ def test_leakage_has_a_second_row() -> None:
     assert line_of(figure.axes[3], "gradient").get_ydata()[5] == pytest.approx(0.575)
     assert line_of(figure.axes[3], "random").get_ydata() == pytest.approx(np.full(11, 0.5))
     assert line_of(figure.axes[0], "gradient").get_ydata().max() > 0.8
-    assert "masks alone give the class away" in " ".join(figure.axes[3].get_title(loc="left").split())
+    assert "masks alone reveal the class" in " ".join(figure.axes[3].get_title(loc="left").split())
     assert "everything masked, chance" in words(figure)
 
 
@@ -274,7 +274,7 @@ def test_sparsity_by_number_and_by_percent_of_words() -> None:
     corners = band_of(right, style.measure_colour("gradient"))
     heights = corners[corners[:, 0] == 30, 1]
     assert (heights.min(), heights.max()) == pytest.approx(mean_interval(here.loc[here["top"] == 30, "share"]))
-    assert right.get_ylim() == (0, 1.02) and "share of all importance" in words(figure)
+    assert right.get_ylim() == (0, 1.02) and "share of the importance" in words(figure)
     assert_fits(figure)
     assert not any(panel.collections for panel in sparsity_figure(sparsity(seeds=1), "a").axes)
     assert not sparsity_figure(rows.iloc[:0], "a").axes
@@ -305,7 +305,7 @@ def test_every_faithfulness_is_a_point_on_its_interval() -> None:
         "\n".join(pair) for pair in product(DATASETS, MODELS)
     ]
     assert {"Recursive ROAR", "ROAR", "by percent of words", "by number of words"} <= set(words(figure))
-    assert "between random and nothing left" in left.get_xlabel() and "Higher: more faithful" in words(figure)[-1]
+    assert "from random to all masked" in left.get_xlabel() and "Further right is better" in words(figure)[-1]
 
 
 def test_points_lie_in_their_own_row_and_none_on_another() -> None:

@@ -40,7 +40,7 @@ def test_cells_have_the_smallest_share_or_a_dash():
 
 def test_a_study_without_values_or_with_few_seeds_has_a_sentence():
     assert ladders(rows().head(0), "sst, net").texts[0].get_text() == f"sst, net: {NOTHING}"
-    assert detection(rows().head(0), "Which?").texts[0].get_text().startswith("Which? No criterion")
-    assert detection(ladder([0.5], [0.4]), "Which?").texts[0].get_text().startswith("Which? No criterion")
+    assert detection(rows().head(0), "Which?").texts[0].get_text().startswith("Which?: no criterion")
+    assert detection(ladder([0.5], [0.4]), "Which?").texts[0].get_text().startswith("Which?: no criterion")
     # One seed has no interval.
     assert len(ladders(ladder([0.5], [0.4]), "sst, net").axes[0].containers) == 1

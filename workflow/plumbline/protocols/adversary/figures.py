@@ -32,7 +32,7 @@ from plumbline.tables.chance import DEFINED
 COLUMNS = ["seed", "split", "instance", "predicted_class", "base_seed", "max_attention", "jsd", "tvd"]
 
 CELL = ["dataset", "model"]
-NO_ADVERSARY = "No adversary was trained here."
+NO_ADVERSARY = "no adversary was trained."
 DIRECTION = "0: other attention gives the same output, 1: it does not"
 
 # Widths in inches of a model's published value, its seeds, and the same seeds selected on the test split.
@@ -181,7 +181,7 @@ def _attefa_keys(kinds: list[str], dot: float, several: bool) -> list[Line2D]:
     full, ring = (mark("o", style.FAINT, dot, f"a seed, epoch chosen on {split}") for split in ("dev", "test"))
     ring.set(**HOLLOW)
     mean = Line2D([], [], color=style.INK, linewidth=1.1, label="mean")
-    diamond = mark("D", "black", 2.6, "published mean ± std")
+    diamond = mark("D", "black", 2.6, "published mean ± standard deviation")
     keys = {"dev": [full, mean] if several else [full], "test": [ring], "published": [diamond]}
     return [key for kind, of_kind in keys.items() if kind in kinds for key in of_kind]
 
@@ -212,10 +212,10 @@ def seed_variance_figure(scores: pd.DataFrame, classes: list[str], title: str) -
         violins.count_texts(left, groups)
         left.set_ylabel(violins.LARGEST_WEIGHT)
         _plot_texts(right, groups)
-        right.set(ylim=(0, axis_end(texts["change"])), ylabel=f"{'mean ' if others > 1 else ''}Δ output, ½ Σ |Δp|")
+        right.set(ylim=(0, axis_end(texts["change"])), ylabel=f"{'mean ' if others > 1 else ''}change, ½ Σ |Δp|")
         for panel in (left, right):
             jsd_axis(panel)
-            panel.set_xlabel(f"median JSD from {others} other seeds" if others > 1 else "JSD from another seed")
+            panel.set_xlabel(f"median JSD to {others} other seeds" if others > 1 else "JSD to another seed")
         add_legend(figure, title, groups, violins.violin_keys(groups))
         fit_height(figure, 0.75 + violins.violins_height(groups))
     return figure
@@ -248,9 +248,11 @@ def _plot_texts(panel: Axes, groups: list[Group]) -> None:
     order=100,
 )
 def draw_seed_variance(drawing: Drawing) -> Figure:
-    """How much other seeds alone change attention, for each text: median JSD by the largest attention weight of a word
-    (left), and against the change in output (right). 0 is the same attention, ln 2 attention on entirely different
-    words.
+    """How much attention differs between seeds. Horizontal axis of both panels: median JSD of a text between the
+    attention of a base seed and that of the other seeds: 0 is the same attention, ln 2 (dashed line) attention on
+    disjoint words. Left: violins over the texts of a predicted class (colour) with median and quartiles, by the largest
+    attention weight of the text. Right: a dot for each text, with its mean change in output ½ Σ |Δp| on the vertical
+    axis. An adversary has found other attention only if its JSD is larger than these.
     """
     return seed_variance_figure(*read_scores(drawing, "seed_variance", SEED_VARIANCE_SCORES, COLUMNS), drawing.title)
 
@@ -264,8 +266,10 @@ def draw_seed_variance(drawing: Drawing) -> Figure:
     order=150,
 )
 def draw_attefa(drawing: Drawing) -> Figure:
-    """AtteFa by dataset and base model, a dot for each seed of the adversary: full with the epoch chosen on dev, hollow
-    on test; diamonds are published values. Near 0 other attention gives the same output, near 1 it does not.
+    """AtteFa (vertically, 0 to 1) by dataset and base model (colour): a dot for each seed of the adversary, filled if
+    its epoch was chosen on the dev split, hollow if on the test split; a line at their mean and a violin of five or
+    more seeds; diamonds are published means ± standard deviation. Near 0 other attention gives the same output, so
+    attention is not faithful; near 1 it does not.
     """
     order = {name: i for i, name in enumerate(drawing.facts["order"])}
     frame = drawing.frame(ADVERSARY)

@@ -57,17 +57,17 @@ def jsd_tvd_plane(adversary: pd.DataFrame, seeds: pd.DataFrame | None, title: st
         panel = figure.subplots()
         jsd_axis(panel)
         panel.set(ylim=(0, axis_end(1.05 * points["tvd"], TVD_ENDS)))
-        panel.set(xlabel="JSD: how different the attention is", ylabel="TVD: how different the output is")
+        panel.set(xlabel="difference of attention (JSD)", ylabel="difference of output (TVD)")
         panel.grid(visible=False)
         _plot_levels(panel)
         _plot_points(panel, swept, "o", 2.4, CURVE, alpha=0.4, markeredgewidth=0)
         _plot_points(panel, one_shot, "*", 4.5, ONE_SHOT, alpha=0.4, markeredgewidth=0)
         several = len(swept) > len(curve) or len(one_shot) > 1
         keys = [
-            *_plot_points(panel, curve, "o-", 4, CURVE, linewidth=1.2, label="adversaries by λ"),
+            *_plot_points(panel, curve, "o-", 4, CURVE, linewidth=1.2, label="adversaries, by λ"),
             *_plot_points(panel, mean, "*", 10, ONE_SHOT, markeredgecolor="white", label="AtteFa's adversary"),
             *([mark("o", "#b4b8bd", 2.4, "single seeds")] if several else []),
-            *_plot_points(panel, seeds, "x", 4, style.FAINT, label="chance: other seeds"),
+            *_plot_points(panel, seeds, "x", 4, style.FAINT, label="base model, other seeds"),
             Line2D([], [], **LEVEL, label="equal AtteFa"),
         ]
         add_legend(figure, title, [], keys)
@@ -178,10 +178,11 @@ def _best_box(
     order=90,
 )
 def draw_plane(drawing: Drawing) -> Figure:
-    """How different the attention of adversaries is from their base model’s (JSD, to the right) and how different their
-    output is (TVD, upwards): a curve by the strength λ of Wiegreffe & Pinter’s objective, a star for AtteFa’s, crosses
-    for the base model from other seeds. At the lower right, other attention gives the same output; AtteFa is constant
-    along each straight line.
+    """How different the attention of adversaries is from their base model’s (JSD, horizontally, 0 to ln 2) and how
+    different their output is (TVD, vertically, 0 to 0.5). The curve joins the means over seeds for each strength λ of
+    Wiegreffe & Pinter’s objective; the star is the mean for AtteFa’s objective; small marks are single seeds; crosses
+    are the base model trained from other seeds. Towards the lower right, other attention gives the same output, so
+    attention is not faithful. AtteFa is constant along each grey line, at whose end it is written.
     """
     rows, seeds = drawing.rows(ADVERSARY), None
     # Adversaries of another base seed are compared to another model.

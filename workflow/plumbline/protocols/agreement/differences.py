@@ -67,7 +67,7 @@ def mean_differences(taus: pd.DataFrame, roles: Roles | None = None) -> Figure:
         for i, axis in enumerate(axes):
             axis.tick_params(labelleft=i == first)
         figure.suptitle("Which measures agree more, by dataset", x=0.01, ha="left", fontsize=9)
-        note = "Bars: mean over texts and seeds, 95 % interval over texts. Dots: seeds. Dashed: mean over datasets."
+        note = "Bars: mean over texts and seeds, 95 % interval over texts. Circles: seeds. Dashed: mean over datasets."
         figure.text(0.01, 0.01, note, fontsize=6.5, color=style.FAINT)
         # Space below the panels for that line.
         line = 0.2 / figure.get_figheight()
@@ -176,7 +176,9 @@ def _draw(axis: Axes, panel: Difference, datasets: list[str]) -> None:
     order=160,
 )
 def draw_differences(drawing: Drawing) -> Figure:
-    """Which measures agree more with leave-one-out, by dataset (Jain & Wallace’s Figures 3 to 5, for a BiLSTM and an
-    average encoder with tanh attention).
+    """Which measures agree more, by dataset (rows): differences of mean Kendall τ for a BiLSTM (left and middle) and
+    between an average encoder and a BiLSTM (right), all with tanh attention (Jain & Wallace’s Figures 3 to 5). Bars are
+    means over texts and seeds with 95 % intervals over texts, circles single seeds, the dashed line the mean over
+    datasets. Right of 0 the answer to the question above the panel is yes, left of 0 no.
     """
     return mean_differences(read_taus(drawing), Roles.of(drawing.facts["kinds"]))

@@ -29,7 +29,7 @@ from plumbline.store import read_table
 BINS = np.linspace(-1, 1, 31)
 TICKS = [-1, -0.5, 0, 0.5, 1]
 TICK_LABELS = ["−1", "−.5", "0", ".5", "1"]
-NO_TAU = "No pair of measures has a defined Kendall τ here."
+NO_TAU = "no pair of measures has a defined Kendall τ."
 
 
 def kendall_rows(scores: pa.Table) -> pd.DataFrame:
@@ -142,8 +142,8 @@ def tau_matrix(taus: pd.DataFrame, title: str) -> Figure:
         panel.set_yticklabels(panel.get_yticklabels(), rotation=0)
         colour_names(panel, measures, measures)
         seeds = taus["seed"].nunique()
-        spread_of = f"spread over {seeds} seeds" if seeds > 1 else "95 % interval over texts"
-        title_above(figure, title, f"each cell: mean ± {spread_of}")
+        spread_of = f"standard deviation over {seeds} seeds" if seeds > 1 else "half of the 95 % interval over texts"
+        title_above(figure, title, f"mean ± {spread_of}")
     return figure
 
 
@@ -198,7 +198,12 @@ def read_taus(drawing: Drawing) -> pd.DataFrame:
     order=20,
 )
 def draw_histogram(drawing: Drawing) -> Figure:
-    """Kendall τ between attention and each other measure on each text, by predicted class."""
+    """Kendall τ between attention and each other measure (panels), for a model without attention between the measure
+    below the horizontal axis and each other one (Jain & Wallace’s Figure 2). Horizontal axis: τ, 1 for the same order
+    of the words, 0 for unrelated orders, −1 for opposite orders. Vertical axis: share of the texts of a predicted class
+    (colour), for all seeds together. Triangles are class means with 95 % intervals over texts, dots the means of single
+    seeds.
+    """
     classes = drawing.classes("datasets:agreement")[drawing.dataset]
     return tau_histogram(read_taus(drawing), classes, drawing.title)
 
@@ -213,5 +218,8 @@ def draw_histogram(drawing: Drawing) -> Figure:
     order=30,
 )
 def draw_matrix(drawing: Drawing) -> Figure:
-    """Mean Kendall τ of every pair of measures."""
+    """Kendall τ between every two measures (rows and columns): mean over texts, then mean ± standard deviation over
+    seeds; for a single seed, ± half of the 95 % interval over texts. 1 is the same order of the words, 0 unrelated
+    orders, −1 opposite orders. Agreement does not show that either measure is faithful.
+    """
     return tau_matrix(read_taus(drawing), drawing.title)

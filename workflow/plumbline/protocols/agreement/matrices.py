@@ -90,7 +90,8 @@ def _triangle(panel: Axes, taus: pd.DataFrame, measures: list[str], colours: Col
     order=40,
 )
 def draw_matrices(drawing: Drawing) -> Figure:
-    """Mean Kendall τ of every pair of a model’s measures over the texts of all seeds, with the standard deviation over
-    them in small print, one panel per dataset (Neely et al.’s Tables 1 and 2).
+    """Kendall τ between every two measures of a model (rows and columns), one panel per dataset (Neely et al.’s Tables
+    1 and 2): mean over the texts of all seeds and, in small print, the standard deviation over these texts. 1 is the
+    same order of the words, 0 unrelated orders, −1 opposite orders.
     """
     return correlation_matrices(drawing.rows(AGREEMENT), drawing.facts["datasets"], drawing.title)

@@ -140,8 +140,8 @@ def adversarial_texts(texts: list[AttackedText], title: str, epsilon: float, sec
         writer.write(title, EDGE, 9)
         writer.y += LINE + 1
         subtitle = (
-            "The attention, and the adversary that differs most from it and changes the output by "
-            f"{epsilon:g} or less; the darker the more weight."
+            "Attention, and the most different adversarial attention that changes the output by "
+            f"{epsilon:g} or less; darker words have more weight."
         )
         writer.write(subtitle, EDGE, 6.5, style.FAINT)
         writer.y += LINE + 5
@@ -265,8 +265,10 @@ def _short(word: str) -> str:
     order=80,
 )
 def draw_texts(drawing: Drawing) -> Figure:
-    """Texts with words shaded by the attention and by an adversary that leaves the output almost unchanged (appendix
-    D).
+    """Texts with their words shaded by attention (upper row) and by the most different attention that changes the
+    output by at most the smallest ε (lower row; Jain & Wallace’s appendix D). Darker words have more weight, on the
+    same scale in both rows. Above a text: the predicted class with its probability under either attention, the change
+    in output ½ Σ |Δp|, and the JSD between the two, at most ln 2.
     """
     rows, classes = read_scores(drawing, "adversarial_attention", ADVERSARIES, DIVERGENCES)
     [instances] = drawing.here("instances:adversarial_attention")

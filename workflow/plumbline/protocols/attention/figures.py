@@ -32,8 +32,8 @@ JSD_BINS = np.linspace(0, 0.7, 41)
 JSD_TICKS = {0: "0", 0.2: ".2", 0.4: ".4", 0.6: ".6", LARGEST_JSD: "ln 2"}
 # The possible ends of an axis of changes; the first that covers all values is used.
 AXIS_ENDS = (0.25, 0.5, 0.75, 1.0)
-DIVERGENCE = "JSD between the attention and its farthest adversary"
-NO_TEXTS = "No text was scored here."
+DIVERGENCE = "JSD between attention and the most different attention found"
+NO_TEXTS = "no text was scored."
 
 
 def permutation_violins(changes: pd.DataFrame, classes: list[str], title: str) -> Figure:
@@ -168,8 +168,11 @@ def read_scores(
     order=50,
 )
 def draw_permutation(drawing: Drawing) -> Figure:
-    """Change in output when attention is permuted among the words, by the largest attention weight of the text (Jain &
-    Wallace’s Figure 6). Near 0 the output does not depend on which words are attended to.
+    """Change in output when the attention weights of a text are permuted (Jain & Wallace’s Figure 6). Horizontal axis:
+    median of ½ Σ |Δp| over permutations, from 0 (no change) to 1. Vertical axis: largest attention weight of the text.
+    Violins are distributions over the texts of a predicted class (colour) with median and quartiles; counts of texts
+    are on the right. Near 0 the output does not depend on which words have the attention, which counts most for large
+    weights.
     """
     return permutation_violins(*read_scores(drawing, "permutation", PERMUTATION_SCORES, CHANGES), drawing.title)
 
@@ -184,8 +187,12 @@ def draw_permutation(drawing: Drawing) -> Figure:
     order=60,
 )
 def draw_jsd_histogram(drawing: Drawing) -> Figure:
-    """How far attention can be changed while the output changes by at most ε; JSD is 0 for the same weights and ln 2
-    for weights on disjoint words (Figure 7). With `slack: published`, texts without a feasible adversary count as 0.
+    """How different attention can be while the output changes by at most ε (panels; Jain & Wallace’s Figure 7).
+    Horizontal axis: JSD between attention and the most different attention found: 0 for the same weights, ln 2 (dashed
+    line) for weights on disjoint words. Vertical axis: share of the texts of a predicted class (colour), for all seeds
+    together. Triangles are class means with 95 % intervals over texts, dots the means of single seeds. Towards the
+    right, very different attention gives the same output. “Feasible”: texts whose search ended within ε; with `slack:
+    published`, the others count as 0.
     """
     return jsd_histogram(*read_scores(drawing, "adversarial_attention", ADVERSARIES, DIVERGENCES), drawing.title)
 
@@ -200,7 +207,10 @@ def draw_jsd_histogram(drawing: Drawing) -> Figure:
     order=70,
 )
 def draw_jsd_violins(drawing: Drawing) -> Figure:
-    """How far attention can be changed while the output changes by at most ε, by the largest attention weight of the
-    text (Figure 8).
+    """How different attention can be while the output changes by at most ε (panels; Jain & Wallace’s Figure 8).
+    Horizontal axis: JSD between attention and the most different attention found, from 0 for the same weights to ln 2
+    (dashed line) for weights on disjoint words. Vertical axis: largest attention weight of the text. Violins are
+    distributions over the texts of a predicted class (colour) with median and quartiles; counts of texts are on the
+    right. Towards the right, very different attention gives the same output.
     """
     return jsd_violins(*read_scores(drawing, "adversarial_attention", ADVERSARIES, DIVERGENCES), drawing.title)

@@ -17,7 +17,7 @@ from plumbline.protocols.attention.bins import BINS, weight_bins
 FEWEST = 5
 # Points of an outline: enough to be smooth, few enough for a page of many figures.
 POINTS = 48
-LARGEST_WEIGHT = "largest weight"
+LARGEST_WEIGHT = "largest attention weight"
 QUARTILE: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (2, 1.5))}
 MEDIAN: dict[str, Any] = {"linewidth": 1.3}
 

@@ -29,7 +29,7 @@ RANDOM_LINE: dict[str, Any] = {"color": style.FAINT, "linewidth": 0.9, "linestyl
 WIDE, HIGH = 20, 0.17
 NOTE = (
     "Further right is better in every panel (↓: the axis is reversed). "
-    f"Whiskers: 95 % intervals, over seeds from {FEWEST} on, else over texts."
+    f"Whiskers: 95 % intervals over seeds or, for fewer than {FEWEST} seeds, over texts."
 )
 
 
@@ -48,7 +48,7 @@ def erasure_figure(erasure: pd.DataFrame, random: str, title: str) -> Figure:
     """A row of panels for each variant of the dataset, a panel for each metric; the best measures are on top."""
     points = erasure_points(erasure)
     if points.empty:
-        return style.sentence_figure(f"{title}: no text could be erased")
+        return style.sentence_figure(f"{title}: no text has a value")
     metrics = [metric for metric in METRICS if metric in set(points["metric"])]
     variants = list(dict.fromkeys(points["variant"]))
     measures = _best_first(points, random)
@@ -104,7 +104,9 @@ def _plot_measures(panel: Axes, points: pd.DataFrame, measures: list[str], rando
     order=260,
 )
 def draw_erasure(drawing: Drawing) -> Figure:
-    """Every measure by every metric of erasure; further right is better, and the dotted line is what arbitrary words
-    achieve. A measure left of it picks words that matter less than arbitrary ones.
+    """Every measure (rows) by every metric of erasure (panels, with a row of panels for each variant of the dataset).
+    Points are means over texts and seeds, with 95 % intervals over seeds or, for fewer than three seeds, over texts.
+    Further right is better in every panel: the axes of metrics with ↓ are reversed. The dotted line is the value of
+    random importances; the words that a measure left of it ranks first matter less than arbitrary ones.
     """
     return erasure_figure(drawing.rows(ERASURE), drawing.facts["random"], drawing.title)

@@ -30,12 +30,12 @@ RANDOM = "random"
 # The keys that a manipulation's variants share.
 MANIPULATION_KEYS = ["dataset", "manipulation", "model"]
 ATTRIBUTED, REGION = "attributed_fraction", "region_fraction"
-NO_MODEL = "No model here has a known truth."
+NO_MODEL = "no model was trained on data with a known truth."
 MIN_ACCURACY = 0.95
 # The class whose instances are manipulated, where only one is.
 MANIPULATED = "1"
-HIGHER = "Higher: more of the importance lies on the truth."
-WHISKERS = f"Whiskers: 95 % intervals, over seeds and variants from {FEWEST} on, else over texts or images."
+HIGHER = "Higher is better: more of the importance is on the truth."
+WHISKERS = f"Whiskers: 95 % intervals over seeds and variants or, for fewer than {FEWEST}, over texts or images."
 CHANCE: dict[str, Any] = {"color": style.FAINT, "linewidth": 0.8, "linestyle": (0, (1, 1.5))}
 POINT: dict[str, Any] = {"markersize": 3.6, "zorder": 3}
 COLUMNS = 4
@@ -51,7 +51,7 @@ def attribution_by_region(truth: pd.DataFrame, title: str) -> Figure:
     rows = rows[(rows["class"] != "all") & (rows["r"].isna() | (rows["r"] == 0.5))]
     accurate = rows[rows["accuracy"] > MIN_ACCURACY]
     if accurate.empty:
-        return style.sentence_figure(f"{title}: {NO_MODEL if rows.empty else 'No model has an accuracy above 95 %.'}")
+        return style.sentence_figure(f"{title}: {NO_MODEL if rows.empty else 'no model has an accuracy above 95 %.'}")
     points = average_rows(accurate, [*CELL, "kind", "class", "measure"])
     styles = kind_styles(points["kind"])
     count, total = (len(models[CELL].drop_duplicates()) for models in (accurate, rows))
@@ -70,11 +70,11 @@ def attribution_by_region(truth: pd.DataFrame, title: str) -> Figure:
         figure.supylabel("share of importance in the region", fontsize=8)
         keys = [mark(marker["marker"], marker["color"], 4, kind) for kind, marker in styles.items()]
         keys.append(mark("o", style.INK, 4, "manipulated class"))
-        keys.append(mark("o", style.INK, 4, "the other class", markerfacecolor="white"))
-        keys.append(Line2D([], [], **CHANCE, label="the region's share"))
+        keys.append(mark("o", style.INK, 4, "other class", markerfacecolor="white"))
+        keys.append(Line2D([], [], **CHANCE, label="region's share"))
         left_out = "" if count == total else f"; {total - count} less accurate left out"
         note = (
-            "Horizontally the region's share of all pixels or words, the expectation of an uninformed measure. "
+            "Horizontal axis: the region's share of all pixels or words, which equal importances give. "
             f"{HIGHER} {count} model{'s' * (count > 1)} with an accuracy above 95 %{left_out}."
         )
         finish(figure, title, keys, note, height)
@@ -88,7 +88,7 @@ def attribution_by_accuracy(trace: pd.DataFrame, truth: pd.DataFrame, title: str
     """
     rows = trace[trace["truth"]].dropna(subset=[ATTRIBUTED])
     if rows.empty:
-        return style.sentence_figure(f"{title}: No model was explained during training.")
+        return style.sentence_figure(f"{title}: no model was explained during training.")
     kinds = truth.drop_duplicates(["dataset", "variant"]).set_index(["dataset", "variant"])["kind"].to_dict()
     kind = [kinds.get(key, "") for key in zip(rows["dataset"], rows["variant"], strict=True)]
     rows = rows.assign(kind=kind, **{column: rows[column].astype(str) for column in (*CELL, "measure")})
@@ -107,15 +107,15 @@ def attribution_by_accuracy(trace: pd.DataFrame, truth: pd.DataFrame, title: str
         keys = [Line2D([], [], linewidth=1, markersize=4, label=kind, **line) for kind, line in styles.items()]
         runs = len(rows.drop_duplicates([*CELL, "seed"]))
         note = (
-            "The share of importance in the region (dotted: the region's share) against the accuracy on the explained "
-            f"instances, at the stored epochs; a line for each of {runs} runs, its last epoch large. {HIGHER} "
-            "For measures that show what a model uses it should rise with the accuracy."
+            "Vertical axis: share of importance in the region (dotted: the region's share). Horizontal axis: accuracy "
+            f"on the explained instances at the stored epochs; a line for each of {runs} runs, its last epoch large. "
+            f"{HIGHER} It should rise with the accuracy."
         )
         finish(figure, title, keys, note, height)
     return figure
 
 
-def truth_found(truth: pd.DataFrame, title: str = "How much of the truth measures find") -> Figure:
+def truth_found(truth: pd.DataFrame, title: str = "How much of the truth each measure finds") -> Figure:
     """By dataset, manipulation and model the share of importance on the truth, with the truth's share of words or
     pixels, and the share of the truth among the top words; a manipulation's variants are averaged.
 
@@ -125,7 +125,7 @@ def truth_found(truth: pd.DataFrame, title: str = "How much of the truth measure
     rows = truth_rows(truth)
     rows = rows[(rows["class"] == "all") & (rows["chance_bound"] < ALPHA)]
     if rows.empty:
-        return style.sentence_figure(f"{title}: No model is known to use the manipulated features.")
+        return style.sentence_figure(f"{title}: no model is known to use the manipulated features.")
     points = average_rows(rows, [*MANIPULATION_KEYS, "measure"])
     several = points.groupby(MANIPULATION_KEYS)["measure"].transform("nunique") > 1
     points = points[several | ~several.groupby(points["dataset"]).transform("any")]
@@ -147,9 +147,9 @@ def truth_found(truth: pd.DataFrame, title: str = "How much of the truth measure
         keys = [
             mark("o", style.INK, 4, "share of importance on the truth"),
             mark("D", style.INK, 4, "share of the truth among as many top words or pixels", markerfacecolor="white"),
-            Line2D([], [], **CHANCE, label="share of words or pixels"),
+            Line2D([], [], **CHANCE, label="truth's share of words or pixels"),
         ]
-        note = f"{HIGHER} Dotted line: the expectation of an uninformed measure, for both. {WHISKERS}"
+        note = f"Further right is better. Dotted line: what equal importances give. {WHISKERS}"
         finish(figure, title, keys, note, 0.2 + sum(0.5 + 0.16 * ratio for ratio in ratios))
     return figure
 
@@ -235,9 +235,11 @@ def _measure_panels(rows: pd.DataFrame, row_height: float) -> tuple[Figure, dict
     order=170,
 )
 def draw_by_region(drawing: Drawing) -> Figure:
-    """The share of importance on the region that determines the label, against the region’s share of the image (Zhou et
-    al.’s Figure 5): full points for manipulated images, hollow ones for the others. A measure that finds the region is
-    near the top; one that ignores it is on the rising line.
+    """Share of importance on the region that determines the label (vertically) against the region’s share of the image
+    (horizontally), one panel per measure (Zhou et al.’s Figure 5). A point for each model and class, full for the
+    manipulated class and hollow for the other, with its 95 % interval over seeds or, for fewer than three seeds, over
+    images; colours and markers are kinds of manipulation. Higher is better: near the top a measure finds the region, on
+    the dotted diagonal it ignores it. Only models with an accuracy above 95 %.
     """
     return attribution_by_region(drawing.rows(GROUND_TRUTH), drawing.title)
 
@@ -253,15 +255,21 @@ def draw_by_region(drawing: Drawing) -> Figure:
     order=180,
 )
 def draw_by_accuracy(drawing: Drawing) -> Figure:
-    """The share of importance on the region during training, against the model’s accuracy, a line for each model (Zhou
-    et al.’s Figure 6). It should rise with the accuracy.
+    """Share of importance on the region that determines the label (vertically) against the accuracy of the model
+    (horizontally) during training, one panel per measure (Zhou et al.’s Figure 6). A line for each model and seed with
+    a marker at each stored epoch, the last one large; dotted is the region’s share of the image or text. Higher is
+    better, and the share should rise with the accuracy.
     """
     return attribution_by_accuracy(drawing.rows(TRACE), drawing.frame(GROUND_TRUTH), drawing.title)
 
 
 @figure("truth-found", reads=["ground_truth"], page="truth", experiment="ground truth", order=250)
 def draw_found(drawing: Drawing) -> Figure:
-    """How much of the truth each measure finds: the share of importance on it, with its share of words or pixels, and
-    the share of the truth among as many top words or pixels or, where any word suffices, whether the top word is of it.
+    """How much of the truth (the words or pixels that determine the label) each measure (rows) finds, by dataset,
+    manipulation and model (panels), for models that use it. Circles: share of importance on the truth. Diamonds: share
+    of the truth among as many top-ranked words or pixels or, where any word of it suffices, how often the top-ranked
+    word belongs to it. Further right is better; the dotted line is the truth’s share of all words or pixels, which
+    equal importances give. Whiskers are 95 % intervals over seeds and variants; for fewer than three, circles have
+    intervals over texts or images.
     """
     return truth_found(drawing.frame(GROUND_TRUTH))

@@ -41,10 +41,11 @@ def attribution_by_visibility(truth: pd.DataFrame, title: str) -> Figure:
     rows = truth_rows(truth)
     rows = rows[(rows["class"] == "all") & rows["level"].notna()]
     if rows.empty:
-        return style.sentence_figure(f"{title}: No manipulation here has levels of visibility.")
+        return style.sentence_figure(f"{title}: no manipulation has levels of visibility.")
     note = (
-        "Horizontally the level of visibility, from 1. A line for each draw of the region, with its share dotted. "
-        f"{HIGHER} An accurate model must rely on the region at any level."
+        "Horizontal axis: level of visibility, from 1. Vertical axis: share of importance on the region. A line for "
+        f"each draw of the region, with its share dotted. {HIGHER} An accurate model must rely on the region at every "
+        "level."
     )
     return _curve_grid(rows, "level", title, note)
 
@@ -59,11 +60,12 @@ def attribution_by_reassignment(truth: pd.DataFrame, title: str) -> Figure:
     rows = rows[(rows["class"] == "all") & rows["r"].notna()]
     rows = rows[rows.groupby("manipulation", observed=True)["r"].transform("nunique") > 1]
     if rows.empty:
-        return style.sentence_figure(f"{title}: No manipulation here has several shares of labels kept.")
+        return style.sentence_figure(f"{title}: no manipulation has several shares of labels kept.")
     note = (
-        "Horizontally r, the probability that a label was kept: with larger r a model may use more of the original "
-        "image or text. A line for each draw, with the region's share dotted. Shaded: the region's share of the "
-        "Shapley values, at least (2p − r − ½) / (2p − 1) at accuracy p."
+        "Horizontal axis: r, the probability that a label was kept; with larger r a model may use more of the original "
+        "image or text. Vertical axis: share of importance on the region. A line for each draw of the region, with its "
+        "share dotted. Shaded: the region's share of the Shapley values, at least (2p − r − ½) / (2p − 1) at "
+        "accuracy p."
     )
     return _curve_grid(rows, "r", title, note)
 
@@ -96,9 +98,9 @@ def _curve_grid(rows: pd.DataFrame, level: str, title: str, note: str) -> Figure
             Line2D([], [], color=style.INK, linewidth=1, markersize=4, marker=marker, label=f"draw {draw:g}")
             for draw, marker in markers.items()
         ]
-        keys.append(Line2D([], [], **CHANCE, label="the region's share"))
+        keys.append(Line2D([], [], **CHANCE, label="region's share"))
         if level == "r":
-            keys.append(Patch(color=BAND, label="the region's part in Shapley values"))
+            keys.append(Patch(color=BAND, label="region's share of the Shapley values"))
         finish(figure, title, keys, note, TALL * len(measures) + 0.2)
     return figure
 
@@ -130,8 +132,11 @@ def _shade_shapley(panel: Axes, points: pd.DataFrame) -> None:
     order=190,
 )
 def draw_by_visibility(drawing: Drawing) -> Figure:
-    """The share of importance on the region by the visibility of the manipulation, a line for each region (Zhou et
-    al.’s Figure 7).
+    """Share of importance on the region that determines the label (vertically) by the visibility of the manipulation
+    (horizontally), one row per measure and one column per manipulation (Zhou et al.’s Figure 7). A line for each draw
+    of the region; bands are 95 % intervals over seeds or, for fewer than three seeds, over images or texts; dotted is
+    the region’s share of the image or text. Higher is better at every level, because an accurate model must rely on the
+    region.
     """
     return attribution_by_visibility(drawing.rows(GROUND_TRUTH), drawing.title)
 
@@ -147,7 +152,11 @@ def draw_by_visibility(drawing: Drawing) -> Figure:
     order=200,
 )
 def draw_by_reassignment(drawing: Drawing) -> Figure:
-    """The share of importance on the region by the share of labels kept, which still depend on the original image (Zhou
-    et al.’s Figure 8). The shaded band is the possible range of the region’s share of the Shapley values.
+    """Share of importance on the region that determines the label (vertically) by r, the probability that an original
+    label was kept (horizontally), one row per measure and one column per manipulation (Zhou et al.’s Figure 8). With
+    larger r a model may also use the original image or text. A line for each draw of the region; bands in the colour of
+    the measure are 95 % intervals over seeds or, for fewer than three seeds, over images or texts; dotted is the
+    region’s share. A measure should lie in the green band, the range of the region’s share of the Shapley values at
+    this accuracy.
     """
     return attribution_by_reassignment(drawing.rows(GROUND_TRUTH), drawing.title)

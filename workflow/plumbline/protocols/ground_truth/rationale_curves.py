@@ -23,8 +23,8 @@ from plumbline.tables.chance import DEFINED
 CURVES = ("precision", "recall")
 # The line styles of the two optima: for a selection rate over the whole dataset, and for the same rate in each text.
 OPTIMA: dict[str, dict[str, Any]] = {
-    "dataset": {"linestyle": "-", "label": "best for all texts together"},
-    "text": {"linestyle": (0, (4, 2)), "label": "best for each text alike"},
+    "dataset": {"linestyle": "-", "label": "optimum over all texts together"},
+    "text": {"linestyle": (0, (4, 2)), "label": "optimum with the same share in each text"},
 }
 OPTIMUM: dict[str, Any] = {"color": style.FAINT, "linewidth": 1}
 COLOURS = ["#004488", "#BB5566", "#228833", "#AA3377", "#66CCEE", "#DDAA33"]
@@ -40,7 +40,7 @@ def rationale_curves(rationales: pd.DataFrame, optimum: pd.DataFrame, title: str
     """
     rows = rationales[rationales["status"].isin(DEFINED)]
     if rows.empty:
-        return style.sentence_figure(f"{title}: No model here selects words with a known truth.")
+        return style.sentence_figure(f"{title}: no model selects words with a known truth.")
     rows = rows.assign(variant=rows["variant"].astype(str), model=rows["model"].astype(str))
     variants = list(dict.fromkeys(rows["variant"]))
     markers = dict(zip(sorted(set(rows["model"])), zip(cycle(COLOURS), cycle(MARKERS), strict=False), strict=False))
@@ -64,8 +64,8 @@ def rationale_curves(rationales: pd.DataFrame, optimum: pd.DataFrame, title: str
         keys = [mark(marker, colour, 4.2, model) for model, (colour, marker) in markers.items()]
         keys += [Line2D([], [], **OPTIMUM, **line) for line in OPTIMA.values()]
         note = (
-            "Horizontally the share of selected words. Precision: the share of the selected words that belong to the "
-            "truth; recall: the share of the truth that is selected. Higher is better."
+            "Horizontal axis: share of selected words. Precision: share of the selected words that belong to the "
+            "truth; recall: share of the truth that is selected. Higher is better."
         )
         finish(figure, title, keys, note, TALL * len(variants) + 0.15)
     return figure
@@ -97,9 +97,11 @@ def optimum_lines(scores: Mapping[str, pd.DataFrame], rates: np.ndarray) -> pd.D
     order=240,
 )
 def draw_rationales(drawing: Drawing) -> Figure:
-    """Precision and recall of the words that rationale models select, against the share that they select, with the
-    optimum over the whole dataset (solid) and with the same share in each text (dashed; Zhou et al.’s Figures 15 to
-    18).
+    """Precision (left) and recall (right) of the words that rationale models select, against the share of words that
+    they select (horizontally), a row for each variant (Zhou et al.’s Figures 15 to 18). Precision is the share of
+    selected words that determine the label, recall the share of these words that is selected; higher is better. A point
+    for each model and seed. Lines are the optimum: with this share over all texts together (solid), and with this share
+    in each text (dashed).
     """
     rows = drawing.rows(RATIONALES)
     rows = rows.assign(model=rows["model"].map(drawing.facts["model_kinds"]))

@@ -31,7 +31,7 @@ def saliency(rows: Sequence[ExplainedImage], title: str) -> Figure:
     """A row for each image: the image, then each measure's map over it, with the region outlined."""
     measures = style.ordered({measure for row in rows for measure in row.maps})
     if not rows or not measures:
-        return style.sentence_figure(f"{title}: No image was explained.")
+        return style.sentence_figure(f"{title}: no image was explained.")
     with style.theme():
         width = max(style.ONE_COLUMN, SIDE * (len(measures) + 1) + 0.2)
         figure = style.new_figure(width, (SIDE + 0.3) * len(rows) + 0.8)
@@ -44,7 +44,7 @@ def saliency(rows: Sequence[ExplainedImage], title: str) -> Figure:
                 _show(axes, _overlay(row.image, row.maps.get(measure)), row.region, label)
         for axes, name in zip(grid[0], ["image", *measures], strict=True):
             axes.set_title(name.replace("-", "\n", 1) if len(name) > 12 else name, fontsize=6.5)
-        heading = f"{title}\nbelow each map the share of\nimportance inside the outline"
+        heading = f"{title}\nbelow each map: share of\nimportance inside the outline"
         figure.suptitle(heading, x=0.01, ha="left", fontsize=8)
     return figure
 

@@ -110,7 +110,11 @@ def shown_cells(drawing: Drawing) -> Iterator[ShownCell]:
     order=220,
 )
 def draw_words(drawing: Drawing) -> Figure:
-    """The importance of each word in single texts; coloured words determine the label."""
+    """Share of each word in the total importance of its text, by absolute value (vertically), for one text of each
+    class and variant and the first seed: a panel for each measure, with the words below the last one. Colours are the
+    groups of words of the manipulation, grey are all other words. In a model that uses them, the words that determine
+    the label should have the highest bars.
+    """
     texts: list[ShownText] = []
     names: dict[str, None] = {}
     for cell in shown_cells(drawing):
@@ -131,8 +135,10 @@ def draw_words(drawing: Drawing) -> Figure:
     order=230,
 )
 def draw_saliency(drawing: Drawing) -> Figure:
-    """Images under each measure’s pixel importances; the outline is the region that determines the label, and the
-    number its share of the importance.
+    """Images under each measure’s importance of pixels (columns), for one image of each class and variant and the first
+    seed. The stronger the red, the larger the absolute importance, at full strength from the 99th percentile of a map.
+    The outline is the region that determines the label; below a map is the share of importance inside the outline,
+    below the image the region’s share of its pixels. Higher is better.
     """
     split = drawing.facts["splits"][0]
     images = [image for cell in shown_cells(drawing) for image in explained_images(cell, split)]

@@ -64,7 +64,7 @@ def attention_by_group(truth: pd.DataFrame, title: str) -> Figure:
             panels[0].set_yticks(range(len(measures)), measures)
             panels[0].tick_params(axis="y", length=0)
         seeds = rows["seed"].nunique()
-        keys = [Line2D([], [], **CHANCE, label="share of words, the expectation of an uninformed measure")]
+        keys = [Line2D([], [], **CHANCE, label="group's share of all words, which equal importances give")]
         spread = f"whiskers are ± one standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
         note = f"Share of importance on each group of words, mean over texts; {spread}. Each panel has its own scale."
         finish(figure, title, keys, note, len(variants) * (BAR * len(measures) + 0.62))
@@ -78,7 +78,7 @@ def word_attention(texts: Sequence[ShownText], names: Sequence[str], title: str)
     measures = [style.ordered(text.scores, last=RANDOM) for text in texts]
     count = sum(map(len, measures))
     if not count:
-        return style.sentence_figure(f"{title}: No text is shown.")
+        return style.sentence_figure(f"{title}: no text is shown.")
     with style.theme():
         figure = panel_figure(style.TWO_COLUMNS)
         panels = iter(figure.subplots(count, 1, squeeze=False)[:, 0])
@@ -91,7 +91,7 @@ def word_attention(texts: Sequence[ShownText], names: Sequence[str], title: str)
                     panel.set_title(text.name + cut, loc="left", pad=4, parse_math=False)
         keys: list[Any] = [Patch(color=colours[name], label=name) for name in names]
         keys.append(Patch(color=PLAIN, label="other words"))
-        note = "Bars: each word's share of the text's total importance, by magnitude."
+        note = "Bars: each word's share of the text's total importance, by absolute value."
         finish(figure, title, keys, note, 0.5 * count + 0.75 * len(texts))
     return figure
 
@@ -143,7 +143,9 @@ def _plot_words(panel: Axes, text: ShownText, measure: str, colours: Mapping[str
     order=210,
 )
 def draw_by_group(drawing: Drawing) -> Figure:
-    """The share of importance on each group of words, with its share of the words, the expectation of an uninformed
-    measure (Zhou et al.’s Table 1, for every measure).
+    """Share of importance on each group of words (columns) by variant (rows) and measure (bars): mean over texts, ±
+    standard deviation over seeds (Zhou et al.’s Table 1, for every measure). The first column is the truth, the words
+    that determine the label: there higher is better. The dotted line is the group’s share of all words, which equal
+    importances give. Each panel has its own scale.
     """
     return attention_by_group(drawing.rows(GROUND_TRUTH), drawing.title)

@@ -33,11 +33,11 @@ def masked_curves(rows: pd.DataFrame, metric: str, title: str, random: str = "")
             panel.set_xlabel(UNITS["relative"])
         panels[0].set_xlim(left=0)
         panels[0].set_ylabel(metric.replace("_", " "))
-        panels[1].set_ylabel(f"texts with p < {LEVEL}")
+        panels[1].set_ylabel(f"share of texts with p < {LEVEL}")
         # A narrow axis would exaggerate small differences.
         panels[1].set_ylim(0, max(4 * LEVEL, panels[1].get_ylim()[1]))
         dotted = Line2D([], [], **FLOOR, label=f"everything masked (left), {LEVEL} (right)")
-        note = f"{LOWER} Right: far above random, masked texts are unlike those that the model was trained on. "
+        note = f"{LOWER} Right: far above random, masked texts differ from those that the model was trained on. "
         finish(figure, title, [*measure_keys(measures, random), dotted], note + seed_note(rows), TALL)
     return figure
 
@@ -53,11 +53,12 @@ def masked_curves(rows: pd.DataFrame, metric: str, title: str, random: str = "")
     order=115,
 )
 def draw_masked_curves(drawing: Drawing) -> Figure:
-    """Left: scores of models trained with masked words, by the share of masked words: a line for each measure that
-    ranks the words, a dashed one for masking at random, and a dotted one where everything is masked; bands are 95 %
-    intervals over seeds. The further a line is below random, the more faithful the measure. Right: the share of masked
-    texts whose representation is unusual (p < 0.05) among dev texts that are masked at random as in training; 0.05 is
-    expected of texts like these.
+    """Left: score of a model trained with masked words (vertically) by the percentage of masked words (horizontally), a
+    line for each measure that ranks the words, dashed for masking at random and dotted for everything masked. The
+    further a line is below random, the more faithful the measure. Right: share of masked texts whose representation is
+    unusual (p < 0.05) among dev texts that are masked at random as in training; of such texts, 0.05 are expected
+    (dotted), and far above it the left panel is less reliable. Lines are means over seeds, bands 95 % intervals over
+    seeds.
     """
     headline, random = drawing.facts["headlines"][drawing.dataset], drawing.facts["random"]
     return masked_curves(drawing.rows(MASKED_ERASURE), headline, drawing.title, random)

@@ -12,8 +12,8 @@ from plumbline.registry import figure
 from plumbline.tables.chance import DEFINED
 
 MODES = {
-    "cascading": "cascading: randomised from the output to …",
-    "independent": "independent: randomised is only …",
+    "cascading": "cascading: layers from the output to …",
+    "independent": "independent: only the layer …",
 }
 TALL = 2.0
 
@@ -26,7 +26,7 @@ def randomised_weights(table: pd.DataFrame, title: str, random: str = "") -> Fig
     rows = table[table["status"].isin(DEFINED)]
     modes = [mode for mode in MODES if mode in set(rows["mode"])]
     if not modes:
-        return style.sentence_figure(f"{title}: No importances could be compared here.")
+        return style.sentence_figure(f"{title}: no importances could be compared.")
     measures = style.ordered(rows["measure"].astype(str), last=random)
     layers = rows.drop_duplicates("depth").set_index("depth")["stage"].sort_index()
     with style.theme():
@@ -46,8 +46,8 @@ def randomised_weights(table: pd.DataFrame, title: str, random: str = "") -> Fig
             panel.set_title(MODES[mode], loc="left", pad=5)
         panels[0].set(ylim=(min(-0.25, rows["kendall"].min() - 0.05), 1.05), ylabel="Kendall τ with trained weights")
         note = (
-            "Near 0: importances depend on the randomised weights. At 1: they ignore them, as those of measures that "
-            f"read no model do. {seed_note(rows)}"
+            "Near 0 is better: the importances depend on the randomised weights. At 1 they ignore them, as random "
+            f"importances do. {seed_note(rows)}"
         )
         finish(figure, title, measure_keys(measures, random), note, TALL)
     return figure
@@ -70,8 +70,9 @@ def _label(layer: str) -> str:
     order=270,
 )
 def draw_randomised_weights(drawing: Drawing) -> Figure:
-    """Kendall τ between the importances of the trained model and those of the model with randomised weights: layer by
-    layer from the output to the word vectors (left), and one layer at a time (right). A measure that explains what the
-    model has learned falls towards 0; one that ignores the weights stays at 1. Bands are 95 % intervals over seeds.
+    """Kendall τ (vertically) between the importances of the trained model and those of the model with randomised
+    weights, by the randomised layer (horizontally): all layers from the output to this one (left), and this layer alone
+    (right). A line for each measure: means over texts and seeds, bands are 95 % intervals over seeds. Nearer to 0 is
+    better: the importances depend on what the model has learned. At 1 they ignore the weights.
     """
     return randomised_weights(drawing.rows(RANDOMISED_WEIGHTS), drawing.title, drawing.facts["random"])

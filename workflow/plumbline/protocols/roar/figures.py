@@ -21,16 +21,16 @@ from plumbline.protocols.roar.schemas import ROAR, SPARSITY, SYNTHETIC_ROAR
 from plumbline.registry import figure
 
 STRATEGIES = {"recursive": "Recursive ROAR", "roar": "ROAR"}
-UNITS = {"relative": "words masked, %", "absolute": "number of words masked"}
-TOPS = {"absolute": "most important words", "relative": "most important words, %"}
-NOTHING = "No model was trained on masked words here."
+UNITS = {"relative": "masked words, %", "absolute": "number of masked words"}
+TOPS = {"absolute": "number of most important words", "relative": "most important words, %"}
+NOTHING = "no model was retrained on masked words."
 LOWER = (
-    "Below random: masking what the measure calls important costs more than masking at random, so that lower is more "
-    "faithful."
+    "Lower is more faithful: below random, masking the words that the measure ranks first lowers the score more than "
+    "masking at random."
 )
 LEAKAGE = (
-    "Trained only on which words are masked: above the dotted line (chance), the masks alone give the class away and "
-    "raise the curves above."
+    "Models that see only which words are masked: above the dotted line (chance), the masks alone reveal the class, "
+    "and the curves of the upper row are too high."
 )
 
 FLOOR: dict[str, Any] = {"color": style.INK, "linewidth": 0.8, "linestyle": (0, (1, 2))}
@@ -95,7 +95,7 @@ def sparsity_figure(sparsity: pd.DataFrame, title: str, random: str = "") -> Fig
     rows = sparsity.dropna(subset=["share"])
     units = [unit for unit in TOPS if unit in set(rows["unit"])]
     if not units:
-        return style.sentence_figure(f"{title}: No text was explained here.")
+        return style.sentence_figure(f"{title}: no text was explained.")
     measures = style.ordered(rows["measure"], last=random)
     with style.theme():
         figure = panel_figure(style.ONE_COLUMN if len(units) == 1 else style.TWO_COLUMNS)
@@ -104,8 +104,8 @@ def sparsity_figure(sparsity: pd.DataFrame, title: str, random: str = "") -> Fig
             curves = rows[rows["unit"] == unit]
             plot_measures(panel, curves, "top", "share", measures, random)
             panel.set(xlabel=TOPS[unit], xticks=sorted(curves["top"].unique()))
-        panels[0].set(ylim=(0, 1.02), ylabel="share of all importance")
-        note = f"Higher: sparser, few words have most of the importance. {seed_note(rows)}"
+        panels[0].set(ylim=(0, 1.02), ylabel="share of the importance")
+        note = f"Higher is sparser: few words have most of the importance. {seed_note(rows)}"
         finish(figure, title, measure_keys(measures, random), note, TALL)
     return figure
 
@@ -125,10 +125,10 @@ def synthetic_figure(synthetic: pd.DataFrame) -> Figure:
         legend = [curves[name] for name in ("truth", "recursive", "roar", "worst") if name in curves]
         keys = [*map(_key, legend), Line2D([], [], **FLOOR, label="chance")]
         note = (
-            "Informative features are removed first (truth) or last (worst), or in the order of a model's "
-            "coefficients: of one fit for all removals (ROAR), or of a new fit after each (recursive)."
+            "Informative features are removed first (truth) or last (worst), or features in the order of a model's "
+            "coefficients: of a single fit (ROAR), or of a new fit after each removal (Recursive ROAR)."
         )
-        finish(figure, "Synthetic check: features of known use", keys, note, TALL + 0.25)
+        finish(figure, "Synthetic check: informative features are known", keys, note, TALL + 0.25)
     return figure
 
 
@@ -178,7 +178,7 @@ def seed_note(rows: pd.DataFrame) -> str:
     count = rows["seed"].nunique()
     if count < FEWEST:
         return "One seed." if count == 1 else f"Means of {count} seeds, too few for intervals."
-    return f"Means of {count} seeds, with 95 % intervals."
+    return f"Lines: means of {count} seeds; bands: 95 % intervals."
 
 
 @figure(
@@ -192,11 +192,11 @@ def seed_note(rows: pd.DataFrame) -> str:
     order=110,
 )
 def draw_curves(drawing: Drawing) -> Figure:
-    """Scores of models retrained on masked texts, by the share or number of masked words: a line for each measure that
-    ranks the words, a dashed one for masking at random, and a dotted one where everything is masked; bands are 95 %
-    intervals over seeds (Recursive ROAR’s Figures 4 and 7 to 9). The further a line is below random, the more faithful
-    the measure. If there is a second row, its models see only which words are masked: above its dotted line, chance,
-    the masks give the class away.
+    """Score of models retrained on masked texts (vertically) by the percentage or number of masked words
+    (horizontally): a line for each measure that ranks the words, dashed for masking at random and dotted for everything
+    masked (Recursive ROAR’s Figures 4 and 7 to 9). Lines are means over seeds, bands 95 % intervals over seeds. The
+    further a line is below random, the more faithful the measure. The models of a second row, if there is one, see only
+    which words are masked: above its dotted line (chance), the masks alone reveal the class.
     """
     headline, random = drawing.facts["headlines"][drawing.dataset], drawing.facts["random"]
     return roar_curves(drawing.rows(ROAR), headline, drawing.title, random)
@@ -213,17 +213,20 @@ def draw_curves(drawing: Drawing) -> Figure:
     order=120,
 )
 def draw_sparsity(drawing: Drawing) -> Figure:
-    """The share of a text’s importance that its most important words have together, by their number (left) and as a
-    percentage of the text (right); a line for each measure (Madsen et al.’s Figures 5 and 6). Where a line rises early,
-    few words have most of the importance.
+    """Share of a text’s total importance that its most important words have together (vertically), by their number
+    (left) and by their percentage of the text (right); a line for each measure (Madsen et al.’s Figures 5 and 6). Lines
+    are means over texts and seeds, bands 95 % intervals over seeds. Higher is sparser, not better: few words have most
+    of the importance.
     """
     return sparsity_figure(drawing.rows(SPARSITY), drawing.title, drawing.facts["random"])
 
 
 @figure("synthetic-roar", reads=["synthetic_roar"], page="masking", experiment="masking and retraining", order=140)
 def draw_synthetic(drawing: Drawing) -> Figure:
-    """Accuracy of a logistic regression by the number of removed features, of which few are informative (Madsen et
-    al.’s Figure 3). Removal by importances that are recomputed after each step follows the truth, informative features
-    first; by those of the first fit it lags behind; worst removes uninformative features first.
+    """Accuracy of a logistic regression (vertically) by the number of removed features (horizontally), few of which are
+    informative (Madsen et al.’s Figure 3). Truth removes the informative features first, worst removes them last, ROAR
+    removes features by the coefficients of the first fit, and Recursive ROAR by those of a new fit after each removal.
+    The nearer a line is to truth, the better; dotted is chance. Lines are means over seeds, bands 95 % intervals over
+    seeds.
     """
     return synthetic_figure(drawing.frame(SYNTHETIC_ROAR))

@@ -25,8 +25,8 @@ PUBLISHED = ["dataset", "model", "measure", "value", "ci_low", "ci_high"]
 CELL = ["dataset", "model"]
 # The kinds of points, in the order of their lanes and of the legend.
 KINDS = {"published": "published (recursive)", **STRATEGIES}
-HIGHER = "Higher: more faithful; 0: no better than masking at random."
-SHARE = "faithfulness\n(share of the area between random and nothing left)"
+HIGHER = "Further right is better; 0: no better than masking at random."
+SHARE = "faithfulness\n(share of the area from random to all masked)"
 # The largest height of the panels and the height of a lane, in inches.
 TALLEST = 8.0
 LANE = 0.068
@@ -149,9 +149,10 @@ def lightened(colour: str) -> str:
     order=130,
 )
 def draw_faithfulness(drawing: Drawing) -> Figure:
-    """Faithfulness of every measure with its 95 % interval, by dataset and model: filled circles for the recursive
-    strategy, hollow ones for the other, pale diamonds as published. Right of 0 masking by the measure costs more than
-    masking at random; at 0 it costs as much.
+    """Faithfulness (horizontally) of every measure (colour) by dataset and model (rows), with 95 % intervals over seeds
+    (BCa bootstrap): filled circles for Recursive ROAR, hollow ones for ROAR, pale diamonds for published values. It is
+    the area between the curve of masking at random and that of the measure, as a share of the area between random and
+    everything masked. Further right is better; at 0 the measure is no better than masking at random.
     """
     order = {name: i for i, name in enumerate(drawing.facts["order"])}
     ours = drawing.frame(FAITHFULNESS)

@@ -72,13 +72,13 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
         name_cells(panel, measures, columns, rotation=35)
         if not faithfulness[criteria].all():
             panel.set_xlabel(f"{OTHER} not about faithfulness", loc="right", fontsize=7, color=style.FAINT)
-        bar = add_colour_bar(figure, panel, colours, 0, ticks=[0, 1], shrink=0.6, aspect=20, pad=0.02)
+        bar = add_colour_bar(figure, panel, colours, 0, label="rank", ticks=[0, 1], shrink=0.6, aspect=20, pad=0.02)
         bar.ax.set_yticklabels(["worst", "best"])
         if several:
-            note = "mean rank among three or more measures of a criterion, 1 the best; grey: the value"
+            note = "mean rank, from 0 (worst) to 1 (best); grey: value, with fewer than three measures"
         else:
-            interval = ", and 95 % interval over three or more seeds" if intervals else ""
-            note = f"value{interval} (arrow: which is better); darker: better rank"
+            interval = " and 95 % interval over seeds" if intervals else ""
+            note = f"value{interval}; ↑ higher is better, ↓ lower is better; darker: better rank"
         title_above(figure, title, note)
     return figure
 
@@ -125,7 +125,7 @@ def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
         panel.set(xlim=(0, len(names) - 1), ylim=(len(names), 1))
         name_cells(panel, names[1:], names[:-1], first=1)
         add_colour_bar(figure, panel, colours, -1, label="mean Kendall τ", ticks=TICKS, shrink=0.7)
-        title_above(figure, title, _note("agreement of two criteria's rankings", defined))
+        title_above(figure, title, _note("Kendall τ between the rankings of two criteria", defined))
     return figure
 
 
@@ -136,7 +136,7 @@ def trust(rows: pd.DataFrame, title: str) -> Figure:
     """
     defined = rows[rows["status"] == "ok"]
     if defined.empty:
-        return style.sentence_figure(f"{title}: no criterion ranks measures of which a truth is known")
+        return style.sentence_figure(f"{title}: no criterion ranks measures for which a truth is known")
     criteria, truths = (
         [name for name in dict.fromkeys(rows[key]) if name in set(defined[key])] for key in ("criterion", "truth")
     )
@@ -151,13 +151,13 @@ def trust(rows: pd.DataFrame, title: str) -> Figure:
         panel.set(xlim=(0, len(truths)), ylim=(len(criteria), 0))
         name_cells(panel, criteria, truths, rotation=35)
         add_colour_bar(figure, panel, colours, -1, label="mean Kendall τ", ticks=TICKS, shrink=0.7)
-        title_above(figure, title, _note("agreement with the ranking by a known truth", defined))
+        title_above(figure, title, _note("Kendall τ with the ranking by a known truth", defined))
     return figure
 
 
 def _note(subject: str, defined: pd.DataFrame) -> str:
-    starred = "; * plain texts against manipulated ones" if (defined["matched"] == "dataset").any() else ""
-    return f"{subject}, over datasets and models, with its 95 % interval; pale: too few for one{starred}"
+    starred = "; *: plain and manipulated texts" if (defined["matched"] == "dataset").any() else ""
+    return f"{subject} [95 % interval]; pale: no interval{starred}"
 
 
 def _write_tau(
@@ -216,23 +216,32 @@ def _interval(low: float, high: float) -> str:
     order=0,
 )
 def draw_scorecard(drawing: Drawing) -> Figure:
-    """Every measure (rows) by every criterion of the study (columns), the darker the better its rank among the
-    measures; for one dataset and model with the values, for all of them with the mean rank, 1 being the best.
+    """Every measure (rows) by every criterion (columns); darker cells have a better rank among the measures. For one
+    dataset and model, a cell has the value and its 95 % interval over seeds (Student’s, from three seeds on); ↑: higher
+    is better, ↓: lower is better. For the whole study, it has the mean rank over datasets and models, from 0 (worst) to
+    1 (best). Grey cells have the value, because fewer than three measures cannot be ranked; a dash is a missing value.
+    Criteria marked † are not about faithfulness.
     """
     return scorecard(drawing.rows(SCORECARD), drawing.title or drawing.facts["study"])
 
 
 @figure("meta-evaluation", reads=["meta_evaluation"], page="scorecard", experiment="scorecard", order=10)
 def draw_meta_evaluation(drawing: Drawing) -> Figure:
-    """Agreement between the rankings of every two criteria: Kendall τ, the mean over datasets and models, with its 95 %
-    interval. Near 1 two protocols would choose the same measures, near 0 their rankings are unrelated.
+    """Agreement of every two criteria (rows and columns): Kendall τ between their rankings of the measures, mean over
+    datasets and models, with its 95 % interval by resampling in brackets. At 1 both rank the measures in the same
+    order, at 0 their rankings are unrelated, at −1 they are opposite; agreement does not show that either is right.
+    Pale cells have too few datasets, models and seeds for an interval. A star marks criteria without texts in common:
+    one ranks measures on plain texts, the other on manipulated ones.
     """
-    return meta_evaluation(drawing.frame(META_EVALUATION), "Do protocols agree about measures?")
+    return meta_evaluation(drawing.frame(META_EVALUATION), "Do criteria agree about measures?")
 
 
 @figure("trust", reads=["trust"], page="trust", experiment="scorecard", order=20)
 def draw_trust(drawing: Drawing) -> Figure:
-    """How far each criterion (rows) ranks measures as a known truth does (columns): Kendall τ, the mean over datasets
-    and models, with its 95 % interval. Near 1 the criterion would choose the measures that find this kind of truth.
+    """Agreement of each criterion (rows) with each kind of known truth (columns): Kendall τ between their rankings of
+    the measures, mean over datasets and models, with its 95 % interval by resampling in brackets. Higher is better: at
+    1 the criterion ranks the measures as the truth does, at 0 its ranking is unrelated, at −1 it is opposite. Pale
+    cells have too few datasets, models and seeds for an interval. A star marks criteria that rank measures on plain
+    texts, while the truth is that of manipulated ones.
     """
-    return trust(drawing.frame(TRUST), "Which criterion to trust for what?")
+    return trust(drawing.frame(TRUST), "Which criteria agree with a known truth?")

@@ -66,8 +66,8 @@ def ladders(rows: pd.DataFrame, title: str) -> Figure:
             for variant, marker in markers.items()
         ]
         note = (
-            "Horizontally the share of a text's scores that are permuted. Means over seeds with Student's 95 % "
-            "interval; the arrow points to better values, and a sensitive criterion moves against it with every step."
+            "Horizontal axis: share of a text's scores that are permuted. Means over seeds with Student's 95 % "
+            "intervals. ↑: higher is better, ↓: lower is better; a sensitive criterion gets worse with every step."
         )
         finish(figure, title, keys, note, TALL * len(grid))
     return figure
@@ -86,7 +86,7 @@ def detection(rows: pd.DataFrame, title: str) -> Figure:
     """
     shares = smallest_seen(_by_texts(rows), ["criterion"]) if len(rows) else pd.Series()
     if shares.empty:
-        return style.sentence_figure(f"{title} {NOTHING[0].upper() + NOTHING[1:]} of three or more seeds.")
+        return style.sentence_figure(f"{title}: {NOTHING} with three or more seeds")
     cells = shares.unstack().reindex(list(dict.fromkeys(shares.index.get_level_values("criterion"))))
     with style.theme():
         names = 0.075 * max(map(len, cells.index))
@@ -104,7 +104,7 @@ def detection(rows: pd.DataFrame, title: str) -> Figure:
         fill_cells(panel, background)
         panel.set(xlim=(0, cells.shape[1]), ylim=(cells.shape[0], 0), xlabel="seeds")
         name_cells(panel, list(cells.index), [f"{count}" for count in cells.columns], rotation=0)
-        title_above(figure, title, "with a power of 0.8 or more, the mean over all models and measures; –: none is")
+        title_above(figure, title, "with a power of 0.8 or more, mean over models and measures; –: none")
     return figure
 
 
@@ -118,15 +118,19 @@ def detection(rows: pd.DataFrame, title: str) -> Figure:
     order=10,
 )
 def draw_ladders(drawing: Drawing) -> Figure:
-    """Each criterion by the share of a measure's scores that are permuted at random, with the 95 % interval over seeds;
-    0 is the measure itself. A criterion that measures faithfulness gets worse with every step.
+    """Value of each criterion (panels) by the share of a measure’s scores that are permuted at random within each text
+    (horizontally); 0 is the measure itself. Colours are measures, markers variants of the dataset; means over seeds
+    with Student’s 95 % intervals. The arrow after a criterion shows whether higher (↑) or lower (↓) is better. A
+    criterion that measures faithfulness gets worse with every step.
     """
     return ladders(drawing.rows(SENSITIVITY), drawing.title)
 
 
 @figure("detection", reads=["sensitivity"], page="sensitivity", experiment="sensitivity", order=0)
 def draw_detection(drawing: Drawing) -> Figure:
-    """The smallest share of permuted scores that a criterion sees, by the number of seeds: a one-sided paired test at
-    5 % finds the measure worse in 80 % of the sets of that many seeds, on average over datasets, models and measures.
+    """Smallest share of permuted scores that each criterion (rows) detects, by the number of seeds (columns): a
+    one-sided paired Student test at 5 % finds the measure with permuted scores worse in 80 % of the sets of that many
+    seeds, mean over datasets, models and measures, also for all larger shares. Smaller (darker) is better; a dash means
+    that no share is detected.
     """
-    return detection(drawing.frame(SENSITIVITY), "The smallest permuted share that is seen")
+    return detection(drawing.frame(SENSITIVITY), "The smallest permuted share that is detected")
