@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plumbline.api import Evaluation, HeatMap, PlumblineError, Results, TrainedModel, evaluate, explain, load
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 __all__ = [
     "Evaluation",
     "HeatMap",

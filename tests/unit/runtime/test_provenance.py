@@ -49,6 +49,15 @@ def test_only_meaning_counts(tmp_path: Path):
     assert hashes[0] == hashes[1] == hashes[2] != hashes[3]
 
 
+def test_the_version_number_does_not_count(tmp_path: Path):
+    hashes = []
+    for text in ('__version__ = "1.0.0"\nx = 1\n', '__version__ = "2.0.0"\nx = 1\n', 'version = "1.0.0"\nx = 1\n'):
+        path = tmp_path / f"{len(hashes)}.py"
+        path.write_text(text)
+        hashes.append(code_hash(path))
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
 def test_all_versions_of_python_hash_alike(tmp_path: Path):
     """Their syntax trees differ: 3.12 has type parameters, and an empty string after a nested format."""
     path = tmp_path / "a.py"

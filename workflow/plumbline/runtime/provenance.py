@@ -2,8 +2,8 @@
 
 Snakemake does not track imported modules. Each rule has in `params` the hash of the syntax trees of its script, of the
 registered objects it uses and of every plumbline module, or file next to a plug-in, that these import, directly or
-indirectly. Comments, white space, docstrings, descriptions of options and declarations, code under `TYPE_CHECKING` and
-the reporting of progress are not part of the hash.
+indirectly. Comments, white space, docstrings, descriptions of options and declarations, code under `TYPE_CHECKING`, the
+version number and the reporting of progress are not part of the hash.
 """
 
 import ast
@@ -41,7 +41,10 @@ def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def _is_type_checking(node: object) -> bool:
+def _is_without_meaning(node: object) -> bool:
+    """Whether a statement is for type checkers, or states the version of plumbline, which every record of a job has."""
+    if isinstance(node, ast.Assign):
+        return any(isinstance(target, ast.Name) and target.id == "__version__" for target in node.targets)
     return isinstance(node, ast.If) and "TYPE_CHECKING" in (
         getattr(node.test, "id", ""),
         getattr(node.test, "attr", ""),
@@ -54,7 +57,7 @@ def _meaning(node: ast.AST, field: str) -> Any:
     if field == "body" and isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
         value = node.body[1:]
     if field in ("body", "orelse") and isinstance(value, list):
-        return [part for part in value if not _is_type_checking(part)]
+        return [part for part in value if not _is_without_meaning(part)]
     if field == "values" and isinstance(node, ast.JoinedStr):
         # Python 3.12 ends some format specifications with an empty string.
         return [part for part in value or [] if not (isinstance(part, ast.Constant) and part.value == "")]
