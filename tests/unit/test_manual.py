@@ -47,9 +47,12 @@ def test_every_command_has_its_arguments():
     assert headings("commands.md") == [f"plumbline {name}" for name in commands]
     text = " ".join(PAGES["commands.md"].split())
     for command in commands.values():
+        assert command.description.endswith(".")
+        assert all(line.startswith(f"  {command.prog} ") for line in command.epilog.split("\n")[1:])
         for action in command._actions[1:]:
+            assert action.help, action.dest
             assert f"`{(action.option_strings or [action.dest.upper()])[0]}" in text, action.dest
-            assert " ".join((action.help or "").split()) in text, action.dest
+            assert " ".join(action.help.split()) in text, action.dest
 
 
 def test_every_table_has_its_columns():

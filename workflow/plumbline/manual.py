@@ -184,18 +184,14 @@ def commands_page() -> str:
     lines = ["# Commands", "", GENERATED, ""]
     lines += _paragraph(f"For readers who use the command line. `plumbline`: {top.description} `plumbline --version`.")
     (commands,) = (action for action in top._actions if isinstance(action, argparse._SubParsersAction))
-    summaries = {action.dest: action.help or "" for action in commands._choices_actions}
     for name, command in commands.choices.items():
-        lines += [f"## `plumbline {name}`", "", *_paragraph(command.description or _sentence(summaries[name]))]
+        lines += [f"## `plumbline {name}`", "", *_paragraph(command.description or "")]
+        lines += [*(f"  {line}" for line in (command.epilog or "").split("\n")[1:]), ""]
         for action in command._actions:
             if not isinstance(action, argparse._HelpAction):
                 lines += _argument(action)
         lines.append("")
     return _page(lines)
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def tables_page(registry: Registry) -> str:
