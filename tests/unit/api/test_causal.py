@@ -95,7 +95,7 @@ def test_importances_are_those_of_the_jobs(folder_of, family, tmp_path):  # noqa
 def test_a_causal_model_needs_a_prompt(causal):
     with pytest.raises(PlumblineError, match="is a causal language model; give a `prompt`"):
         plumbline.explain(*causal, TEXTS)
-    with pytest.raises(PlumblineError, match="the same word"):
+    with pytest.raises(PlumblineError, match="are the same; give each class a different answer"):
         plumbline.explain(*causal, TEXTS, prompt=PROMPT, answers=[" good", " good"])
 
 

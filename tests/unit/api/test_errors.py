@@ -20,11 +20,11 @@ FAULTS = {
     "empty text": ({"texts": ["good", " "], "labels": [0, 1]}, "`texts[1]` has no word"),
     "some pairs": ({"texts": ["good", ("a", "b")], "labels": [0, 1]}, "`texts[1]` has 2 texts; all must be single"),
     "no labels": ({"labels": None}, "`labels` is missing: give the class of each text, or call `explain`"),
-    "few labels": ({"labels": [0]}, "The length of `labels` is 1, and there are 6 texts"),
-    "number of no class": ({"labels": [2] * 6}, "`labels[0]` is 2, and the model has 2 classes, numbered from 0"),
+    "few labels": ({"labels": [0]}, "`labels` has the length 1, but there are 6 texts"),
+    "number of no class": ({"labels": [2] * 6}, "`labels[0]` is 2, but the model has 2 classes, numbered from 0"),
     "name of no class": (
         {"labels": ["goood"] * 6},
-        "nor a whole number of one; did you mean 'good'?",
+        "neither the name nor the index of a class of the model; did you mean 'good'?",
     ),
     "misspelt measure": ({"measures": ["gradient-nrm"]}, "did you mean 'gradient-norm'?"),
     "measure of attention": (
@@ -41,11 +41,11 @@ FAULTS = {
     ),
     "one measure besides random": (
         {"protocols": ["agreement"]},
-        "`protocols` names 'agreement', which needs 2 measures or more besides random, and `measures` has 1, so it",
+        "`protocols` names 'agreement', which needs 2 measures or more besides random, but `measures` has 1, so it",
     ),
     "random importances alone": (
         {"measures": ["random"], "protocols": ["erasure"]},
-        "'erasure', which needs one measure or more besides random, and `measures` has none, so it",
+        "'erasure', which needs one measure or more besides random, but `measures` has none, so it",
     ),
     "a table in place of a column": (
         {"texts": pd.DataFrame({"body": ["a b"]})},
@@ -54,7 +54,7 @@ FAULTS = {
     "half a seed": ({"seeds": 1.5}, "`seeds` is 1.5; it must be a whole number or a list of them."),
     "one class": (
         {"labels": [1] * 6, "least_above_chance": 0.2},
-        "`labels` has one class only, 'good', so no accuracy is above chance",
+        "`labels` has one class only, 'good', so the accuracy cannot exceed chance",
     ),
     "measures as a string": ({"measures": "random"}, "`measures` is a string; write a list, such as ['random']"),
     "misspelt option": ({"measures": {"lime": {"sampels": 3}}}, "did you mean 'samples'?"),
@@ -72,13 +72,13 @@ FAULTS = {
     ),
     "evidence of other length": (
         {"evidence": [[1]] * 6},
-        "`evidence` of text 0 holds 1 flags, and the text has 9 words",
+        "`evidence` of text 0 holds 1 flags, but the text has 9 words",
     ),
     "own of other length": (
         {"importances": {"mine": [[1.0]] * 6}},
         "`importances['mine'][0]` has the shape [1]; text 0 has 9 words, which are 13 subwords",
     ),
-    "own of few texts": ({"importances": {"mine": [[1.0]]}}, "The length of `importances['mine']` is 1"),
+    "own of few texts": ({"importances": {"mine": [[1.0]]}}, "`importances['mine']` has the length 1"),
     "own that is no number": ({"importances": {"mine": [["a"]] * 6}}, "must be a list of numbers"),
     "own that is not finite": ({"importances": {"mine": [[float("nan")] * 9] * 6}}, "is not finite"),
     "own of a measure's name": ({"importances": {"random": [[1.0]] * 6}}, "both name 'random'; rename one"),
@@ -110,7 +110,7 @@ FAULTS = {
     ),
     "target of no class": (
         {"measures": {"gradient-norm": {"target": 2}}},
-        "`measures.gradient-norm.target` is 2, and the model has 2 classes, numbered from 0.",
+        "`measures.gradient-norm.target` is 2, but the model has 2 classes, numbered from 0.",
     ),
     "prompt alone": ({"prompt": "{text}:"}, "needs both `prompt`, with {text}, and `answers`"),
 }
@@ -131,7 +131,7 @@ def test_models_that_cannot_classify_are_refused(classifier, tiny_bert, tmp_path
         plumbline.explain(classifier[0], texts=TEXTS)
     with pytest.raises(PlumblineError, match="`model` is a Linear"):
         plumbline.explain(torch.nn.Linear(1, 1), classifier[1], TEXTS)
-    with pytest.raises(PlumblineError, match="write `texts=` and `labels=` without `tokenizer`"):
+    with pytest.raises(PlumblineError, match="leave out `tokenizer`, and name the arguments `texts=` and `labels=`"):
         plumbline.evaluate(str(tiny_bert), TEXTS, LABELS)
 
 

@@ -229,11 +229,14 @@ def test_a_protocol_that_has_too_few_measures_is_warned_of(classifier, predicted
 def test_a_model_at_chance_is_warned_of(classifier, predicted):
     wrong = [1 - label for label in predicted]
     ((sentence,), found) = warned(classifier, wrong)
-    assert sentence.startswith("The model's accuracy is 0.00 on 6 texts, and guessing has 0.") and len(
+    assert sentence.startswith("The model's accuracy is 0.00 on 6 texts, and that of guessing 0.") and len(
         found.scorecard.T
     )
     ((sentence,), found) = warned(classifier, wrong, least_above_chance=0.2)
-    assert "it is left out of the scorecard, because it is not surely 0.2 of the way from chance to 1" in sentence
+    assert (
+        "the model is left out of the scorecard, because the lower bound of its accuracy is less than 0.2 of the way "
+        "from chance to 1"
+    ) in sentence
     assert found.scorecard.empty
     text = found.plot().texts[0].get_text()
     assert text.endswith("no measure has a score: seed 0 is left out, hardly better than guessing")
@@ -242,6 +245,6 @@ def test_a_model_at_chance_is_warned_of(classifier, predicted):
 def test_labels_of_one_class_are_warned_of(classifier):
     sentences, _ = warned(classifier, [1] * 6)
     assert sentences == [
-        "`labels` has one class only, 'good', so its accuracy does not show whether the model guesses; give texts of "
-        "another class too."
+        "`labels` has one class only, 'good', so the accuracy does not show whether the model is better than guessing; "
+        "add texts of another class."
     ]

@@ -107,7 +107,7 @@ def test_plot_draws_the_figures_of_the_report(evaluated):
     assert isinstance(evaluated.plot("tau-matrix", dataset="texts", model="model"), Figure)
     with pytest.raises(PlumblineError, match=r"no figure 'tau-matrx'.*did you mean 'tau-matrix'"):
         evaluated.plot("tau-matrx")
-    with pytest.raises(PlumblineError, match="no figure 'erasure' of 'movie'; there is one of: texts, model"):
+    with pytest.raises(PlumblineError, match="no figure 'erasure' of 'movie'; it exists for: texts, model"):
         evaluated.plot("erasure", dataset="movie")
 
 
@@ -134,7 +134,7 @@ def test_unknown_tables_and_folders_are_refused(evaluated, tmp_path):
         evaluated.table("erasur")
     with pytest.raises(PlumblineError, match="no folder 'nowhere'"):
         plumbline.load("nowhere")
-    with pytest.raises(PlumblineError, match="not the folder of results"):
+    with pytest.raises(PlumblineError, match="not the results folder"):
         plumbline.load(tmp_path)
     with pytest.raises(PlumblineError, match="exists and is not empty"):
         evaluated.save(Path(__file__).parent)
@@ -142,7 +142,7 @@ def test_unknown_tables_and_folders_are_refused(evaluated, tmp_path):
     (copy / "manifest.json").unlink()
     unfinished = plumbline.load(copy)
     assert len(unfinished.table("erasure"))
-    with pytest.raises(PlumblineError, match="finish the run, or name the config"):
+    with pytest.raises(PlumblineError, match="finish the run, or give the config"):
         _ = unfinished.importances
 
 
@@ -156,7 +156,7 @@ def test_stored_tables_are_drawn_by_the_config_of_their_study():
     keys = "criterion == 'agreement' and variant == 'plain' and model == 'bilstm-tanh' and measure == 'attention'"
     (row,) = stored.table("scorecard").query(keys).itertuples()
     assert wide.loc[("plain", "bilstm-tanh", "attention"), "agreement"] == row.value == pytest.approx(0.35, abs=0.01)
-    with pytest.raises(PlumblineError, match="has tables alone, as a recorded run"):
+    with pytest.raises(PlumblineError, match="has only tables, like a recorded run"):
         _ = stored.importances
 
 
@@ -198,7 +198,9 @@ def test_texts_that_cannot_be_split_are_refused(evaluated, tmp_path):
     )
     with pytest.raises(PlumblineError, match=drawn):
         evaluated.to_config(tmp_path / "my.yaml")
-    given = "^Class 'bad' has 4 rows, none of which was drawn for 'dev': of `texts` and `labels`.* 10% become dev"
+    given = (
+        "^Class 'bad' has 4 rows, none of which was drawn for 'dev': 10% of the training `texts` become the dev split"
+    )
     with pytest.raises(PlumblineError, match=given):
         evaluated.to_config(tmp_path / "my.yaml", [*TEXTS, *TRAINING[0]], [0, *[1] * 45])
     with pytest.raises(PlumblineError, match=r"must end in \.yaml"):
@@ -216,7 +218,7 @@ def test_files_are_not_overwritten_and_labels_not_invented(evaluated, classifier
     explained = plumbline.explain(*classifier, TEXTS, measures=["random"], progress=False)
     assert explained.instances["label"].tolist() == explained.predictions["predicted"].tolist()
     assert explained.predictions["label"].tolist() == explained.predictions["predicted"].tolist()
-    with pytest.raises(PlumblineError, match="Texts of a study need the class of each"):
+    with pytest.raises(PlumblineError, match="A study needs the class of each text; call `evaluate` with `labels`"):
         explained.to_config(tmp_path / "other.yaml", *TRAINING)
 
 

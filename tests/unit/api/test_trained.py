@@ -143,7 +143,9 @@ def test_seeds_are_chosen_among_the_stored_ones(study, results):
     np.testing.assert_allclose(np.stack(found.predictions["probabilities"]), expected, atol=1e-6)
     labels = [CLASSES["sst"][row.argmax()] for row in expected]
     assert found.instances["label"].tolist() == labels, "without labels, the predicted classes are stored"
-    with pytest.raises(PlumblineError, match=r"`seeds` has 3, and the weights .* are of the seeds 0, 1, 5"):
+    with pytest.raises(
+        PlumblineError, match=(r"`seeds` contains 3, but model .* was trained on .* with the seeds 0, 1, 5")
+    ):
         plumbline.explain(results.model(), texts=TEXTS, seeds=3, progress=False)
 
 
@@ -192,7 +194,7 @@ def test_what_is_not_there_is_refused(results, tmp_path):
             "no model 'my-bert' of 'stories'; choose from: bilstm-tanh, given",
         ),
         ({"variant": "plane"}, "no variant 'plane'; did you mean 'plain'"),
-        ({"dataset": "birds"}, "has images, and a model of images explains no texts"),
+        ({"dataset": "birds"}, "consists of images, so its models cannot explain texts"),
         ({"model": "given"}, "reads the attention of 'bilstm-tanh'"),
         ({"model": "cnn-tanh"}, "no weights of model 'cnn-tanh' on 'sst' .* run the study again"),
     ]:
@@ -202,7 +204,7 @@ def test_what_is_not_there_is_refused(results, tmp_path):
     for arguments, message in [
         ({"tokenizer": TEXTS}, "`tokenizer` is given, but a model that a study has trained reads texts as the study"),
         ({"texts": TEXTS, "prompt": "{text}"}, "`prompt` is given"),
-        ({"texts": TEXTS, "labels": [0, 1, 2]}, "is 2, and the model has 2 classes"),
+        ({"texts": TEXTS, "labels": [0, 1, 2]}, "is 2, but the model has 2 classes"),
         ({"texts": TEXTS, "labels": [0, 1, 0], "protocols": ["roar"]}, "set `roar` in the config of the study that"),
         (
             {"texts": TEXTS, "labels": [0, 1, 0], "protocols": ["masked_erasure"]},
@@ -216,7 +218,7 @@ def test_what_is_not_there_is_refused(results, tmp_path):
         with pytest.raises(PlumblineError, match=message):
             plumbline.evaluate(trained, **arguments, progress=False)
     found = plumbline.explain(trained, texts=TEXTS, measures=["random"], progress=False)
-    with pytest.raises(PlumblineError, match="trained by a study, which has a config"):
+    with pytest.raises(PlumblineError, match="trained by a study, which already has a config"):
         found.to_config(tmp_path / "my.yaml")
 
 

@@ -72,8 +72,8 @@ def find_model(
     if isinstance(model, str | Path):
         if tokenizer is not None:
             raise PlumblineError(
-                f"`model` is the name of a checkpoint, '{model}', which has its own tokenizer; write `texts=` and "
-                "`labels=` without `tokenizer`."
+                f"`model` is the checkpoint '{model}', which has its own tokenizer; leave out `tokenizer`, and name "
+                "the arguments `texts=` and `labels=`."
             )
         path = os.path.expanduser(model)
         # A path object is a folder, even if its name could be one of the hub.
@@ -82,11 +82,12 @@ def find_model(
     for name, value in (("model", model), ("tokenizer", tokenizer)):
         if not hasattr(value, "save_pretrained"):
             raise PlumblineError(
-                f"`{name}` is a {type(value).__name__}; it must be one of transformers, or `model` the folder or name "
-                "of a checkpoint, or a model that a study has trained, `plumbline.load('results').model()`."
+                f"`{name}` is a {type(value).__name__}; give a model and a tokenizer of transformers, or as `model` "
+                "the name or folder of a checkpoint, or a model that a study has trained, "
+                "`plumbline.load('results').model()`."
             )
     if not hasattr(model, "get_input_embeddings"):
-        raise PlumblineError(f"`model` is a {type(model).__name__}; it must be a model of transformers.")
+        raise PlumblineError(f"`model` is a {type(model).__name__}; it must be a transformers model.")
     with reading_checkpoint(type(model).__name__):
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
@@ -118,11 +119,11 @@ def _described(
             raise PlumblineError("`answers` is a string; give one answer for each class.")
         named = dict(answers) if isinstance(answers, Mapping) else {answer.strip(): answer for answer in answers}
         if len(named) < len(answers):
-            raise PlumblineError("Two of the `answers` are the same word; give each class its own.")
+            raise PlumblineError("Two of the `answers` are the same; give each class a different answer.")
         return Checkpoint(checkpoint, _title(checkpoint), [*map(str, named)], prompt, tuple(named.values()))
     if any(architecture.endswith(CAUSAL) for architecture in architectures):
         raise PlumblineError(
-            f"{subject} is a causal language model; give a `prompt` with {{text}} and the `answers` that are classes."
+            f"{subject} is a causal language model; give a `prompt` with {{text}} and `answers`, one for each class."
         )
     if not any(architecture.endswith(CLASSIFIER) for architecture in architectures):
         raise PlumblineError(
@@ -131,5 +132,5 @@ def _described(
         )
     names = [str(config.id2label[number]) for number in range(config.num_labels)]
     if len({*names}) < len(names):
-        raise PlumblineError(f"{subject} has two outputs of the same name in `id2label`; give each its own.")
+        raise PlumblineError(f"{subject} has two outputs of the same name in `id2label`; rename one.")
     return Checkpoint(checkpoint, _title(checkpoint), names)

@@ -59,7 +59,9 @@ def entries(listed: Entries, name: str) -> dict[str, dict[str, Any]]:
     named = listed if isinstance(listed, Mapping) else dict.fromkeys(listed)
     for key in named:
         if not isinstance(key, str):
-            raise PlumblineError(f"`{name}` has {key!r}, which is no name; a list holds names, a dict options by name.")
+            raise PlumblineError(
+                f"`{name}` contains {key!r}, which is not a name; write a list of names, or a dict of options by name."
+            )
     return {key: dict(options or {}) for key, options in named.items()}
 
 
@@ -75,7 +77,7 @@ def check_retraining(protocols: Entries, trained: bool) -> None:
                 else "evaluate without it, write a config with `result.to_config('my.yaml')`, set "
                 f"{section} there and run `plumbline run my.yaml`."
             )
-            raise PlumblineError(f"`protocols` names '{name}', which {what}, and `evaluate` trains none: {advice}")
+            raise PlumblineError(f"`protocols` names '{name}', which {what}, but `evaluate` trains no models: {advice}")
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Request:
             target, count = options.get("target"), len(model.classes)
             if isinstance(target, int) and not 0 <= target < count:
                 raise PlumblineError(
-                    f"`measures.{name}.target` is {target}, and the model has {count} classes, numbered from 0."
+                    f"`measures.{name}.target` is {target}, but the model has {count} classes, numbered from 0."
                 )
         if not (self.seeds is None or isinstance(self.seeds, int | Sequence)) or isinstance(self.seeds, str):
             raise PlumblineError(f"`seeds` is {self.seeds!r}; it must be a whole number or a list of them.")

@@ -134,11 +134,11 @@ def _needed_texts(given: bool) -> str:
     """What the splits of the config are drawn from, and which arguments give the training texts."""
     if given:
         return (
-            f"of `texts` and `labels`, which are for training, {DEV_SHARE:.0%} become dev, the evaluated texts are "
-            "test, and each split needs texts of every class; give more."
+            f"{DEV_SHARE:.0%} of the training `texts` become the dev split, the evaluated texts are the test split, "
+            "and each split needs texts of every class; give more training texts."
         )
     return (
-        "without training texts, train, dev and test are drawn from the evaluated texts, and each needs texts of every "
-        "class; give training texts with `result.to_config(path, texts, labels)`, of which "
-        f"{DEV_SHARE:.0%} become dev and the evaluated texts are test."
+        "without training texts, the splits train, dev and test are drawn from the evaluated texts, and each needs "
+        f"texts of every class; give training texts with `result.to_config(path, texts, labels)`. Then {DEV_SHARE:.0%} "
+        "of them become the dev split, and the evaluated texts are the test split."
     )

@@ -82,12 +82,16 @@ class Evaluation(Results):
         """
         if not isinstance(self._model, Checkpoint):
             raise PlumblineError(
-                "The model was trained by a study, which has a config; add measures and protocols there, and run it."
+                "The model was trained by a study, which already has a config; add the measures and protocols to that "
+                "config and run it again."
             )
         training = None if texts is None else read_texts(texts, labels, self._model.classes, self._labelled.words)
         if not self._labelled.labelled or (training and not training.labelled):
-            given = "`labels` is missing: texts to train on" if self._labelled.labelled else "Texts of a study"
-            raise PlumblineError(f"{given} need the class of each; give the labels.")
+            raise PlumblineError(
+                "`labels` is missing: give the class of each training text."
+                if self._labelled.labelled
+                else "A study needs the class of each text; call `evaluate` with `labels` instead of `explain`."
+            )
         return write_config(Path(path), self._config, self._model, self._labelled, training)
 
 
@@ -170,7 +174,9 @@ def explain(
     if not labelled.labelled:
         for name, options in entries(measures, "measures").items():
             if options.get("target") == "gold":
-                raise PlumblineError(f"`measures.{name}.target` is 'gold', which needs `labels`; give them.")
+                raise PlumblineError(
+                    f"`measures.{name}.target` is 'gold', which needs `labels`; give the class of each text."
+                )
     return _run(workspace, request, described, labelled, {}, device, progress)
 
 

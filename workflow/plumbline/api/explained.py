@@ -62,6 +62,6 @@ def explained_model(
         if is_given:
             raise PlumblineError(
                 f"`{name}` is given, but a model that a study has trained reads texts as the study does; leave it out, "
-                "and write `texts=` and `labels=`."
+                "and name the arguments `texts=` and `labels=`."
             )
     return model

@@ -65,15 +65,18 @@ class Results(StoredTables):
             config = study_of(read_json(self.folder / MANIFEST))
         else:
             raise PlumblineError(
-                f"'{self.folder}' has no {MANIFEST}, which the last job of a study writes: finish the run, or name the "
-                "config with `plumbline.load(folder, study='my.yaml')`; `table` reads the tables that are there."
+                f"'{self.folder}' has no {MANIFEST}, which the last job of a study writes: finish the run, or give the "
+                "config, `plumbline.load(folder, study='my.yaml')`; `table` reads the tables that already exist."
             )
         return StudyDag(resolve(locate_files(config, folders), external=False), folders, SCRIPTS)
 
     def _cells(self) -> Iterator[Cell]:
         """The cells of texts; images have no tokens to show."""
         if not (self.folder / "models").is_dir():
-            raise PlumblineError(f"'{self.folder}' has tables alone, as a recorded run: no texts and no importances.")
+            raise PlumblineError(
+                f"'{self.folder}' has only tables, like a recorded run, but no texts or importances; load the results "
+                "folder of the run itself."
+            )
         for cell in self._dag.runs.cells:
             if self._dag.resolved.declarations["dataset", cell.dataset].task != IMAGES:
                 yield cell
@@ -200,7 +203,7 @@ class Results(StoredTables):
         ]
         if not matching:
             known = "; ".join(", ".join(filter(None, (plot.dataset, plot.model))) for plot in plots)
-            raise PlumblineError(f"There is no figure '{figure}' of '{dataset or model}'; there is one of: {known}.")
+            raise PlumblineError(f"There is no figure '{figure}' of '{dataset or model}'; it exists for: {known}.")
         from plumbline.figures.drawing import Drawing
 
         facts = self._dag.facts.requested_by([declaration])
@@ -218,7 +221,7 @@ class Results(StoredTables):
         """Copy the results to a new folder, which `plumbline.load` opens."""
         target = Path(folder)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise PlumblineError(f"'{target}' exists and is not empty; name a new folder.")
+            raise PlumblineError(f"'{target}' exists and is not empty; give a new folder.")
         shutil.copytree(self.folder, target, dirs_exist_ok=True)
         return target
 
@@ -231,10 +234,10 @@ def load_results(folder: str | Path = "results", study: str | Path | None = None
     """
     path = Path(folder)
     if not path.is_dir():
-        raise PlumblineError(f"There is no folder '{folder}'; name the folder of results of a study.")
+        raise PlumblineError(f"There is no folder '{folder}'; give the results folder of a study.")
     found = next((place for place in (path, path / "results") if (place / "tables").is_dir()), None)
     if found is None:
-        raise PlumblineError(f"'{folder}' has no folder of tables: it is not the folder of results of a study.")
+        raise PlumblineError(f"'{folder}' is not the results folder of a study: it has no folder `tables`.")
     return Results(found, study)
 
 
@@ -245,7 +248,7 @@ def _scored(tokens: Any, maskable: Any) -> list[str] | None:
 
 def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
     if not frames:
-        raise PlumblineError("These results have no texts.")
+        raise PlumblineError("These results have no texts, as for a study of images; use `table` to read their tables.")
     return pd.concat(frames, ignore_index=True)
 
 

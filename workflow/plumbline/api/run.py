@@ -196,5 +196,5 @@ def choose_device(device: str | torch.device | None) -> torch.device:
     except RuntimeError:
         raise PlumblineError(f"`device` is '{device}', which torch does not know; write 'cpu' or 'cuda'.") from None
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise PlumblineError(f"`device` is '{device}', and torch finds no GPU; leave it out for the CPU.")
+        raise PlumblineError(f"`device` is '{device}', but torch finds no GPU; leave it out to use the CPU.")
     return chosen

@@ -22,7 +22,7 @@ def unscored_protocols(dag: StudyDag) -> list[str]:
         other = ", or choose other protocols, such as ['erasure']" if count else ""
         sentences.append(
             f"`protocols` names '{protocol}', which needs {'one measure' if least == 1 else f'{least} measures'} or "
-            f"more besides random, and `measures` has {count or 'none'}, so it gives the scorecard no score: add a "
+            f"more besides random, but `measures` has {count or 'none'}, so it adds no score to the scorecard: add a "
             f"measure{other}."
         )
     if sentences and len(sentences) == len(dag.study.protocols):
@@ -37,10 +37,12 @@ def check_classes(texts: LabelledTexts, least_above_chance: float | None) -> lis
     only = f"`labels` has one class only, '{texts.classes[texts.labels[0]]}'"
     if least_above_chance is not None:
         raise PlumblineError(
-            f"{only}, so no accuracy is above chance, which `least_above_chance` asks for: give texts of another class "
-            "too, or leave it out."
+            f"{only}, so the accuracy cannot exceed chance, as `least_above_chance` requires: add texts of another "
+            "class, or leave out `least_above_chance`."
         )
-    return [f"{only}, so its accuracy does not show whether the model guesses; give texts of another class too."]
+    return [
+        f"{only}, so the accuracy does not show whether the model is better than guessing; add texts of another class."
+    ]
 
 
 def models_at_chance(
@@ -58,13 +60,14 @@ def models_at_chance(
         if least_above_chance is None:
             if right <= chance + ROUNDING:
                 return [
-                    f"{subject}, and guessing has {chance:.2f}: explanations of a model that guesses mean little; "
+                    f"{subject}, and that of guessing {chance:.2f}: explanations of a model that guesses mean little; "
                     "`least_above_chance=0.2` leaves it out of the scorecard."
                 ]
         elif above_chance(found, labels) < least_above_chance:
             return [
-                f"{subject}, and guessing has {chance:.2f}: it is left out of the scorecard, because it is not surely "
-                f"{least_above_chance:g} of the way from chance to 1 (`least_above_chance`). Give more texts or a "
-                "better model, or a lower `least_above_chance`; None leaves out no model."
+                f"{subject}, and that of guessing {chance:.2f}: the model is left out of the scorecard, because the "
+                f"lower bound of its accuracy is less than {least_above_chance:g} of the way from chance to 1 "
+                "(`least_above_chance`). Give more texts, a better model or a lower `least_above_chance`; None keeps "
+                "every model."
             ]
     return []

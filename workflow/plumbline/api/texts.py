@@ -93,7 +93,7 @@ def read_texts(
         if len(parts) != 1 + paired:
             raise PlumblineError(f"`texts[{i}]` has {len(parts)} texts; all must be single texts, or all pairs.")
         if not all(part.strip() for part in parts):
-            raise PlumblineError(f"`texts[{i}]` has no word; leave it out.")
+            raise PlumblineError(f"`texts[{i}]` has no words; remove it.")
     if len(classes) < 2:
         raise PlumblineError(f"The model has {len(classes)} class; an explained model needs two or more.")
     return LabelledTexts(
@@ -121,7 +121,7 @@ def _of_each(values: Any, name: str, rows: Sequence[Any]) -> list[Any]:
     listed = _listed(values, name)
     if len(listed) != len(rows):
         raise PlumblineError(
-            f"The length of `{name}` is {len(listed)}, and there are {len(rows)} texts; give one for each."
+            f"`{name}` has the length {len(listed)}, but there are {len(rows)} texts; give one entry for each text."
         )
     return listed
 
@@ -133,14 +133,14 @@ def _labels(labels: Any, classes: Sequence[str], count: int) -> list[int]:
         if isinstance(label, int | np.integer) and not isinstance(label, bool):
             if not 0 <= label < len(classes):
                 raise PlumblineError(
-                    f"`labels[{i}]` is {label}, and the model has {len(classes)} classes, numbered from 0."
+                    f"`labels[{i}]` is {label}, but the model has {len(classes)} classes, numbered from 0."
                 )
             numbers.append(int(label))
         elif label_text(label) in classes:
             numbers.append(list(classes).index(label_text(label)))
         else:
             raise PlumblineError(
-                f"`labels[{i}]` is {label!r}, which is no class of the model, nor a whole number of one; "
+                f"`labels[{i}]` is {label!r}, which is neither the name nor the index of a class of the model; "
                 f"{nearest(str(label), classes)}"
             )
     return numbers
@@ -160,7 +160,9 @@ def align_scores(scores: Any, name: str, words: Sequence[np.ndarray], lengths: S
         except (TypeError, ValueError):
             raise PlumblineError(f"`{where}[{i}]` must be a list of numbers.") from None
         if values.shape not in ((len(word),), (length,)):
-            subwords = f", which are {len(word)} subwords of the tokenizer: give one number for each of either."
+            subwords = (
+                f", which are {len(word)} subwords of the tokenizer: give one number for each word or for each subword."
+            )
             raise PlumblineError(
                 f"`{where}[{i}]` has the shape {list(values.shape)}; text {i} has {length} words"
                 f"{': give one number for each.' if len(word) == length else subwords}"

@@ -65,7 +65,7 @@ class TrainedModel:
         for seed in wanted or ():
             if seed not in self.seeds:
                 raise PlumblineError(
-                    f"`seeds` has {seed}, and the weights of model '{self.model}' on '{self.dataset}' are of the seeds "
+                    f"`seeds` contains {seed}, but model '{self.model}' was trained on '{self.dataset}' with the seeds "
                     f"{', '.join(map(str, self.seeds))}."
                 )
         return self.seeds if wanted is None else [*wanted]
@@ -114,12 +114,14 @@ def find_trained(folder: Path, dag: StudyDag, dataset: str | None, model: str | 
     cell, paths = cells[0], dag.paths
     task = dag.params.declaration("dataset", cell.dataset).task
     if task == IMAGES:
-        raise PlumblineError(f"Dataset '{cell.dataset}' has images, and a model of images explains no texts.")
+        raise PlumblineError(
+            f"Dataset '{cell.dataset}' consists of images, so its models cannot explain texts; choose another dataset."
+        )
     derived = dag.resolved.derived.get(cell.model)
     if derived and not derived.adversary:
         raise PlumblineError(
-            f"Model '{cell.model}' reads the attention of '{derived.base}', which is stored for the texts of the study "
-            "alone; choose another model."
+            f"Model '{cell.model}' reads the attention of '{derived.base}', which is stored only for the texts of the "
+            "study; choose another model."
         )
     blocks = _stored(folder, cells)
     kind, words = dag.params.declaration("model", cell.model).name, f"results/data/{cell.dataset}/vocabulary.parquet"
