@@ -142,8 +142,8 @@ def test_a_plugin_may_describe_itself(tmp_path):
     [
         (('cost="None."', "cost=3"), "states cost=3; it must be text"),
         (('citation="A (2001), B. C."', "citation=2001"), "states citation=2001; it must be a list"),
-        (('citation="A (2001), B. C."', "citation=[2001]"), r"states citation=\[2001\]; it must hold text alone"),
-        (('cost="None."', 'cots="None."'), "states 'cots': did you mean 'cost'"),
+        (('citation="A (2001), B. C."', "citation=[2001]"), r"states citation=\[2001\]; it must contain only strings"),
+        (('cost="None."', 'cots="None."'), "states 'cots', which is not a known argument; did you mean 'cost'"),
     ],
 )
 def test_a_faulty_description_gets_one_sentence(tmp_path, change, message):
@@ -155,7 +155,10 @@ def test_an_unknown_metric_gets_the_nearest(tmp_path):
     registry = plugin(tmp_path, '"kendall"', '"kendal"')
     with pytest.raises(PlumblineError, match=r"no metric 'kendal'; did you mean 'kendall'\?"):
         registry.metrics_of(registry.get("protocol", "compared"))
-    fault = "The protocol 'compared': its declaration states the metric 'kendal'; did you mean 'kendall'?"
+    fault = (
+        "The protocol 'compared': its declaration states the metric 'kendal', which does not exist; did you mean "
+        "'kendall'?"
+    )
     assert fault in check("protocol", "compared", registry)
     assert fault not in check("protocol", "compared", plugin(tmp_path))
 

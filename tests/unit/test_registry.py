@@ -61,7 +61,7 @@ def test_misspelt_name_gets_the_nearest():
     [
         (("power: int = 1", "power=1"), "option 'power' needs a type and a default"),
         (("power: int", "power: np.ndarray"), "must be typed with"),
-        (("power=2", "pwer=2"), "states 'pwer': did you mean 'power'"),
+        (("power=2", "pwer=2"), "states 'pwer', which is not a known argument; did you mean 'power'"),
         (
             ('"word-length-squared"', "str(1)"),
             r"its name is `str\(1\)`, which is not a literal; .* write the value itself\.",

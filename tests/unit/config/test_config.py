@@ -33,7 +33,10 @@ def study(**changes):
         ({"datasets": {"moive": {}}}, r"`datasets.moive`: There is no dataset 'moive'; did you mean 'movie'\?"),
         ({"seeds": ["0-2", "2"]}, r"`seeds` is \['0-2', '2'\]: seed 2 occurs twice"),
         ({"seeds": ["3-1"]}, "'3-1' is not a block of seeds"),
-        ({"compute": {"jobs": {"moive": {}}}}, r"`compute.jobs` names 'moive'; did you mean 'movie'\?"),
+        (
+            {"compute": {"jobs": {"moive": {}}}},
+            r"`compute.jobs` names 'moive', which is not a dataset of the study; did you mean 'movie'\?",
+        ),
         ({"compute": {"jobs": {"movie": {"seeds": 0}}}}, "`compute.jobs.movie.seeds` is 0"),
         (
             {"compute": {"jobs": {"movie": {"parts": 2}}}},
@@ -59,7 +62,7 @@ def study(**changes):
         ),
         (
             {"models": {"bilstm-tanh": {"training": {"epochs": 1}}}},
-            r"training` .*`first_eligible_epoch` is 2, but `epochs` is 1; lower it\.",
+            r"training` .*`first_eligible_epoch` is 2, but `epochs` is 1; lower `first_eligible_epoch`\.",
         ),
         ({"models": {"bow": {"kind": "bag-of-word"}}}, r"`models.bow.kind`: .*did you mean 'bag-of-words'\?"),
         ({"models": {"b/d": {"kind": "bag-of-words"}}}, "a name may contain only letters"),
@@ -84,15 +87,22 @@ def study(**changes):
         ({"models": {"bilstm-tanh": {"training": {"precision": "float16"}}}}, "Choose from: tf32, float32, bfloat16."),
         ({"compute": {"slots_per_gpu": "auto"}}, "`compute.slots_per_gpu` is 'auto': it must be a whole number."),
         ({"compute": []}, r"`compute` is \[\]: it must be keys and values."),
-        ({"models": {"bilstm-tanh": {"measures": ["gradeint"]}}}, r"names 'gradeint'; did you mean 'gradient'\?"),
+        (
+            {"models": {"bilstm-tanh": {"measures": ["gradeint"]}}},
+            r"names 'gradeint', which is not defined in the study; did you mean 'gradient'\?",
+        ),
         (
             {"adversaries": ["atefa"]},
-            r"^`adversaries.atefa`: there is no objective 'atefa', so set `objective`; did you mean 'attefa'\?$",
+            r"^`adversaries.atefa` has no `objective`, and its name 'atefa' is not one either; set `objective`: did "
+            r"you mean 'attefa'\?$",
         ),
-        ({"adversaries": {"attefa": {"of": ["bilstm"]}}}, r"`adversaries.attefa.of` names 'bilstm'; did you mean"),
+        (
+            {"adversaries": {"attefa": {"of": ["bilstm"]}}},
+            r"`adversaries.attefa.of` names 'bilstm', which is not defined in the study; did you mean",
+        ),
         (
             {"adversaries": {"attefa": {"datasets": ["sst"]}}},
-            r"`adversaries.attefa.datasets` names 'sst'; choose from: movie\.",
+            r"`adversaries.attefa.datasets` names 'sst', which is not defined in the study; choose from: movie\.",
         ),
         (
             {"adversaries": {"attefa": {"base_seed": 3}}, "seeds": ["0-1", "7"]},
@@ -104,12 +114,12 @@ def study(**changes):
         ),
         (
             {"adversaries": {"wiegreffe-pinter": {"strength": [-1]}}},
-            r"`adversaries.wiegreffe-pinter.strength` is \[-1\]: it must hold distinct numbers of 0 or more",
+            r"`adversaries.wiegreffe-pinter.strength` is \[-1\]: it must contain different numbers, each 0 or more",
         ),
         ({"adversaries": {"attefa": {"of": []}}}, "`adversaries.attefa.of` is \\[\\]: it must not be empty"),
         (
             {"adversaries": {"mine": {"objective": "atefa"}}},
-            r"`adversaries.mine.objective` is 'atefa'; did you mean 'attefa'\?",
+            r"`adversaries.mine.objective` is 'atefa', which does not exist; did you mean 'attefa'\?",
         ),
         (
             {"adversaries": {"attefa": {"training": {"select_by": "roc_auc"}}}},
@@ -138,7 +148,8 @@ def study(**changes):
         ),
         (
             {"models": {"bilstm-tanh": {}, "given": {"kind": "cnn-tanh", "attention_of": "bilstm-than"}}},
-            r"`models.given.attention_of` names 'bilstm-than'; did you mean 'bilstm-tanh'\?",
+            r"`models.given.attention_of` names 'bilstm-than', which is not a model of the study; did you mean "
+            r"'bilstm-tanh'\?",
         ),
         (
             {"models": {"bilstm-tanh": {"attention_of": "bilstm-tanh"}}},
@@ -146,11 +157,13 @@ def study(**changes):
         ),
         (
             {"models": {"bag-of-words": {}, "cnn-tanh": {"attention_of": "bag-of-words"}}},
-            "`models.cnn-tanh.attention_of`: model 'bag-of-words' does not provide single-head attention.",
+            "`models.cnn-tanh.attention_of`: model 'bag-of-words' does not provide single-head attention; choose "
+            "another model.",
         ),
         (
             {"models": {"cnn-tanh": {}, "bilstm-heads": {"attention_of": "cnn-tanh"}}},
-            "`models.bilstm-heads.attention_of`: model 'bilstm-heads' does not provide single-head attention.",
+            "`models.bilstm-heads.attention_of`: model 'bilstm-heads' does not provide single-head attention; choose "
+            "another model.",
         ),
         (
             {
@@ -159,7 +172,7 @@ def study(**changes):
                     "b": {"kind": "cnn-tanh", "attention_of": "a"},
                 }
             },
-            "`models.a.attention_of`: model 'b' takes its attention from another model; name that model.",
+            "`models.a.attention_of`: model 'b' takes its attention from another model; name that other model instead.",
         ),
         (
             {"protocols": {"adversary": {"kind": "agreement"}}},
@@ -187,7 +200,12 @@ def test_a_protocol_scores_the_datasets_that_it_names():
         ("mock-1", "bilstm-tanh"),
     }
     assert len(scored["agreement"]) == 2 * len(scored["permutation"])
-    with pytest.raises(PlumblineError, match=r"`protocols\.agreement\.datasets` names 'movi'; did you mean 'movie'"):
+    with pytest.raises(
+        PlumblineError,
+        match=(
+            r"`protocols\.agreement\.datasets` names 'movi', which is not defined in the study; did you mean 'movie'"
+        ),
+    ):
         resolve(study(protocols={"agreement": {"datasets": ["movi"]}}))
     with pytest.raises(PlumblineError, match=r"trained on a manipulated dataset of `datasets` \(movie\)"):
         list_runs(resolve(study(**changes, protocols={"ground_truth": {"datasets": ["movie"]}})))
@@ -240,13 +258,13 @@ def test_too_few_measures_for_the_scorecard_are_named():
     models = ["bilstm-tanh", "average-tanh", "bag-of-words"]
     agreement, erasure = gaps(measures=measures, models=models, protocols=["agreement", "erasure"])
     # bag-of-words has the random measure alone, for which agreement leaves it out.
-    assert erasure.startswith("`protocols.erasure` gives model 'bag-of-words' no score in the scorecard: it needs 1 me")
+    assert erasure.startswith("`protocols.erasure` adds no score of model 'bag-of-words' to the scorecard: it needs 1")
     assert agreement == (
-        "`protocols.agreement` gives models 'bilstm-tanh', 'average-tanh' no score in the scorecard: it needs 2 "
-        "measures or more besides random, and there is 1; add a measure, or remove the protocol."
+        "`protocols.agreement` adds no score of models 'bilstm-tanh', 'average-tanh' to the scorecard: it needs 2 "
+        "measures or more besides random, but there is 1; add a measure, or remove the protocol."
     )
     (sentence,) = gaps(measures=["random"], protocols=["erasure"])
-    assert "`protocols.erasure` gives model 'bilstm-tanh' no score" in sentence and "there is none; add" in sentence
+    assert "`protocols.erasure` adds no score of model 'bilstm-tanh'" in sentence and "there is none; add" in sentence
 
 
 def test_tokens_that_a_measure_does_not_score_are_refused():
@@ -257,7 +275,7 @@ def test_tokens_that_a_measure_does_not_score_are_refused():
 
     message = (
         r"`protocols\.agreement\.tokens` ranks special tokens, which measure 'leave-one-out' of model 'average-tanh' "
-        r"does not score; change `tokens` or the measure's options or remove it\."
+        r"does not score; change `tokens` or the options of the measure, or remove the measure\."
     )
     with pytest.raises(PlumblineError, match=message):
         run(["text", "all"], ["random", "leave-one-out"])
@@ -327,7 +345,12 @@ def test_adversaries_run_where_their_base_models_do():
         ("bilstm-tanh.attefa", "movie", "5"), ("bilstm-tanh.far", "movie", "0-1"), ("bilstm-tanh.far", "movie", "2"),
     ]  # fmt: skip
     assert not {cell.model for cell in runs.cells} & {cell.model for cell in runs.adversaries}
-    with pytest.raises(PlumblineError, match=r"^`adversaries\.attefa`: no model of this study has attention\.$"):
+    with pytest.raises(
+        PlumblineError,
+        match=(
+            r"^`adversaries\.attefa`: no model of this study has trained attention; remove it or add such a model\.$"
+        ),
+    ):
         list_runs(resolve(study(models=["bag-of-words"], measures=["gradient-attached"], adversaries=["attefa"])))
 
 
@@ -346,7 +369,7 @@ def test_models_with_anothers_attention_train_but_are_not_explained_or_scored():
     assert runs.measures["average-tanh"] == runs.measures["cnn-tanh"] == []
     assert {cell.model for cell in runs.scored["permutation"]} == {"bilstm-tanh", "cnn-dot"}
     assert {cell.model for cell in runs.adversaries} == {"bilstm-tanh.attefa", "cnn-dot.attefa"}
-    reason = "the attention of model 'cnn-tanh' is that of 'bilstm-tanh.attefa'"
+    reason = "model 'cnn-tanh' takes its attention from 'bilstm-tanh.attefa'"
     assert reason in {excluded.reason for excluded in runs.excluded}
     models["cnn-tanh"]["measures"] = ["attention"]
     with pytest.raises(PlumblineError, match=rf"`models\.cnn-tanh\.measures`: {reason}; remove it from the list\."):
@@ -494,7 +517,7 @@ def test_a_study_cuts_the_blocks_of_single_datasets():
 
 def test_blocks_whose_seeds_are_compared_stay_whole():
     changes = {"datasets": ["movie", "mock-1"], "seeds": ["0-2"], "compute": {"jobs": {"movie": {"seeds": 2}}}}
-    with pytest.raises(PlumblineError, match=r"^`compute\.jobs\.movie\.seeds` cuts .* 'seed_variance' compares"):
+    with pytest.raises(PlumblineError, match=r"^`compute\.jobs\.movie\.seeds` splits .* 'seed_variance' compares"):
         list_runs(resolve(study(**changes, protocols=["seed_variance"])))
     runs = list_runs(resolve(study(**changes, protocols={"seed_variance": {"datasets": ["mock-1"]}})))
     assert [cell.seeds for cell in runs.scored["seed_variance"]] == ["0-2"]

@@ -145,8 +145,14 @@ def test_imported_importances_are_an_input_of_the_job(tmp_path: Path):
 @pytest.mark.parametrize(
     ("ladder", "message"),
     [
-        ({"of": "gradinet", "share": 1}, "`measures.degraded.of` names 'gradinet'; did you mean 'gradient'?"),
-        ({"of": ["gradient", "degraded"], "share": 1}, "`measures.degraded.of` names 'degraded'; "),
+        (
+            {"of": "gradinet", "share": 1},
+            "`measures.degraded.of` names 'gradinet', which is not a measure of the study; did you mean 'gradient'?",
+        ),
+        (
+            {"of": ["gradient", "degraded"], "share": 1},
+            "`measures.degraded.of` names 'degraded', which is not a measure of the study; ",
+        ),
         ({"of": "gradient", "share": 2}, "`measures.degraded.share` is 2: it must be a number from 0 to 1"),
         ({"of": "gradient", "share": [0.5, -0.1]}, "`measures.degraded.share` is [0.5, -0.1]: it must be a number"),
         ({"of": "gradient", "share": [0.5, 0.5]}, "`measures.degraded.share` is [0.5, 0.5]: it must be a number"),

@@ -98,8 +98,11 @@ def test_inserted_words_are_distinct():
         ({"articels": {}}, r"`manipulations.articels`: There is no manipulation 'articels'; did you mean 'articles'\?"),
         ({"articles": {"r": 1.5}}, r"`manipulations.articles.r` is 1.5: it must be a probability"),
         ({"articles": {"matrix": [[0.5, 0.4], [0, 1]]}}, "rows are probabilities that sum to 1"),
-        ({"articles": {"datasets": ["textures"]}}, "'textures' holds images, which 'articles' cannot change"),
-        ({"articles": {"datasets": ["review"]}}, r"names 'review'; did you mean 'reviews'\?"),
+        ({"articles": {"datasets": ["textures"]}}, "'textures' consists of images, which 'articles' cannot change"),
+        (
+            {"articles": {"datasets": ["review"]}},
+            r"names 'review', which is not a dataset of the study; did you mean 'reviews'\?",
+        ),
         ({"b": {**BLUR, "radius": {"betwen": [1, 2]}}}, r"write a value, {between: \[low, high\]} or {levels"),
         ({"b": {**BLUR, "radius": {"between": [2, 1]}}}, r"write a value, {between"),
         ({"b": {**BLUR, "radus": 3}}, r"`manipulations.b.radus` is not a known key; did you mean 'radius'\?"),
@@ -113,7 +116,12 @@ def test_what_cannot_be_is_refused_in_one_sentence(manipulations, sentence):
 
 
 def test_an_unknown_variant_is_refused():
-    with pytest.raises(PlumblineError, match=r"`datasets.reviews.variants` names 'article'; did you mean 'articles'\?"):
+    with pytest.raises(
+        PlumblineError,
+        match=(
+            r"`datasets.reviews.variants` names 'article', which is not defined in the study; did you mean 'articles'\?"
+        ),
+    ):
         resolve(study({"articles": {}}, datasets={"reviews": {"variants": ["article"]}, "textures": {}}))
 
 

@@ -262,7 +262,7 @@ def test_no_plain_text_is_explained_without_a_split():
     for protocol in ("agreement", "permutation"):
         with pytest.raises(
             PlumblineError,
-            match=rf"^`protocols\.{protocol}` scores explained texts; add a split to `explain`\.$",
+            match=rf"^`protocols\.{protocol}` scores explanations, but `explain` lists no split; add one\.$",
         ):
             runs_of(protocols=[protocol])
 
@@ -352,15 +352,16 @@ GUIDED = {"bilstm-softmax": {}, "given": {"kind": "bilstm-softmax", "attention_o
         ),
         (
             {"roar": {"relative": {"measures": ["atention"]}}},
-            "`roar.relative.measures` names 'atention'; did you mean 'attention'?",
+            "`roar.relative.measures` names 'atention', which is not defined in the study; did you mean 'attention'?",
         ),
         (
             {"roar": {"relative": {"models": ["bilstm-sofmax"]}}},
-            "`roar.relative.models` names 'bilstm-sofmax'; did you mean 'bilstm-softmax'?",
+            "`roar.relative.models` names 'bilstm-sofmax', which is not defined in the study; did you mean "
+            "'bilstm-softmax'?",
         ),
         (
             {"roar": {"absolute": {"datasets": ["snli"]}}},
-            "`roar.absolute.datasets` names 'snli'; choose from: sst.",
+            "`roar.absolute.datasets` names 'snli', which is not defined in the study; choose from: sst.",
         ),
         (
             {"roar": {"relative": {"levels": [20, 10]}}},
@@ -376,7 +377,7 @@ GUIDED = {"bilstm-softmax": {}, "given": {"kind": "bilstm-softmax", "attention_o
         ),
         (
             {"roar": {"relative": {"levels": [10, 101]}}},
-            "`roar.relative.levels` holds 101; a percentage is at most 100.",
+            "`roar.relative.levels` contains 101; a percentage is at most 100.",
         ),
         ({"roar": {"relative": {"levels": [2.5]}}}, "`roar.relative.levels.0` is 2.5: it must be a whole number."),
         (
@@ -385,12 +386,12 @@ GUIDED = {"bilstm-softmax": {}, "given": {"kind": "bilstm-softmax", "attention_o
         ),
         (
             {"roar": {"relative": {"target": "gold"}, "absolute": {"target": "predicted"}}},
-            "`roar.relative.target` and `roar.absolute.target` differ; set both alike, because both mask by the same "
-            "importances.",
+            "`roar.relative.target` and `roar.absolute.target` differ; set both to the same value, because both mask "
+            "by the same importances.",
         ),
         (
             {"roar": {"relative": {"models": ["bilstm-softmax", "given"]}}, "models": GUIDED},
-            "`roar.relative.models`: model 'given' has another's attention; remove it.",
+            "`roar.relative.models`: model 'given' takes its attention from another model; remove it.",
         ),
         (
             {
@@ -398,15 +399,16 @@ GUIDED = {"bilstm-softmax": {}, "given": {"kind": "bilstm-softmax", "attention_o
                 "models": {"bilstm-softmax": {"datasets": ["sst"]}, "bilstm-tanh": {}},
                 "roar": {"absolute": {"models": ["bilstm-softmax"], "datasets": ["imdb"]}},
             },
-            "`roar.absolute`: none of its models is trained on one of its datasets; change either.",
+            "`roar.absolute`: none of its models is trained on any of its datasets; change `models` or `datasets`.",
         ),
         (
             {"models": ["bilstm-softmax", "roberta"], "roar": {"relative": {"measures": ["attention"]}}},
-            "`roar.relative`: model 'roberta' needs a measure to mask by besides 'random'.",
+            "`roar.relative`: model 'roberta' needs a measure to mask by besides 'random'; add one to `measures`.",
         ),
         (
             {"roar": {"relative": {"measures": ["random"]}}},
-            "`roar.relative`: model 'bilstm-softmax' needs a measure to mask by besides 'random'.",
+            "`roar.relative`: model 'bilstm-softmax' needs a measure to mask by besides 'random'; add one to "
+            "`measures`.",
         ),
     ],
 )
@@ -430,7 +432,10 @@ def test_relative_levels_are_at_most_a_hundred_and_absolute_ones_unlimited(level
 
 @pytest.mark.parametrize("levels", [[], [100]])
 def test_levels_need_one_below_a_hundred_percent(levels):
-    with pytest.raises(PlumblineError, match=r"^`roar\.relative\.levels` is \[.*\]; add a level, below 100"):
+    with pytest.raises(
+        PlumblineError,
+        match=(r"^`roar\.relative\.levels` is \[.*\]; add a level of 1 or more, which must be below 100"),
+    ):
         runs_of(roar={"relative": {"levels": levels}})
 
 

@@ -74,7 +74,7 @@ def test_options_can_be_sent_to_a_job(folder):
 CONFIG_FAULTS = {
     "no text": ({"text": None}, "text` is missing; dataset 'table' needs it. `text`: Column of the texts."),
     "unknown option": ({"column": "x"}, "`datasets.mine.column` (set to 'x') is not a known key"),
-    "ending": ({"path": "a.xlsx"}, "`datasets.mine.path` is 'a.xlsx', whose ending is none of .csv, .tsv"),
+    "ending": ({"path": "a.xlsx"}, "`datasets.mine.path` is 'a.xlsx', which does not end in one of .csv, .tsv"),
     "encoding": ({"encoding": "utf-9"}, "`datasets.mine.encoding` is 'utf-9', which Python does not know"),
     "separator": ({"separator": "::"}, "`datasets.mine.separator` is '::'; write one character."),
     "column and shares": (
@@ -102,7 +102,7 @@ CONFIG_FAULTS = {
     ),
     "unknown split": (
         {"path": {"trian": "a.csv", "test": "b.csv"}},
-        "`datasets.mine.path` names the split 'trian'; did you mean 'train'?",
+        "`datasets.mine.path` names the split 'trian', which does not exist; did you mean 'train'?",
     ),
     "split twice": (
         {"path": {"train": "a.csv", "val": "b.csv", "dev": "c.csv", "test": "b.csv"}},
@@ -116,7 +116,8 @@ CONFIG_FAULTS = {
     "pair without task": ({"pair": "why", "task": "classification"}, "remove it, or set `task` to inference."),
     "dev share": ({"dev_share": 2}, "`datasets.mine.dev_share` is 2; it must be from 0 to 0.9."),
     "no revision": (
-        {"kind": "hub", "name": "a/b", "path": None}, "`datasets.mine.revision` is missing; write the commit of 'a/b'",
+        {"kind": "hub", "name": "a/b", "path": None},
+        "`datasets.mine.revision` is missing; write the commit hash of 'a/b'",
     ),
     "tables and shares": (
         {"kind": "hub", "name": "a/b", "path": None, "revision": COMMIT, "splits": {"train": "a", "dev": "b",
@@ -125,7 +126,7 @@ CONFIG_FAULTS = {
     ),
     "branch": (
         {"kind": "hub", "name": "a/b", "path": None, "revision": "main"},
-        "`datasets.mine.revision` is 'main'; write the commit of 'a/b', the 40 digits",
+        "`datasets.mine.revision` is 'main'; write the commit hash of 'a/b', 40 hexadecimal digits",
     ),
 }  # fmt: skip
 
@@ -144,7 +145,7 @@ FILE_FAULTS = {
     "evidence": ({"evidence": "xxxxx"}, "`datasets.mine.evidence`: 'study/reviews.csv' has no column 'xxxxx'; choose"),
     "folder": (
         {"kind": "folder", "path": "reviews.csv", "text": None, "label": None},
-        "`datasets.mine.path`: 'study/reviews.csv' is a file; name a folder of images.",
+        "`datasets.mine.path`: 'study/reviews.csv' is a file; give a folder of images.",
     ),
 }  # fmt: skip
 
@@ -162,6 +163,6 @@ def test_a_missing_package_is_named_with_its_extra(found, folder, monkeypatch):
     monkeypatch.setattr("plumbline.data.own_files.find_spec", lambda name: found)
     study = resolved(folder, kind="hub", path=None, name="a/b", revision=COMMIT)
     with pytest.raises(
-        PlumblineError, match=r"needs plumbline's extra `hub`; install it by `pip install 'datasets>=4'`"
+        PlumblineError, match=r"needs plumbline's extra `hub`; install it with `pip install 'datasets>=4'`"
     ):
         check_raw(study, Path("raw"))

@@ -58,7 +58,10 @@ def test_an_old_option_is_refused(options, sentence):
 def test_an_old_fact_of_a_plugin_is_refused(kind, old, new, tmp_path):
     plugin = tmp_path / "mine.py"
     plugin.write_text(f'from plumbline.registry import {kind}\n\n@{kind}("mine", {old})\ndef mine(): ...\n')
-    with pytest.raises(PlumblineError, match=f"states '{old.partition('=')[0]}': it was renamed to '{new}'"):
+    with pytest.raises(
+        PlumblineError,
+        match=f"states '{old.partition('=')[0]}', which is not a known argument; it was renamed to '{new}'",
+    ):
         resolve({**STUDY, "plugins": [str(plugin)]})
 
 

@@ -43,7 +43,7 @@ def test_counts_lengths_drops_repeats_and_rows(tmp_path, capsys):
         " longest words       22        1        3",
         " dropped: empty text: 1 of test",
         " dropped: label not in classes: 1 of test",
-        " repeated: 1 texts repeat another; 1 of 2 of test are also in train",
+        " repeated: 1 texts repeat another; 1 of 2 test texts are also in train",
         " train low  a b c",
         " train high a b",
         " train low  a b c d e f g h i j k l m n…",
@@ -71,7 +71,7 @@ def test_evidence_second_texts_and_drawn_splits_are_shown(tmp_path, capsys):
     [
         ({"text": "bodi"}, "dataset mine: `datasets.mine.text`: "),
         ({"kind": "tabel"}, "my.yaml: `datasets.mine.kind`: There is no dataset 'tabel'; did you mean 'table'?"),
-        ({"classes": ["1", "9"]}, "dataset mine: No row is of class '9'; correct `classes`"),
+        ({"classes": ["1", "9"]}, "dataset mine: No row has the class '9'; correct `classes`"),
     ],
 )
 def test_a_fault_is_one_line_and_fails(others, message, tmp_path, capsys):
@@ -91,7 +91,9 @@ def test_too_few_measures_for_a_protocol_are_a_warning(tmp_path, capsys):
     (tmp_path / "my.yaml").write_text(yaml.safe_dump({**config, "datasets": ["movie"]}))
     assert main(["check", str(tmp_path / "my.yaml")]) == 0
     warning, conforms = capsys.readouterr().out.splitlines()
-    assert warning.startswith(f"{tmp_path / 'my.yaml'}: warning: `protocols.agreement` gives model 'average-tanh' no")
+    assert warning.startswith(
+        f"{tmp_path / 'my.yaml'}: warning: `protocols.agreement` adds no score of model 'average-tanh'"
+    )
     assert "conforms" in conforms
     assert main(["runs", str(tmp_path / "my.yaml")]) == 0
-    assert "\nwarning: `protocols.agreement` gives model 'average-tanh' no score" in capsys.readouterr().out
+    assert "\nwarning: `protocols.agreement` adds no score of model 'average-tanh'" in capsys.readouterr().out

@@ -214,14 +214,24 @@ BROKEN = {
     '@figure("f", reads=["published"])': "the figure 'f' reads 'published'",
     '@figure("f", reads=["agreement"], per=["dataset"])': "but no cells; add cells=",
     '@table("erasure", reads=["performance"])': "the table 'erasure' has the name of a protocol",
-    '@figure("f", reads=["agremeent"])': "the figure 'f' reads 'agremeent'; did you mean 'agreement'?",
+    '@figure("f", reads=["agremeent"])': (
+        "the figure 'f' reads 'agremeent', which is not a table; did you mean 'agreement'?"
+    ),
     '@figure("f", reads=["scores:nothing"])': "the figure 'f' reads 'scores:nothing'",
-    '@figure("f", params=["randon"])': "the figure 'f' states params 'randon'; did you mean 'random'?",
-    '@figure("f", per=["datasets"])': "the figure 'f' states per 'datasets'; did you mean 'dataset'?",
-    '@figure("f", page="maskin")': "the figure 'f' states page 'maskin'; did you mean 'masking'?",
+    '@figure("f", params=["randon"])': (
+        "the figure 'f' states params 'randon', which does not exist; did you mean 'random'?"
+    ),
+    '@figure("f", per=["datasets"])': (
+        "the figure 'f' states per 'datasets', which does not exist; did you mean 'dataset'?"
+    ),
+    '@figure("f", page="maskin")': "the figure 'f' states page 'maskin', which does not exist; did you mean 'masking'?",
     '@criterion("c", table="erasur", direction="higher")': "the criterion 'c' states table 'erasur'",
-    '@criterion("c", table="erasure", direction="up")': "states direction 'up'; it must be 'higher' or 'lower'.",
-    '@table("t", reads=["performanc"])': "the table 't' reads 'performanc'; did you mean 'performance'?",
+    '@criterion("c", table="erasure", direction="up")': (
+        "states direction 'up'; it must be 'higher' or 'lower'."
+    ),
+    '@table("t", reads=["performanc"])': (
+        "the table 't' reads 'performanc', which is not a table; did you mean 'performance'?"
+    ),
     '@page("p", title="t", tables=["erasuer"])': "the page 'p' states tables 'erasuer'",
 }  # fmt: skip
 

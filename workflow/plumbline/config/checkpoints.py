@@ -38,16 +38,18 @@ def find_checkpoint(name: str) -> str:
 def check_location(where: str, name: str) -> Path | None:
     """The folder of a checkpoint, which must exist if the name looks like a path; None for a name of the hub."""
     if not name:
-        raise PlumblineError(f"{where} is empty; name a folder, an installed package or a model of the hub.")
+        raise PlumblineError(
+            f"{where} is empty; give a folder, an installed package or a model on the Hugging Face Hub."
+        )
     folder = Path(find_checkpoint(name))
     if not os.path.isdir(folder):
         is_path = name.startswith((".", "~", "/")) or folder.is_absolute()
         if is_path or len(folder.parts) > 2 or os.path.isdir(folder.parts[0]):
-            raise PlumblineError(f"{where}: there is no folder '{name}'.")
+            raise PlumblineError(f"{where}: there is no folder '{name}'; give the folder of a saved checkpoint.")
         if len(name) > LONGEST_HUB_NAME or not HUB_NAME.fullmatch(name):
             raise PlumblineError(
-                f"{where}: '{name}' is not a folder, an installed package or a valid name of a model of the hub; write "
-                "`owner/model`."
+                f"{where}: '{name}' is not a folder, an installed package or a valid name of a model on the Hugging "
+                "Face Hub; write `owner/model`."
             )
         return None
     if not (folder / CONFIG).is_file():

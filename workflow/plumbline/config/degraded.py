@@ -29,7 +29,7 @@ class DegradedEntry(Recipe):
     @classmethod
     def _shares(cls, value: list[float]) -> list[float]:
         if not all(0 <= share <= 1 for share in value) or len(set(value)) < len(value):
-            raise ValueError("it must be a number from 0 to 1 or a list of distinct ones")
+            raise ValueError("it must be a number from 0 to 1 or a list of different such numbers")
         return value
 
 
@@ -64,7 +64,9 @@ def _rungs(name: str, entry: MeasureEntry, bases: list[str]) -> dict[str, Measur
         raise PlumblineError(validation_message(error, where, DegradedEntry)) from None
     for base in ladder.of:
         if base not in bases:
-            raise PlumblineError(f"`{where}.of` names '{base}'; {nearest(base, bases)}")
+            raise PlumblineError(
+                f"`{where}.of` names '{base}', which is not a measure of the study; {nearest(base, bases)}"
+            )
     return {
         _rung_name(name, base, share): MeasureEntry.model_validate({"kind": DEGRADED, "of": base, "share": share})
         for base in ladder.of

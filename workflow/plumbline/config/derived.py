@@ -27,8 +27,10 @@ def _adversaries(resolved: Resolved, name: str, entry: AdversaryEntry) -> Iterat
     if objective not in OBJECTIVE_TRAINING:
         hint = nearest(objective, list(OBJECTIVE_TRAINING))
         if entry.objective:
-            raise PlumblineError(f"`{where}.objective` is '{objective}'; {hint}")
-        raise PlumblineError(f"`{where}`: there is no objective '{objective}', so set `objective`; {hint}")
+            raise PlumblineError(f"`{where}.objective` is '{objective}', which does not exist; {hint}")
+        raise PlumblineError(
+            f"`{where}` has no `objective`, and its name '{objective}' is not one either; set `objective`: {hint}"
+        )
     if objective == "attefa" and entry.strength is not None:
         raise PlumblineError(f"`{where}.strength`: the objective 'attefa' has no strength; remove it.")
     check_listed(entry, where, of=study.models, datasets=study.datasets)
@@ -63,13 +65,17 @@ def _guided(resolved: Resolved, name: str, base: str, adversaries: dict[str, Der
         raise PlumblineError(f"`{where}` names '{base}'; a model cannot take its attention from itself.")
     known = [*(model for model in study.models if model != name), *adversaries]
     if base not in known:
-        raise PlumblineError(f"`{where}` names '{base}'; {nearest(base, known)}")
+        raise PlumblineError(f"`{where}` names '{base}', which is not a model of the study; {nearest(base, known)}")
     source = adversaries[base].base if base in adversaries else base
     if study.models[source].attention_of:
-        raise PlumblineError(f"`{where}`: model '{source}' takes its attention from another model; name that model.")
+        raise PlumblineError(
+            f"`{where}`: model '{source}' takes its attention from another model; name that other model instead."
+        )
     for model in (name, source):
         if "attention" not in resolved.declarations["model", model].provides:
-            raise PlumblineError(f"`{where}`: model '{model}' does not provide single-head attention.")
+            raise PlumblineError(
+                f"`{where}`: model '{model}' does not provide single-head attention; choose another model."
+            )
     blocks = adversaries[base].seeds if base in adversaries else study.blocks(source)
     seed, block = _find_seed(blocks, None, where)
     readable = {*_datasets(resolved, name)} & {*_datasets(resolved, source)}

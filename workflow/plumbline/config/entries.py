@@ -118,7 +118,7 @@ class AdversaryEntry(Seeded, Recipe):
     @classmethod
     def _strengths(cls, value: list[float] | None) -> list[float] | None:
         if value and (min(value) < 0 or len(set(value)) < len(value)):
-            raise ValueError("it must hold distinct numbers of 0 or more")
+            raise ValueError("it must contain different numbers, each 0 or more")
         return value
 
 

@@ -77,15 +77,23 @@ def applicable_datasets(resolved: Resolved, name: str, entry: ManipulationEntry,
     applicable = []
     for dataset in entry.datasets if entry.datasets is not None else study.datasets:
         if dataset not in study.datasets:
-            raise PlumblineError(f"`{where}` names '{dataset}'; {nearest(dataset, study.datasets)}")
+            raise PlumblineError(
+                f"`{where}` names '{dataset}', which is not a dataset of the study; {nearest(dataset, study.datasets)}"
+            )
         has_images = resolved.declarations["dataset", dataset].task == IMAGES
         if has_images == (declaration.reads == "pixels"):
             applicable.append(dataset)
         elif entry.datasets is not None:
             what = "images" if has_images else "texts"
-            raise PlumblineError(f"`{where}`: '{dataset}' holds {what}, which '{declaration.name}' cannot change.")
+            raise PlumblineError(
+                f"`{where}`: '{dataset}' consists of {what}, which '{declaration.name}' cannot change; remove it from "
+                "the list."
+            )
     if not applicable:
-        raise PlumblineError(f"`manipulations.{name}` cannot change any dataset of this study.")
+        raise PlumblineError(
+            f"`manipulations.{name}` cannot change any dataset of this study; add a dataset of texts or images that it "
+            "can, or remove it."
+        )
     return applicable
 
 

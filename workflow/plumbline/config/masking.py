@@ -57,21 +57,26 @@ def check_roar(resolved: Resolved) -> None:
     study = resolved.study
     if len({entry.target for entry in study.roar.values()}) > 1:
         raise PlumblineError(
-            "`roar.relative.target` and `roar.absolute.target` differ; set both alike, because both mask by the same "
-            "importances."
+            "`roar.relative.target` and `roar.absolute.target` differ; set both to the same value, because both mask "
+            "by the same importances."
         )
     for unit, entry in study.roar.items():
         where = f"roar.{unit}"
         check_listed(entry, where, measures=study.measures, models=study.models, datasets=study.datasets)
         if unit == "relative" and max(entry.levels or [0]) > ALL:
-            raise PlumblineError(f"`{where}.levels` holds {max(entry.levels or [])}; a percentage is at most 100.")
+            raise PlumblineError(f"`{where}.levels` contains {max(entry.levels or [])}; a percentage is at most 100.")
         if entry.levels is not None and not {*entry.levels} - {ALL if unit == "relative" else 0}:
-            raise PlumblineError(f"`{where}.levels` is {entry.levels}; add a level, below 100 if relative.")
+            raise PlumblineError(
+                f"`{where}.levels` is {entry.levels}; add a level of 1 or more, which must be below 100 for "
+                "`roar.relative`."
+            )
         if not baseline(resolved):
             raise PlumblineError(f"`{where}`: ROAR compares with random masking; add `random` to `measures`.")
         for model in entry.models or []:
             if study.models[model].attention_of:
-                raise PlumblineError(f"`{where}.models`: model '{model}' has another's attention; remove it.")
+                raise PlumblineError(
+                    f"`{where}.models`: model '{model}' takes its attention from another model; remove it."
+                )
         for measure in entry.measures or study.measures:
             read = resolved.declarations["measure", resolved.base_of(measure)].name
             if "recursive" in entry.strategies and read == IMPORTED:

@@ -50,7 +50,7 @@ def validation_message(error: ValidationError, prefix: str, known: type[BaseMode
         candidates = known if isinstance(known, list) else _known_keys(known, fault["loc"][:-1])
         return f"`{key}` (set to {value!r}) is not a known key; {nearest(location[-1], candidates)}"
     if fault["type"] == "missing":
-        return f"`{key}` is missing; a study needs it."
+        return f"`{key}` is missing; add it, because every study needs it."
     if fault["type"] == "literal_error":
         expected = [word.strip(" '") for word in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
         # Other members of a union, such as a whole number.

@@ -140,7 +140,9 @@ def _check_names(where: str, named: Mapping[str, Any], also: Sequence[str]) -> N
     splits = {name: split_of(name) for name in named}
     for name, split in splits.items():
         if not split:
-            raise PlumblineError(f"`{where}` names the split '{name}'; {nearest(name, _all_names())}")
+            raise PlumblineError(
+                f"`{where}` names the split '{name}', which does not exist; {nearest(name, _all_names())}"
+            )
         if list(splits.values()).count(split) > 1:
             raise PlumblineError(f"`{where}` names the split '{split}' twice; remove one.")
     for split in ("train", *also, "test"):
@@ -171,15 +173,15 @@ def _check_files(where: str, options: Mapping[str, Any]) -> None:
     for path in own_paths(TABLE, options):
         if not format_of(path, options["format"]):
             raise PlumblineError(
-                f"`{where}.path` is '{path}', whose ending is none of {', '.join(FORMATS)}; convert the file, or set "
-                f"`{where}.format` to csv, tsv, jsonl or parquet."
+                f"`{where}.path` is '{path}', which does not end in one of {', '.join(FORMATS)}; convert the file, or "
+                f"set `{where}.format` to csv, tsv, jsonl or parquet."
             )
     try:
         "".encode(options["encoding"])
     except LookupError:
         raise PlumblineError(
-            f"`{where}.encoding` is '{options['encoding']}', which Python does not know; write one such as utf-8, "
-            "cp1252 or latin-1."
+            f"`{where}.encoding` is '{options['encoding']}', which Python does not know; write an encoding such as "
+            "utf-8, cp1252 or latin-1."
         ) from None
     if len(options["separator"]) > 1:
         raise PlumblineError(f"`{where}.separator` is '{options['separator']}'; write one character.")
@@ -194,6 +196,6 @@ def _check_revision(where: str, options: Mapping[str, Any]) -> None:
     elif not _COMMIT.fullmatch(revision):
         given = f"is '{revision}'" if revision else "is missing"
         raise PlumblineError(
-            f"`{where}.revision` {given}; write the commit of '{name}', the 40 digits under 'Files and versions', "
-            "'History' on its page, so that the data stays the same."
+            f"`{where}.revision` {given}; write the commit hash of '{name}', 40 hexadecimal digits, so that the data "
+            "stays the same: its page lists them under 'Files and versions', 'History'."
         )

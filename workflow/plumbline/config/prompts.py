@@ -29,7 +29,9 @@ def parse_prompt(prompt: str, paired: bool) -> Prompt:
     if fields != expected or any(specification or conversion for *_, specification, conversion in parsed):
         places = " and then ".join(f"{{{name}}}" for name in expected)
         kind = "pairs of texts" if paired else "single texts"
-        raise PlumblineError(f"`prompt` is {prompt!r}; for {kind} it must contain {places}, once each, and no others.")
+        raise PlumblineError(
+            f"`prompt` is {prompt!r}; for {kind} it must contain {places}, once each, and no other placeholder."
+        )
     parts = [""]
     for literal, field, *_ in parsed:
         parts[-1] += literal

@@ -169,30 +169,35 @@ class Training(Recipe):
     def _values_agree(self) -> Self:
         if self.epochs and self.first_eligible_epoch > self.epochs:
             raise ValueError(
-                f"`first_eligible_epoch` is {self.first_eligible_epoch}, but `epochs` is {self.epochs}; lower it"
+                f"`first_eligible_epoch` is {self.first_eligible_epoch}, but `epochs` is {self.epochs}; lower "
+                "`first_eligible_epoch`"
             )
         if self.masking != "none" and not self.epochs:
             raise ValueError(
-                f"`masking` is {self.masking}, but `epochs` is 0; a model that is not trained is not trained with masks"
+                f"`masking` is {self.masking}, but `epochs` is 0, so the model is not trained; remove `masking` or "
+                "raise `epochs`"
             )
         if self.select_by != "loss" and "train" in (self.select_on, *self.also_select_on):
             raise ValueError(
-                f"the training split supports only `select_by: loss`, but it is {self.select_by}; change it"
+                f"`select_by` is {self.select_by}, but only loss is computed on the training split; set `select_by` to "
+                "loss, or select on dev"
             )
         if self.warmup and self.schedule != "linear":
             raise ValueError(
-                f"`warmup` is {self.warmup:g}, but `schedule` is {self.schedule}; set that to linear or `warmup` to 0"
+                f"`warmup` is {self.warmup:g}, but `schedule` is {self.schedule}; set `schedule` to linear or `warmup` "
+                "to 0"
             )
         for name in ("plateau_patience", "plateau_factor"):
             value = getattr(self, name)
             if value != type(self).model_fields[name].default and self.schedule != "plateau":
                 raise ValueError(
-                    f"`{name}` is {value:g}, but `schedule` is {self.schedule}; set that to plateau or remove `{name}`"
+                    f"`{name}` is {value:g}, but `schedule` is {self.schedule}; set `schedule` to plateau or remove "
+                    f"`{name}`"
                 )
         if self.stop_at is not None and self.select_by == "loss":
             raise ValueError(
-                f"`stop_at` is {self.stop_at:g}, but `select_by` is loss; set that to accuracy or roc_auc, or remove "
-                "`stop_at`"
+                f"`stop_at` is {self.stop_at:g}, but `select_by` is loss; set `select_by` to accuracy or roc_auc, or "
+                "remove `stop_at`"
             )
         if self.checkpoint_gain is not None and self.select_on == "train":
             raise ValueError(

@@ -40,7 +40,9 @@ def resolve(config: dict[str, Any], external: bool = True) -> Resolved:
     refine_own(resolved)
     for name in study.compute.jobs:
         if name not in study.datasets:
-            raise PlumblineError(f"`compute.jobs` names '{name}'; {nearest(name, study.datasets)}")
+            raise PlumblineError(
+                f"`compute.jobs` names '{name}', which is not a dataset of the study; {nearest(name, study.datasets)}"
+            )
     for name, entry in study.manipulations.items():
         _add_manipulation(resolved, name, entry)
     check_variants(study)
@@ -132,9 +134,9 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise PlumblineError(f"There is no config file '{path}'.") from error
+        raise PlumblineError(f"There is no config file '{path}'; check the path.") from error
     except IsADirectoryError as error:
-        raise PlumblineError(f"'{path}' is a folder; name a config file.") from error
+        raise PlumblineError(f"'{path}' is a folder; give a config file.") from error
     except OSError as error:
         raise PlumblineError(f"The config file '{path}' cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
@@ -146,5 +148,5 @@ def read_config(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError) as error:
         raise PlumblineError(f"'{path}' is not valid YAML: {str(error).splitlines()[0]}.") from error
     if not isinstance(config, dict):
-        raise PlumblineError(f"'{path}' must hold keys and values, as config.yaml does.")
+        raise PlumblineError(f"'{path}' must contain keys and values, like config.yaml.")
     return config

@@ -98,7 +98,9 @@ def check_listed(entry: Any, where: str, **known: Iterable[str]) -> None:
     for key, names in known.items():
         for name in getattr(entry, key, None) or []:
             if name not in names:
-                raise PlumblineError(f"`{where}.{key}` names '{name}'; {nearest(name, names)}")
+                raise PlumblineError(
+                    f"`{where}.{key}` names '{name}', which is not defined in the study; {nearest(name, names)}"
+                )
 
 
 def check_options(

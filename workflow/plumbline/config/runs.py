@@ -94,7 +94,10 @@ def list_runs(resolved: Resolved) -> Runs:
     for name, adversary in study.adversaries.items():
         if not any(resolved.derived[cell.model].adversary == name for cell in adversaries):
             where = f" on {', '.join(adversary.datasets)}" if adversary.datasets else ""
-            raise PlumblineError(f"`adversaries.{name}`: no model of this study has attention{where}.")
+            raise PlumblineError(
+                f"`adversaries.{name}`: no model of this study has trained attention{where}; remove it or add such a "
+                "model."
+            )
     measures, unexplained = _explained(resolved, supported)
     excluded += unexplained
     for name in study.manipulations:
@@ -104,7 +107,7 @@ def list_runs(resolved: Resolved) -> Runs:
     scored = {}
     for protocol in study.protocols:
         if not study.explain:
-            raise PlumblineError(f"`protocols.{protocol}` scores explained texts; add a split to `explain`.")
+            raise PlumblineError(f"`protocols.{protocol}` scores explanations, but `explain` lists no split; add one.")
         unscored = {model: _unscored(resolved, protocol, model, measures[model]) for model in study.models}
         _check_tokens(resolved, protocol, cells, measures)
         small, unmarked = _small_blocks(resolved, protocol), _unmarked(resolved, protocol)
@@ -140,8 +143,8 @@ def scorecard_gaps(resolved: Resolved, runs: Runs) -> list[str]:
             if measures and any(cell.model == model for cell in runs.scored[protocol]):
                 gaps.setdefault((protocol, least, count), []).append(f"'{model}'")
     return [
-        f"`protocols.{protocol}` gives model{'s' if len(models) > 1 else ''} {', '.join(models)} no score in the "
-        f"scorecard: it needs {least} measure{'s' if least > 1 else ''} or more besides random, and there is "
+        f"`protocols.{protocol}` adds no score of model{'s' if len(models) > 1 else ''} {', '.join(models)} to the "
+        f"scorecard: it needs {least} measure{'s' if least > 1 else ''} or more besides random, but there is "
         f"{count or 'none'}; add a measure, or remove the protocol."
         for (protocol, least, count), models in gaps.items()
     ]
@@ -186,7 +189,9 @@ def _masked(
             and not _guided(resolved, cell.model)
         ]
         if not selected:
-            raise PlumblineError(f"`roar.{unit}`: none of its models is trained on one of its datasets; change either.")
+            raise PlumblineError(
+                f"`roar.{unit}`: none of its models is trained on any of its datasets; change `models` or `datasets`."
+            )
         for cell in selected:
             if not resolved.trainings[cell.dataset, cell.model].epochs:
                 raise PlumblineError(
@@ -197,7 +202,8 @@ def _masked(
             measures = [random, *(name for name in listed if name in supported[cell.model] and name != random)]
             if len(measures) < 2:
                 raise PlumblineError(
-                    f"`roar.{unit}`: model '{cell.model}' needs a measure to mask by besides '{random}'."
+                    f"`roar.{unit}`: model '{cell.model}' needs a measure to mask by besides '{random}'; add one to "
+                    "`measures`."
                 )
             for variant in masked_variants(unit, entry, measures, random):
                 masked[replace(cell, variant=variant.variant)] = variant
@@ -208,7 +214,7 @@ def _masked(
 def _guided(resolved: Resolved, model: str) -> str:
     """Why a model with another's attention is not explained or scored, or an empty string."""
     derived = resolved.derived.get(model)
-    return f"the attention of model '{model}' is that of '{derived.base}'" if derived else ""
+    return f"model '{model}' takes its attention from '{derived.base}'" if derived else ""
 
 
 def _small_blocks(resolved: Resolved, protocol: str) -> dict[str, str]:
@@ -228,8 +234,8 @@ def _check_whole_blocks(resolved: Resolved, protocol: str, datasets: set[str]) -
         for dataset in sorted(datasets):
             if resolved.study.compute.job(dataset).seeds:
                 raise PlumblineError(
-                    f"`compute.jobs.{dataset}.seeds` cuts blocks, but protocol '{protocol}' compares the seeds of a "
-                    "block; remove one, or list other `datasets` for the protocol."
+                    f"`compute.jobs.{dataset}.seeds` splits blocks of seeds, but protocol '{protocol}' compares the "
+                    "seeds of a block; remove this key or the protocol, or list other `datasets` for the protocol."
                 )
 
 
@@ -263,7 +269,8 @@ def _check_tokens(resolved: Resolved, protocol: str, cells: list[Cell], measures
                 if part not in covers:
                     raise PlumblineError(
                         f"`protocols.{protocol}.tokens` ranks {tokens}, which measure '{measure}' of model "
-                        f"'{cell.model}' does not score; change `tokens` or the measure's options or remove it."
+                        f"'{cell.model}' does not score; change `tokens` or the options of the measure, or remove the "
+                        "measure."
                     )
 
 

@@ -195,7 +195,8 @@ class Study(Seeded):
             for name in value:
                 if not isinstance(name, str):
                     raise ValueError(
-                        f"a list may hold names only, and {name!r} is not a name; write `name: {{...}}` without dashes"
+                        f"a list may contain only names, and {name!r} is not a name; write `name: {{...}}` without "
+                        "dashes"
                     )
             value = {name: {} for name in value}
         return {name: entry or {} for name, entry in value.items()} if isinstance(value, dict) else value

@@ -55,8 +55,12 @@ def untrainable(resolved: Resolved, dataset: str, model: str) -> str:
     task, tasks = resolved.declarations["dataset", dataset].task, resolved.declarations["model", model].tasks
     derived = resolved.derived.get(model)
     if task in tasks and derived and dataset not in derived.datasets:
-        return f"model '{model}' has the attention of '{derived.base}', which is not trained on dataset '{dataset}'"
-    return "" if task in tasks else f"model '{model}' does {' and '.join(tasks)}, but dataset '{dataset}' is {task}"
+        return f"model '{model}' takes its attention from '{derived.base}', which is not trained on dataset '{dataset}'"
+    return (
+        ""
+        if task in tasks
+        else (f"model '{model}' supports the task {' and '.join(tasks)}, but dataset '{dataset}' has the task {task}")
+    )
 
 
 def scorecard_needs(resolved: Resolved, measures: Collection[str]) -> tuple[int, dict[str, int]]:

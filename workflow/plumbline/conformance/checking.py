@@ -48,7 +48,7 @@ def check_files(paths: Iterable[Path], raw: Path, tracebacks: bool = False) -> I
 def _read(path: Path, others: Sequence[Declaration]) -> list[Declaration]:
     """The declarations of a file; an unreadable file, one without declarations and a taken name are refused."""
     if path.is_dir():
-        raise PlumblineError(f"'{path}' is a folder; name the Python file of your method.")
+        raise PlumblineError(f"'{path}' is a folder; give the Python file of your method.")
     if path.exists() and path.suffix != ".py":
         raise PlumblineError(f"'{path}' is not a Python file; its name must end in '.py', or in '.yaml' for a config.")
     declared = list(declarations_in(path))

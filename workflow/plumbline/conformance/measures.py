@@ -84,7 +84,7 @@ def _check_measure_on(declaration: Declaration, options: dict[str, Any], model: 
         yield from _check_explaining(declaration, options, model, instances)
     except Exception as error:
         refuses = isinstance(error, PlumblineError) and instances.pair is not None
-        yield Unchecked(f"it refuses second texts: {error}") if refuses else failure(error, declaration.path)
+        yield Unchecked(f"it fails on pairs of texts: {error}") if refuses else failure(error, declaration.path)
 
 
 def _check_explaining(

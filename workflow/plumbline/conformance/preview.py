@@ -128,7 +128,7 @@ def _repeated(instances: Mapping[str, Sequence[Any]]) -> Iterator[str]:
         training = {text for text, split in zip(texts, instances["split"], strict=True) if split == "train"}
         tested = [text for text, split in zip(texts, instances["split"], strict=True) if split == "test"]
         both = sum(text in training for text in tested)
-        yield f" repeated: {repeated} texts repeat another; {both} of {len(tested)} of test are also in train"
+        yield f" repeated: {repeated} texts repeat another; {both} of {len(tested)} test texts are also in train"
 
 
 def show_rows(prepared: "Prepared", width: int) -> Iterator[str]:

@@ -31,7 +31,7 @@ def check_protocol(declaration: Declaration, registry: Registry) -> Iterator[str
     known = registry.names("metric")
     for name in declaration.metrics:
         if name not in known:
-            yield f"its declaration states the metric '{name}'; {nearest(name, known)}"
+            yield f"its declaration states the metric '{name}', which does not exist; {nearest(name, known)}"
     if declaration.name in TABLES:
         yield f"every study has a table '{declaration.name}'; choose another name."
     options = declaration.defaults

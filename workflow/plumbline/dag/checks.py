@@ -49,7 +49,10 @@ def faults(declaration: Declaration, registry: Registry) -> Iterator[str]:
             continue
         if kind in tables and not of:
             continue
-        yield f"reads '{source}'; {nearest(source, [*tables, *KINDS, *(f'scores:{name}' for name in protocols)])}"
+        yield (
+            f"reads '{source}', which is not a table; "
+            f"{nearest(source, [*tables, *KINDS, *(f'scores:{name}' for name in protocols)])}"
+        )
     known = {
         "params": FACTS,
         "per": AXES,
@@ -60,11 +63,14 @@ def faults(declaration: Declaration, registry: Registry) -> Iterator[str]:
     for fact, names in known.items():
         for name in facts.get(fact, []):
             if name.partition(":")[0] not in names:
-                yield f"states {fact} '{name}'; {nearest(name, list(names))}"
+                yield f"states {fact} '{name}', which does not exist; {nearest(name, list(names))}"
     single = {"of": SECTIONS, "cells": ["", *CELLS, *protocols], "page": ["", *pages], "table": tables}
     for fact, names in single.items():
         if fact in facts and facts[fact] not in names:
-            yield f"states {fact} '{facts[fact]}'; {nearest(str(facts[fact]), [name for name in names if name])}"
+            yield (
+                f"states {fact} '{facts[fact]}', which does not exist; "
+                f"{nearest(str(facts[fact]), [name for name in names if name])}"
+            )
     if declaration.kind == "table" and declaration.name in protocols:
         yield "has the name of a protocol, whose table it would hide; choose another name."
     if facts.get("per") and not facts["cells"]:

@@ -134,7 +134,9 @@ def _declaration(call: ast.Call, lowest: ast.Call, node: Definition, tree: ast.M
         facts["citation"] = [facts["citation"]]
     for preset, value in keywords.items():
         if preset not in options:
-            raise PlumblineError(f"{where} states '{preset}': {nearest(preset, [*FACTS[kind], *options])}")
+            raise PlumblineError(
+                f"{where} states '{preset}', which is not a known argument; {nearest(preset, [*FACTS[kind], *options])}"
+            )
         options[preset] = Option(options[preset].type, options[preset].annotation, value)
     _check_facts(kind, facts, options, where)
     first = (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")
@@ -149,17 +151,19 @@ def _check_facts(kind: Kind, facts: Mapping[str, Any], options: Mapping[str, Opt
             example = f", such as [{value!r}]" if is_list and isinstance(value, str) else ""
             raise PlumblineError(f"{where} states {fact}={value!r}; it must be {FACT_TYPES[type(default)]}{example}.")
         if is_list and not all(isinstance(entry, str) for entry in value):
-            raise PlumblineError(f"{where} states {fact}={value!r}; it must hold text alone.")
+            raise PlumblineError(f"{where} states {fact}={value!r}; it must contain only strings.")
     for option, bounds in facts.get("limits", {}).items():
         is_pair = isinstance(bounds, list | tuple) and len(bounds) == 2
         if not is_pair or not all(bound is None or isinstance(bound, int | float) for bound in bounds):
             raise PlumblineError(
-                f"{where} states the limits {bounds!r} of '{option}'; write [least, most], of which one may be None."
+                f"{where} states the limits {bounds!r} of '{option}'; write [minimum, maximum], where one may be None."
             )
     for fact, prefix in (("limits", "limits of"), ("required", "as required")):
         for option in facts.get(fact, ()):
             if option not in options:
-                raise PlumblineError(f"{where} states {prefix} '{option}': {nearest(option, list(options))}")
+                raise PlumblineError(
+                    f"{where} states {prefix} '{option}', which is not an option; {nearest(option, list(options))}"
+                )
 
 
 def _literal(node: ast.expr, what: str, where: str) -> Any:
@@ -169,7 +173,7 @@ def _literal(node: ast.expr, what: str, where: str) -> Any:
     except (ValueError, TypeError, SyntaxError) as error:
         code = ast.unparse(node)
         message = f"{where}: {what} is `{code if len(code) < 80 else f'{code[:77]}…'}`, which is not a literal"
-        advice = "declarations are read without being run, so write the value itself"
+        advice = "declarations are read without running the file, so write the value itself"
         if all(isinstance(part, EVALUATED) for part in ast.walk(node)):
             with suppress(Exception):
                 value = eval(compile(ast.Expression(node), "declaration", "eval"), {"__builtins__": {}})
