@@ -29,4 +29,4 @@ def test_dev_is_drawn_from_the_training_texts_in_their_order() -> None:
 def test_one_text_cannot_be_split() -> None:
     with pytest.raises(PlumblineError) as caught:
         hold_out([1], 0.15, 0)
-    assert str(caught.value) == ("A split needs two texts or more, and the files hold 1: get them again.")
+    assert str(caught.value) == ("A split needs two or more texts, but the files contain 1: download them again.")

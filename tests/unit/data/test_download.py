@@ -244,8 +244,8 @@ def test_a_failed_download_is_one_sentence_with_reasons_and_advice(
     host = f"127.0.0.1:{server.port}"
     assert str(caught.value) == (
         f"The archive 'x' could not be downloaded ({host}: HTTP 404; {host}: its sha256 is not the published one; "
-        f"127.0.0.1:9: Connection refused): run again later, or get {urls[0]} by other means and put 'x/train.txt' "
-        f"and 'x/dev.txt' into the folder '{tmp_path}'."
+        f"127.0.0.1:9: Connection refused): run again later, or download {urls[0]} in another way and put "
+        f"'x/train.txt' and 'x/dev.txt' into the folder '{tmp_path}'."
     )
     assert below(tmp_path) == {}
     assert pauses == []
@@ -275,7 +275,7 @@ def test_links_are_left_out(server: Server, tmp_path: Path) -> None:
         tar.addfile(tarfile.TarInfo("trees/empty.txt"), io.BytesIO())
     download(server.archive("x.tar.gz", FOLDER, buffer.getvalue()), tmp_path / "raw")
     assert [path.name for path in (tmp_path / "raw/x/whole").iterdir()] == ["empty.txt"]
-    with pytest.raises(PlumblineError, match=r"the archive does not hold 'trees/link\.txt'"):
+    with pytest.raises(PlumblineError, match=r"the archive does not contain 'trees/link\.txt'"):
         download(server.archive("y.tar.gz", {"y.txt": "trees/link.txt"}, buffer.getvalue()), tmp_path / "raw")
 
 
@@ -294,7 +294,7 @@ def test_existing_files_are_not_changed(server: Server, tmp_path: Path) -> None:
 def test_a_damaged_archive_leaves_nothing(server: Server, tmp_path: Path, kind: str, damage: str) -> None:
     content, fault = {
         "truncated": (packed(kind, TEXTS)[:-300], "the archive is damaged"),
-        "without a member": (packed(kind, {"trees/dev.txt": b""}), r"the archive does not hold 'trees/train\.txt'"),
+        "without a member": (packed(kind, {"trees/dev.txt": b""}), r"the archive does not contain 'trees/train\.txt'"),
         "a page": (b"<html>Please log in.</html>", "the archive is damaged"),
     }[damage]
     with pytest.raises(PlumblineError, match=fault):

@@ -92,7 +92,9 @@ def test_words_without_a_vector_are_drawn_like_those_that_have_one(tmp_path: Pat
 
 def test_like_found_needs_a_found_vector(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("elsewhere 1 2\n")
-    with pytest.raises(PlumblineError, match=r"'like-found', but the file holds no vector of a word in the vocabulary"):
+    with pytest.raises(
+        PlumblineError, match=(r"'like-found', but the file has no vector for any word of the vocabulary")
+    ):
         embed(WORDS, TOKENS, Embedding(kind="file", path="v.txt", dimensions=2, missing="like-found"), tmp_path)
     matrix, _ = embed(WORDS, TOKENS, Embedding(kind="file", path="v.txt", dimensions=2), tmp_path)
     assert matrix.shape == (len(WORDS), 2) and not matrix.any()
@@ -167,17 +169,20 @@ def test_training_vectors_needs_a_repeated_word(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("the 9 9\ngood 1 2\nbad 1", ", line 3, hold 1 values, not 2: the file is truncated or damaged, get it again."),
-        ("the 9 9\n\n", ", line 2, hold 0 values, not 2: the file is truncated or damaged, get it again."),
+        (
+            "the 9 9\ngood 1 2\nbad 1",
+            ", line 3, hold 1 values, not 2: the file is truncated or damaged, download it again.",
+        ),
+        ("the 9 9\n\n", ", line 2, hold 0 values, not 2: the file is truncated or damaged, download it again."),
         (
             "5 2\nthe 9 9\ngood 1 2\n",
-            " declare 5 words in line 1 but end after 2, in line 3: the file is truncated, get it again.",
+            " declare 5 words in line 1 but end after 2, in line 3: the file is truncated, download it again.",
         ),
-        ("5 2\n", " hold no word: the file is truncated, get it again."),
-        ("", " hold no word: the file is truncated, get it again."),
+        ("5 2\n", " hold no word: the file is truncated, download it again."),
+        ("", " hold no word: the file is truncated, download it again."),
         (
             b"the 9 9\ng\xff\xfeod 1 2\n",
-            ", line 2, are not UTF-8 text: unpack the file if it is compressed, or get it again if it is damaged.",
+            ", line 2, are not UTF-8 text: unpack the file if it is compressed, or download it again if it is damaged.",
         ),
         (
             "the 1 2 3\ngood 1 2 3\n",
@@ -191,11 +196,11 @@ def test_training_vectors_needs_a_repeated_word(tmp_path: Path) -> None:
         ),
         (
             "the 9 9\ngood 1 x\n",
-            ", line 2, hold a value that is not a finite number: the file is damaged, get it again.",
+            ", line 2, hold a value that is not a finite number: the file is damaged, download it again.",
         ),
         (
             "the 9 9\ngood 1 nan\n",
-            ", line 2, hold a value that is not a finite number: the file is damaged, get it again.",
+            ", line 2, hold a value that is not a finite number: the file is damaged, download it again.",
         ),
     ],
 )
@@ -226,5 +231,5 @@ def test_a_missing_file_is_named_with_its_publisher_and_path(tmp_path: Path, nam
 
 
 def test_a_file_without_a_path_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"`embedding.kind` is 'file', but `embedding.path` names no file"):
+    with pytest.raises(PlumblineError, match=r"`embedding.kind` is 'file', but `embedding.path` is missing"):
         embed(WORDS, TOKENS, Embedding(kind="file"), tmp_path)

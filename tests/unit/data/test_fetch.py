@@ -73,8 +73,8 @@ def test_a_failed_download_is_reported_in_one_sentence(tmp_path: Path, monkeypat
         fetch.fetch_vader(tmp_path / "vader")
     assert str(caught.value) == (
         "pip could not download the source distribution of vaderSentiment==3.3.2 (No matching distribution found for "
-        "vaderSentiment==3.3.2): connect to a package index, or fetch vaderSentiment-3.3.2.tar.gz elsewhere and name "
-        "it as the archive."
+        "vaderSentiment==3.3.2): connect to a package index, or download vaderSentiment-3.3.2.tar.gz on another "
+        "machine and pass its path as the archive."
     )
     assert not (tmp_path / "vader").exists()
 
@@ -99,5 +99,5 @@ def test_damaged_archives_are_refused(package: Path, tmp_path: Path, damage: str
 
 
 def test_a_missing_archive_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"cannot be read: name the file vaderSentiment-3.3.2.tar.gz\."):
+    with pytest.raises(PlumblineError, match=r"cannot be read: pass the path of vaderSentiment-3.3.2.tar.gz\."):
         fetch.fetch_vader(tmp_path / "vader", tmp_path / "none.tar.gz")

@@ -98,12 +98,12 @@ def test_a_limit_samples_as_for_texts() -> None:
     ("change", "recipe", "sentence"),
     [
         ({"split": "valid"}, {}, "the split must be one of train, dev, test"),
-        ({"label": 2}, {}, r"label 2 is none of the 2 classes \(gull, tern\)"),
+        ({"label": 2}, {}, r"label 2 is not one of the 2 classes \(gull, tern\)"),
         ({"pixels": image(0, 7)}, {}, r"shape \[7, 7, 3\], not \[6, 6, 3\]"),
         ({"pixels": image(0)[:5]}, {}, r"shape \[5, 6, 3\], not \[6, 6, 3\]"),
         ({"label": 0}, {}, "split 'test' holds no image of class 'tern': the dataset's files"),
         ({}, {"limit": 1}, "holds no image of class '(gull|tern)' after the limit of 1: raise `limit`"),
-        ({}, {"longer_than": 5}, "`longer_than` applies to the words of texts, and images have none"),
+        ({}, {"longer_than": 5}, "`longer_than` applies to the words of texts, but images have none"),
     ],
 )
 def test_invalid_images_are_refused(change: dict, recipe: dict, sentence: str) -> None:
@@ -118,12 +118,12 @@ def test_more_images_than_published_or_than_a_table_holds_are_refused(monkeypatc
     with pytest.raises(PlumblineError, match="'train' holds 4 images, but only 3 were published"):
         prepare_images(corpus(), Preparation(), "some", {"train": 3})
     monkeypatch.setattr(prepared_images, "MOST_PIXELS", 8 * 36 - 1)
-    with pytest.raises(PlumblineError, match="holds 8 images of 6 x 6 pixels, and a table holds no more than 287"):
+    with pytest.raises(PlumblineError, match="holds 8 images of 6 x 6 pixels, but a table can store no more than 287"):
         prepare_images(corpus(), Preparation(), "some")
 
 
 def test_a_reader_must_return_the_corpus_of_its_task() -> None:
-    with pytest.raises(PlumblineError, match="its task is classification, but it holds images"):
+    with pytest.raises(PlumblineError, match="its task is classification, but it consists of images"):
         prepare_images(corpus(), Preparation(), "some", task="classification")
     assert prepare_images(corpus(), Preparation(), "some", task="image classification").summary["side"] == 6
     texts = Corpus([Example("train", 0, ["a"])], ["gull"])
@@ -153,7 +153,7 @@ def test_images_of_any_folder_and_format_are_resized(tmp_path: Path) -> None:
     assert {p.pixels.shape for p in found.images} == {(4, 4, 3)}
     by_hand = np.asarray(wide.convert("L").convert("RGB").resize((4, 4), Image.Resampling.BICUBIC))
     assert any(np.array_equal(p.pixels, by_hand) for p in found.images)
-    with pytest.raises(PlumblineError, match=r"wide.PNG' has 12 x 8 pixels, and images must be square; set"):
+    with pytest.raises(PlumblineError, match=r"wide.PNG' has 12 x 8 pixels, but images must be square; set"):
         image_folder(tmp_path, 0, folder="mine")
 
 
@@ -161,19 +161,19 @@ def test_faulty_folders_are_reported_in_one_sentence(tmp_path: Path) -> None:
     lay_out(tmp_path)
     file = tmp_path / "birds/val/tern/099.png"
     Image.fromarray(image(0, 7)).save(file)
-    with pytest.raises(PlumblineError, match=r"099.png' has 7 x 7 pixels and others have 6 x 6; set"):
+    with pytest.raises(PlumblineError, match=r"099.png' has 7 x 7 pixels, but others have 6 x 6; set"):
         birds(tmp_path, 0)
     whole = (tmp_path / "birds/val/tern/005.png").read_bytes()
     for damaged in (whole[: len(whole) // 2], b"", b"GIF89a"):
         file.write_bytes(damaged)
-        with pytest.raises(PlumblineError, match=r"099.png' is damaged or not an image: get it again\.$"):
+        with pytest.raises(PlumblineError, match=r"099.png' is damaged or not an image; replace the file\.$"):
             birds(tmp_path, 0)
     with pytest.raises(PlumblineError, match="`size` is -1"):
         birds(tmp_path, 0, size=-1)
     (tmp_path / "one/train/gull").mkdir(parents=True)
     for split in ("val", "test"):
         (tmp_path / "one" / split).mkdir()
-    with pytest.raises(PlumblineError, match="two or more classes, and there is only 'gull'"):
+    with pytest.raises(PlumblineError, match="two or more of them, but there is only 'gull'"):
         birds(tmp_path, 0, folder="one")
     with pytest.raises(PlumblineError, match=r"'birds' needs the files 'none/train', 'none/val' and 'none/test'"):
         birds(tmp_path, 0, folder="none")

@@ -152,7 +152,7 @@ def test_masks_are_found_again_by_seed_and_instance(tmp_path):
         for read in (table, turned):
             found = seed_rows(read, "masked", seed, texts)
             assert all((a == b).all() for a, b in zip(found, masks[seed], strict=True))
-    with pytest.raises(PlumblineError, match="no masked of seed 3 for test 8"):
+    with pytest.raises(PlumblineError, match="no masked of seed 3 for instance 8 of split 'test'"):
         seed_rows(table.slice(0, 8), "masked", 3, texts)
 
 

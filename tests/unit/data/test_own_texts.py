@@ -58,7 +58,7 @@ def test_names_of_splits():
               ("a", "x", "test"), ("b", "y", "testing")]  # fmt: skip
     assert [e.split for e in corpus(values).examples] == ["train", "train", "dev", "dev", "test", "test"]
     assert fault([("a", "x", "fold1")]) == (
-        "'a.csv', line 2: column 'split' holds 'fold1', which is no split; write one of train, training; dev, "
+        "'a.csv', line 2: column 'split' holds 'fold1', which is not a split; write one of train, training; dev, "
         "development, val, valid, validation; test, testing."
     )
 
@@ -94,7 +94,9 @@ def test_dev_is_drawn_from_train():
     assert Counter(e.split for e in found.examples) == {"train": 30, "dev": 10, "test": 20}
     assert found.drawn == {"dev_share": 0.25, "seed": 3, "stratified": True}
     assert all(e.split == "test" for e in found.examples[:20])
-    assert fault(values) == "No row is of the split 'dev'; add some, or set `dev_share: 0.1` to draw it from train."
+    assert fault(values) == (
+        "No row belongs to the split 'dev'; add some, or set `dev_share: 0.1` to draw it from train."
+    )
 
 
 def test_empty_texts_missing_labels_and_duplicates_are_dropped_and_counted():
@@ -141,7 +143,7 @@ def test_evidence_by_flags_and_by_spans():
 @pytest.mark.parametrize(
     ("form", "value", "complaint"),
     [
-        ("flags", "0 1", "holds 2 flags, and the text has 3 words between white space"),
+        ("flags", "0 1", "holds 2 flags, but the text has 3 words separated by white space"),
         ("flags", "0 2 1", "holds '2' instead of flags 0 or 1"),
         ("spans", "0-3", "is not a list of [start, end], such as [[0, 4], [9, 12]]"),
         ("spans", "[[0, 40]]", "holds the span [0, 40], which is not inside the text of 13 characters"),
@@ -161,9 +163,9 @@ def test_wrong_evidence_is_refused_with_its_line(form, value, complaint):
     [
         ([(f"t{i}", i, "train") for i in range(500)], {}, "Column 'label' holds 500 different labels, such as 0, 1"),
         ([("t", "x", s) for s in SPLITS], {}, "Column 'label' holds only the label 'x'; a study needs two classes"),
-        ([("", "x", "train")], {}, "No row has a text in column 'text' and a label in column 'label'."),
+        ([("", "x", "train")], {}, "a label in column 'label'; check that `text` and `label` name"),
         ([("", "x", "train")], {"classes": ["x", "y"]}, "No row has a text in column 'text' and a label in column"),
-        (FULL[:4], {}, "No row is of the split 'test'; add some."),
+        (FULL[:4], {}, "No row belongs to the split 'test'; add some."),
         ([(["a"], "x", "train")], {}, "'a.csv', line 2: column 'text' holds a list; it must hold text."),
         ([("t", ["x"], "train")], {}, "line 2: the label in column 'label' is ['x']; it must be one value."),
     ],
@@ -175,7 +177,7 @@ def test_faults(values, others, complaint):
 def test_a_wrong_label_in_classes_lists_those_of_the_column():
     values = [*FULL, ("more", "10", "train"), ("", "3", "train"), ("empty", "", "train")]
     assert fault(values, classes={"10": "good", "two": "bad"}) == (
-        "No row is of class 'bad'; correct `classes`: column 'label' holds '10' (4 rows), '2' (3 rows), of which '2' "
+        "No row has the class 'bad'; correct `classes`: column 'label' holds '10' (4 rows), '2' (3 rows), of which '2' "
         "is not in `classes`."
     )
     assert fault([*FULL, ("more", "7", "train")], classes=["8", "9"]) == (
@@ -193,7 +195,7 @@ def test_a_wrong_label_in_classes_lists_those_of_the_column():
 def test_a_class_too_rare_for_a_drawn_split_is_named():
     values = [(f"t{i}", "rare" if i < 2 else "common") for i in range(40)]
     message = fault(values, "text label", split="")
-    assert message.startswith("Class 'rare' has 2 rows, none of which was drawn for 'dev'; leave the class out")
-    assert "`dev_share` draws dev from train, and the data has no splits" in fault(
+    assert message.startswith("Class 'rare' has 2 rows, none of which was drawn for 'dev'; leave out the class")
+    assert "`dev_share` draws dev from train, but the data has no splits" in fault(
         values, "text label", split="", dev_share=0.1
     )

@@ -28,7 +28,7 @@ def test_unpacking_reverses_packing(shape: tuple[int, ...]) -> None:
 def test_lengths_that_are_no_square_are_refused() -> None:
     assert [side_length(n) for n in (1, 4, 16384, 50176)] == [1, 2, 128, 224]
     for length in (0, 2, 50175):
-        with pytest.raises(PlumblineError, match=f"A text of {length} tokens is no image"):
+        with pytest.raises(PlumblineError, match=f"A text of {length} tokens cannot be an image"):
             side_length(length)
     with pytest.raises(PlumblineError, match="A text of 3 tokens"):
         unpack(np.zeros((2, 3), dtype=np.int32))

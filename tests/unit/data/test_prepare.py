@@ -243,7 +243,7 @@ FAULTS: list[tuple[Corpus, dict[str, Any], str]] = [
     (
         Corpus([Example("train", 2, ["w"])], CLASSES),
         {},
-        "Dataset 'd', split 'train', text 0: label 2 is none of the 2 classes (negative, positive).",
+        "Dataset 'd', split 'train', text 0: label 2 is not one of the 2 classes (negative, positive).",
     ),
     (
         Corpus([Example("train", 0, ["w", ""])], CLASSES),

@@ -33,7 +33,7 @@ def test_parts_of_a_prompt():
 @pytest.mark.parametrize(
     ("prompt", "paired", "fault"),
     [
-        ("Review:", False, "for single texts it must contain {text}, once each, and no others."),
+        ("Review:", False, "for single texts it must contain {text}, once each, and no other placeholder."),
         ("{text} {text}", False, "for single texts it must contain {text}"),
         ("{text} {pair}", False, "for single texts it must contain {text}"),
         ("{text}", True, "for pairs of texts it must contain {text} and then {pair}"),

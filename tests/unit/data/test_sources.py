@@ -60,7 +60,7 @@ def test_bytes_of_another_encoding_are_refused_with_their_line(tmp_path: Path) -
     path.write_bytes("good\nna\u00efve\n".encode("latin-1"))
     assert [line for _, line in read_lines(path, "latin-1")] == ["good", "na\u00efve"]
     with pytest.raises(
-        PlumblineError, match=r"lines.txt', line 2 is not utf-8 text: the file is damaged, get it again\."
+        PlumblineError, match=r"lines.txt', line 2 is not utf-8 text: the file is damaged, download it again\."
     ):
         list(read_lines(path))
 

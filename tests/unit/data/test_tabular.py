@@ -114,7 +114,7 @@ def test_a_missing_column_is_named_with_those_there_are(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "complaint"),
     [
-        ("a.csv", "body,stars\na,1\nb,2,3\n", "line 3: the row has 3 fields, and the heading has 2"),
+        ("a.csv", "body,stars\na,1\nb,2,3\n", "line 3: the row has 3 fields, but the header has 2"),
         ("a.csv", 'body,stars\na,1\n"b,2\nc,3\n', "line 3: the row cannot be read (unexpected end of data); double"),
         ("a.csv", 'body,stars\n"a"b,1\n', "line 2: the row cannot be read"),
         ("a.csv", "", "has no column 'body'; none is available."),
@@ -137,4 +137,4 @@ def test_plain_quotation_marks_are_characters(tmp_path):
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
     assert "does not exist" in fault(TableFile(str(tmp_path / "none.csv")))
-    assert "is a folder; name a file" in fault(TableFile(str(tmp_path), format="csv"))
+    assert "is a folder; give a file" in fault(TableFile(str(tmp_path), format="csv"))

@@ -70,7 +70,9 @@ def hold_out(
 ) -> tuple[list[T], list[T]]:
     """The items kept and held out by scikit-learn's `train_test_split`, stratified by `classes` if given."""
     if len(items) < 2:
-        raise PlumblineError(f"A split needs two texts or more, and the files hold {len(items)}: get them again.")
+        raise PlumblineError(
+            f"A split needs two or more texts, but the files contain {len(items)}: download them again."
+        )
     from sklearn.model_selection import train_test_split
 
     kept, held = train_test_split(list(items), test_size=share, random_state=seed, stratify=classes)

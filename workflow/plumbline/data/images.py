@@ -62,7 +62,9 @@ def prepare_images(
     `published` is the size of each published split; `task` is, if given, the task that the dataset declares.
     """
     if task not in (None, IMAGES):
-        raise PlumblineError(f"Dataset '{name}': its task is {task}, but it holds images; declare task='{IMAGES}'.")
+        raise PlumblineError(
+            f"Dataset '{name}': its task is {task}, but it consists of images; declare task='{IMAGES}'."
+        )
     _check(corpus, recipe, name)
     images = {split: list(enumerate(p for p in corpus.images if p.split == split)) for split in SPLITS}
     dropped = {reason: dict(counts) for reason, counts in corpus.dropped.items()}
@@ -71,7 +73,7 @@ def prepare_images(
     count = sum(map(len, kept.values()))
     if count * side**2 > MOST_PIXELS:
         raise PlumblineError(
-            f"Dataset '{name}' holds {count} images of {side} x {side} pixels, and a table holds no more than "
+            f"Dataset '{name}' holds {count} images of {side} x {side} pixels, but a table can store no more than "
             f"{MOST_PIXELS} pixels; make them smaller or set `limit`."
         )
     summary = {
@@ -95,7 +97,7 @@ def _check(corpus: ImageCorpus, recipe: Preparation, name: str) -> None:
     for option in OF_WORDS:
         if getattr(recipe, option) != getattr(Preparation(), option):
             raise PlumblineError(
-                f"Dataset '{name}': `{option}` applies to the words of texts, and images have none; leave it out."
+                f"Dataset '{name}': `{option}` applies to the words of texts, but images have none; leave it out."
             )
     check_classes(corpus.classes, name)
     for index, image in enumerate(corpus.images):

@@ -161,7 +161,10 @@ def _check_classes(known: Sequence[str], chosen: Sequence[str] | None, manipulat
     """The classes to keep, of those of the dataset."""
     for name in chosen or ():
         if name not in known:
-            raise PlumblineError(f"`manipulations.{manipulation}.classes` name '{name}'; {nearest(name, known)}")
+            raise PlumblineError(
+                f"`manipulations.{manipulation}.classes` name '{name}', which is not a class of the dataset; "
+                f"{nearest(name, known)}"
+            )
     classes = list(chosen or known)
     if len(set(classes)) < max(2, len(classes)):
         raise PlumblineError(
@@ -203,7 +206,10 @@ def _manipulate_images(
     ]
     outside = ~region.ravel()
     if any(not np.array_equal(old[outside], new[outside]) for old, new in zip(instances.ids, ids, strict=True)):
-        raise PlumblineError(f"The manipulation '{settings['name']}' changes pixels outside of its region.")
+        raise PlumblineError(
+            f"The manipulation '{settings['name']}' changes pixels outside its region; correct its `change` or "
+            "`region`."
+        )
     groups = region.ravel().astype(np.int8)
     return {"tokens": [[]] * len(ids), "ids": ids, "maskable": instances.maskable, "groups": [groups] * len(ids)}
 
@@ -280,7 +286,9 @@ def _summarize(
     """The plain dataset's summary of a split, with the classes that are kept and the instances recounted."""
     rows = [row for row, name in enumerate(columns["split"]) if name == split]
     if not rows:
-        raise PlumblineError(f"The split '{split}' holds no instance of the classes {', '.join(classes)}; name others.")
+        raise PlumblineError(
+            f"The split '{split}' has no instance of the classes {', '.join(classes)}; name other `classes`."
+        )
     texts = {name: plain["texts_per_class"][name] for name in classes}
     instances = count_per_class((int(columns["label"][row]) for row in rows), classes)
     lengths = [int(np.sum(columns["maskable"][row])) for row in rows]

@@ -25,7 +25,7 @@ def _flagged(value: Any, text: str) -> list[Span]:
     if not set(flags) <= {"0", "1"}:
         raise ValueError(f"holds '{min(set(flags) - {'0', '1'})}' instead of flags 0 or 1, one for each word")
     if len(flags) != len(words):
-        raise ValueError(f"holds {len(flags)} flags, and the text has {len(words)} words between white space")
+        raise ValueError(f"holds {len(flags)} flags, but the text has {len(words)} words separated by white space")
     return [word for word, flag in zip(words, flags, strict=True) if flag == "1"]
 
 

@@ -102,7 +102,8 @@ def seed_rows(table: pa.Table, column: str, seed: int, instances: Instances) -> 
     except KeyError as error:
         split, number = error.args[0]
         raise PlumblineError(
-            f"There are no {column} of seed {seed} for {split} {number}; regenerate the file."
+            f"There are no {column} of seed {seed} for instance {number} of split '{split}'; delete the file that "
+            "should contain them and run again."
         ) from None
 
 

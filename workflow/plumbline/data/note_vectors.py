@@ -43,7 +43,7 @@ def write_note_vectors(notes: Path, target: Path, dimensions: int = DIMENSIONS, 
     if not len(vectors):
         raise PlumblineError(
             f"Word vectors cannot be trained on '{notes}' because no word occurs twice in its {count} discharge "
-            "summaries: get the whole file of MIMIC-III."
+            "summaries: download the complete file of MIMIC-III."
         )
     row = " ".join(["%.6g"] * dimensions)
     with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:

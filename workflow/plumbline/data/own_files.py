@@ -27,7 +27,7 @@ def check_own(where: str, kind: str, options: Mapping[str, Any]) -> None:
         if kind == TABLE:
             _check_columns(where, path, options)
         elif not os.path.isdir(path):
-            raise PlumblineError(f"`{where}.path`: '{path}' is a file; name a folder of images.")
+            raise PlumblineError(f"`{where}.path`: '{path}' is a file; give a folder of images.")
 
 
 def _check_columns(where: str, path: str, options: Mapping[str, Any]) -> None:
@@ -46,6 +46,6 @@ def check_package(where: str) -> None:
     # A folder of that name in the working folder is found too, but has no origin.
     if found is None or found.origin is None:
         raise PlumblineError(
-            f"`{where}` is of kind '{HUB}', which needs plumbline's extra `hub`; install it by "
-            "`pip install 'datasets>=4'`."
+            f"`{where}` is of kind '{HUB}', which needs plumbline's extra `hub`; install it with `pip install "
+            "'datasets>=4'`."
         )

@@ -25,15 +25,15 @@ def assign_splits(
     if not any(given):
         if dev_share:
             raise PlumblineError(
-                "`dev_share` draws dev from train, and the data has no splits; name their column in `split`, or set "
-                "`shares` to draw all three."
+                "`dev_share` draws dev from train, but the data has no splits; name the column of the splits in "
+                "`split`, or set `shares` to draw all three."
             )
         full = {split_of(name): share for name, share in (shares or SHARES).items()}
         splits = draw([*labels], {split: full[split] for split in SPLITS}, [seed], stratified)
         check_every_class(splits, labels, classes)
         return splits, {"shares": full, "seed": seed, "stratified": stratified}
     if shares is not None:
-        raise PlumblineError("`shares` draws splits, and the data has its own; remove `shares`.")
+        raise PlumblineError("`shares` draws splits, but the data has its own; remove `shares`.")
     if "dev" in given or not dev_share:
         _check_given(given, bool(dev_share))
         return [*given], {}
@@ -67,7 +67,7 @@ def _check_given(splits: Sequence[str], drawn: bool) -> None:
     for split in SPLITS:
         if split not in splits:
             remedy = "" if split != "dev" or drawn else ", or set `dev_share: 0.1` to draw it from train"
-            raise PlumblineError(f"No row is of the split '{split}'; add some{remedy}.")
+            raise PlumblineError(f"No row belongs to the split '{split}'; add some{remedy}.")
 
 
 def check_every_class(splits: Sequence[str], labels: Sequence[int], classes: Sequence[str]) -> None:
@@ -78,5 +78,5 @@ def check_every_class(splits: Sequence[str], labels: Sequence[int], classes: Seq
             if (split, label) not in found:
                 raise PlumblineError(
                     f"Class '{name}' has {list(labels).count(label)} rows, none of which was drawn for '{split}'; "
-                    "leave the class out or join it to another by `classes`, add rows, or change `shares`."
+                    "leave out the class or merge it with another in `classes`, add rows, or change `shares`."
                 )

@@ -167,7 +167,7 @@ def _split(row: Row, column: str) -> str:
     name = label_text(row.values.get(column))
     if not split_of(name):
         raise PlumblineError(
-            f"{row.where}: column '{column}' holds '{name}', which is no split; write one of {split_list()}."
+            f"{row.where}: column '{column}' holds '{name}', which is not a split; write one of {split_list()}."
         )
     return split_of(name)
 
@@ -192,13 +192,18 @@ def _check_classes(labels: Sequence[int], classes: Sequence[str], options: TextO
         named = _listed(options.class_names)
         raise PlumblineError(f"No row has one of the labels {named}; correct `classes`: {_describe(found, options)}.")
     if not labels:
-        raise PlumblineError(f"No row has a text in column '{options.text}' and a label in column '{options.label}'.")
+        raise PlumblineError(
+            f"No row has a text in column '{options.text}' and a label in column '{options.label}'; check that `text` "
+            "and `label` name the right columns."
+        )
     if len(classes) < 2:
         raise PlumblineError(
             f"Column '{options.label}' holds only the label '{classes[0]}'; a study needs two classes or more."
         )
     for label in sorted({*range(len(classes))} - {*labels}):
-        raise PlumblineError(f"No row is of class '{classes[label]}'; correct `classes`: {_describe(found, options)}.")
+        raise PlumblineError(
+            f"No row has the class '{classes[label]}'; correct `classes`: {_describe(found, options)}."
+        )
 
 
 def _describe(found: Counter[str], options: TextOptions) -> str:

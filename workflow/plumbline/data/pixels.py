@@ -12,8 +12,8 @@ def side_length(length: int) -> int:
     root = math.isqrt(length)
     if length == 0 or root * root != length:
         raise PlumblineError(
-            f"A text of {length} tokens is no image: images are square, so the number of their pixels must be a square "
-            "number; use an image dataset with an image model."
+            f"A text of {length} tokens cannot be an image: images are square, so the number of pixels must be a "
+            "square number; use an image dataset with an image model."
         )
     return root
 

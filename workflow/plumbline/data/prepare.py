@@ -101,8 +101,8 @@ def fewer_than_published(
     for split, count in published.items():
         if found[split] > count:
             raise PlumblineError(
-                f"Dataset '{name}', split '{split}' holds {found[split]} {what}, but only {count} were published: "
-                "its files are not the publisher's, or some are there twice."
+                f"Dataset '{name}', split '{split}' holds {found[split]} {what}, but only {count} were published: its "
+                "files are not the publisher's, or some occur twice; download them again."
             )
     fewer = {split: count for split, count in published.items() if found[split] < count}
     return {split: {"texts": found[split], "published": count} for split, count in fewer.items()}
@@ -144,7 +144,7 @@ def check_split_and_label(split: str, label: int, classes: Sequence[str], where:
             f"{', '.join(classes)}."
         )
     if not 0 <= label < len(classes):
-        raise PlumblineError(f"{where}: label {label} is none of the {len(classes)} classes ({', '.join(classes)}).")
+        raise PlumblineError(f"{where}: label {label} is not one of the {len(classes)} classes ({', '.join(classes)}).")
 
 
 def check_classes(classes: Sequence[str], name: str) -> None:
@@ -186,7 +186,7 @@ def _check_corpus(corpus: Corpus, name: str) -> None:
             )
         outside = [answer for answer in example.answers or () if not 0 <= answer < len(corpus.classes)]
         if outside:
-            raise PlumblineError(f"{where}: {outside[0]} in `answers` is none of the {len(corpus.classes)} classes.")
+            raise PlumblineError(f"{where}: {outside[0]} in `answers` is not one of the {len(corpus.classes)} classes.")
         if example.evidence is not None and len(example.evidence) != len(example.tokens):
             raise PlumblineError(f"{where}: `evidence` must have one flag per word.")
 

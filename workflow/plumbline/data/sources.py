@@ -22,8 +22,8 @@ def missing_files(name: str, files: Mapping[str, str], raw: Path, source: str) -
     folders = [path for path in files.values() if Path(path).suffix and os.path.isdir(raw / path)]
     if folders:
         return (
-            f"Dataset '{name}' needs the file '{folders[0]}', and in '{raw}' that is a folder: move it away, and put "
-            "the file there."
+            f"Dataset '{name}' needs the file '{folders[0]}', but in '{raw}' that is a folder: move the folder away "
+            "and put the file there."
         )
     return None
 
@@ -50,7 +50,7 @@ def declared_files(
 
 
 def read_lines(
-    path: Path, encoding: str = "utf-8", advice: str = "the file is damaged, get it again"
+    path: Path, encoding: str = "utf-8", advice: str = "the file is damaged, download it again"
 ) -> Iterator[tuple[int, str]]:
     """The lines of a text file that are not blank, with their numbers from 1; `advice` ends the message about bytes of
     another encoding."""
@@ -72,7 +72,7 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
     try:
         return path.read_bytes().decode(encoding)
     except UnicodeDecodeError:
-        raise PlumblineError(f"'{path}' is not {encoding} text: the file is damaged, get it again.") from None
+        raise PlumblineError(f"'{path}' is not {encoding} text: the file is damaged, download it again.") from None
 
 
 def read_csv(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
@@ -92,4 +92,6 @@ def read_csv(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]
         for row in csv.reader(lines(), delimiter=delimiter):
             yield number, row
     except csv.Error as error:
-        raise PlumblineError(f"'{path}', line {number} is not a row of a CSV file ({error}): get it again.") from None
+        raise PlumblineError(
+            f"'{path}', line {number} is not a row of a CSV file ({error}): download it again."
+        ) from None

@@ -57,8 +57,8 @@ def reading_checkpoint(checkpoint: str) -> Iterator[None]:
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".: ")
         raise PlumblineError(
-            f"The checkpoint '{checkpoint}' cannot be read ({reason}): no folder of that name with a {CONFIG} and no "
-            "such installed package exists, or it is incomplete, and the Hugging Face hub did not provide it."
+            f"The checkpoint '{checkpoint}' cannot be read ({reason}): it is not a complete folder with a {CONFIG} or "
+            "an installed package, and the Hugging Face Hub did not provide it; check its name and the network."
         ) from error
     finally:
         logging.set_verbosity(verbosity)
@@ -164,8 +164,8 @@ def tokenize_subwords(table: pa.Table, checkpoint: str, prompt: str = "") -> tup
         if excess >= first.in_text.sum():
             fixed, count = ("prompt", (~first.in_text).sum()) if second is None else ("second text", len(second.ids))
             raise PlumblineError(
-                f"Instance {columns['instance'][i]} of split '{columns['split'][i]}': its {fixed} has {count} subwords"
-                f", and the checkpoint '{checkpoint}' reads only {maximum} with its text."
+                f"Instance {columns['instance'][i]} of split '{columns['split'][i]}': its {fixed} has {count} "
+                f"subwords, but the checkpoint '{checkpoint}' reads at most {maximum}, including the text; shorten it."
             )
         if excess > 0:
             truncated, first = truncated + 1, first.without_last(excess)

@@ -50,7 +50,7 @@ class TableFile:
     def columns(self) -> list[str]:
         """The names of the columns; of JSON lines, the keys of the first lines."""
         if not os.path.isfile(self.path):
-            kind = "is a folder; name a file" if os.path.isdir(self.path) else "does not exist"
+            kind = "is a folder; give a file" if os.path.isdir(self.path) else "does not exist"
             raise PlumblineError(f"The file '{self.path}' {kind}.")
         match format_of(self.path, self.format):
             case "parquet":
@@ -141,7 +141,7 @@ class TableFile:
                 return
             if len(fields) != len(names):
                 raise PlumblineError(
-                    f"'{self.path}', line {numbers[0]}: the row has {len(fields)} fields, and the heading has "
+                    f"'{self.path}', line {numbers[0]}: the row has {len(fields)} fields, but the header has "
                     f"{len(names)}; put a field that contains the separator in quotation marks, or write another "
                     "`separator:`."
                 )

@@ -57,11 +57,11 @@ def read_vectors(raw: Path, name: str, vocabulary: Collection[str], dimensions: 
                 found[word] = _values(text, dimensions, path, number)
     words = number - (declared is not None)
     if not words:
-        raise PlumblineError(f"The word vectors '{path}' hold no word: the file is truncated, get it again.")
+        raise PlumblineError(f"The word vectors '{path}' hold no word: the file is truncated, download it again.")
     if declared is not None and words < declared:
         raise PlumblineError(
             f"The word vectors '{path}' declare {declared} words in line 1 but end after {words}, in line {number}: "
-            "the file is truncated, get it again."
+            "the file is truncated, download it again."
         )
     return found
 
@@ -72,8 +72,8 @@ def _decode(line: bytes, path: Path, number: int) -> str:
         return line.decode("utf-8").rstrip(" \r\n")
     except UnicodeDecodeError:
         raise PlumblineError(
-            f"The word vectors '{path}', line {number}, are not UTF-8 text: unpack the file if it is compressed, "
-            "or get it again if it is damaged."
+            f"The word vectors '{path}', line {number}, are not UTF-8 text: unpack the file if it is compressed, or "
+            "download it again if it is damaged."
         ) from None
 
 
@@ -101,8 +101,8 @@ def _word(text: str, dimensions: int, path: Path, number: int) -> str:
     spaces = text.count(" ")
     if spaces < dimensions:
         raise PlumblineError(
-            f"The word vectors '{path}', line {number}, hold {spaces} values, not {dimensions}: "
-            "the file is truncated or damaged, get it again."
+            f"The word vectors '{path}', line {number}, hold {spaces} values, not {dimensions}: the file is truncated "
+            "or damaged, download it again."
         )
     # Words of GloVe 840B may contain spaces, so the word is all before the values. Counting is the fast path.
     return text[: text.index(" ")] if spaces == dimensions else text.rsplit(" ", dimensions)[0]
@@ -115,7 +115,7 @@ def _values(text: str, dimensions: int, path: Path, number: int) -> NDArray[np.f
         vector = np.array([np.nan], dtype=np.float32)
     if not np.isfinite(vector).all():
         raise PlumblineError(
-            f"The word vectors '{path}', line {number}, hold a value that is not a finite number: "
-            "the file is damaged, get it again."
+            f"The word vectors '{path}', line {number}, hold a value that is not a finite number: the file is damaged, "
+            "download it again."
         )
     return vector

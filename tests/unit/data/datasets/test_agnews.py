@@ -48,7 +48,7 @@ def test_malformed_rows_are_named(tmp_path: Path, row: str) -> None:
     with pytest.raises(PlumblineError) as caught:
         agnews(tmp_path, 0)
     assert str(caught.value) == (
-        f"'{path}', line 4 does not hold a class from 1 to 4, a title and a description: get the file again."
+        f"'{path}', line 4 does not have a class from 1 to 4, a title and a description: download the file again."
     )
 
 

@@ -77,14 +77,14 @@ def test_tasks_read_their_own_files(tmp_path: Path) -> None:
         (
             "Mary moved.",
             " is neither a numbered sentence nor a question, answer and supporting sentences with tabs between them: "
-            "get the file again.",
+            "download the file again.",
         ),
         (
             "2 Where is John? \tattic",
             " is neither a numbered sentence nor a question, answer and supporting sentences with tabs between them: "
-            "get the file again.",
+            "download the file again.",
         ),
-        ("3 Where is John? \tattic\t1 9", ": no sentence before it has number 9; get it again."),
+        ("3 Where is John? \tattic\t1 9", ": no sentence before it has number 9; download the file again."),
     ],
 )
 def test_malformed_lines_are_named(tmp_path: Path, line: str, fault: str) -> None:
@@ -100,7 +100,7 @@ def test_an_answer_must_be_a_training_word(tmp_path: Path) -> None:
     path.write_text("1 Mary flew.\n2 Where is Mary? \tmoon\t1\n")
     with pytest.raises(PlumblineError) as caught:
         babi(tmp_path, 0)
-    assert str(caught.value) == f"'{path}': no training story holds the answer 'moon'; get the files again."
+    assert str(caught.value) == f"'{path}': no training story contains the answer 'moon'; download the files again."
 
 
 def test_only_the_test_file_of_the_task_is_needed(tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ def test_rare_scores_are_refused_with_a_list_of_the_others(tmp_path: Path) -> No
     with pytest.raises(PlumblineError) as caught:
         beer(tmp_path, 0)
     assert str(caught.value) == (
-        f"`positive` are the scores 0.9, which 0 reviews of '{path}' have in aspect 0. The other scores are "
-        "0.6 (4), 1 (5): choose some of them."
+        f"`positive` lists the scores 0.9, but only 0 reviews of '{path}' have one of them for aspect 0; add some of "
+        "the other scores (number of reviews): 0.6 (4), 1 (5)."
     )
     assert len(beer(tmp_path, 0, positive=[1.0]).examples) == 6
     with pytest.raises(PlumblineError, match=r"The score 0\.6 is both in `positive` and in `negative`"):

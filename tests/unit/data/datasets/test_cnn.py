@@ -68,8 +68,8 @@ def test_the_last_instance_needs_no_blank_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "fault"),
     [
-        ("@placeholder saw\n@entity0\n\n", "line 7: only 2 of the lines question, answer and passage"),
-        (instance("who saw", "@entity0", "@entity0"), "line 7: the question holds no @placeholder"),
+        ("@placeholder saw\n@entity0\n\n", "line 7: an instance has 2 of its 3 lines, question, answer and passage"),
+        (instance("who saw", "@entity0", "@entity0"), "line 7: the question contains no @placeholder"),
         (instance("@placeholder", "ann", "@entity0"), "line 8: the answer is not one @entity"),
         (instance("@placeholder", "@entity0 @entity1", "@entity0"), "line 8: the answer is not one @entity"),
     ],
@@ -78,7 +78,7 @@ def test_malformed_instances_are_named(tmp_path: Path, bad: str, fault: str) -> 
     path = write(tmp_path, FIRST + bad + SECOND)
     with pytest.raises(PlumblineError) as caught:
         cnn(tmp_path, 0)
-    assert str(caught.value) == f"'{path}', {fault}; get the file again."
+    assert str(caught.value) == f"'{path}', {fault}; download the file again."
 
 
 def test_damaged_and_missing_files(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_folder_for_each_split(tmp_path):
     found = {(image.split, image.label, int(image.pixels[0, 0, 0])) for image in corpus.images}
     assert found == {(split, label, k) for k, split in enumerate(("train", "dev", "test")) for label in (0, 1)}
     assert corpus.images[0].pixels.shape == (2, 2, 3) and corpus.drawn == {}
-    assert "`shares` draws splits, and the data has its own; remove `shares`." in fault(
+    assert "`shares` draws splits, but the data has its own; remove `shares`." in fault(
         tmp_path, shares={"train": 0.8, "dev": 0.1, "test": 0.1}
     )
     (tmp_path / "valid").rename(tmp_path / "aside")
@@ -62,18 +62,20 @@ def test_a_folder_for_each_split(tmp_path):
     (tmp_path / "aside" / "dog" / "0.png").unlink()
     (tmp_path / "aside" / "dog").rmdir()
     (tmp_path / "aside").rmdir()
-    assert fault(tmp_path).startswith("No row is of the split 'dev'; add some, or set `dev_share: 0.1`")
+    assert fault(tmp_path).startswith("No row belongs to the split 'dev'; add some, or set `dev_share: 0.1`")
 
 
 def test_faults(classes):
     (classes / "bird").mkdir()
-    assert fault(classes) == f"'{classes}': the folders of class 'bird' hold no image, .png, .jpg or .jpeg."
+    assert fault(classes) == (
+        f"'{classes}': the folders of class 'bird' contain no image (.png, .jpg or .jpeg); add some."
+    )
     (classes / "bird").rmdir()
     save(classes / "cat" / "large.png", 0, side=5)
     assert "set the dataset's option `size`" in fault(classes)
     (classes / "cat" / "large.png").write_text("no image")
     assert "is damaged or not an image" in fault(classes)
-    assert "for each of two or more classes, and there is none." in fault(classes / "cat")
+    assert "for each class, and two or more of them, but there is none." in fault(classes / "cat")
     for name in ("val", "dev", "train"):
         save(classes / "splits" / name / "a" / "0.png", 0)
-    assert "has two folders of one split: dev, train, val; rename or remove one." in fault(classes / "splits")
+    assert "has two folders for one split: dev, train, val; rename or remove one." in fault(classes / "splits")

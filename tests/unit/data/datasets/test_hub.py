@@ -101,5 +101,8 @@ def test_faults(folder, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(PlumblineError, match=r"'no/such' cannot be loaded .*HF_HUB_OFFLINE is set and the cache lacks"):
+    with pytest.raises(
+        PlumblineError,
+        match=(r"'no/such' cannot be loaded .*HF_HUB_OFFLINE is set, but the dataset is not in the cache"),
+    ):
         hub(folder, 0, name="no/such", revision="0" * 40, text="sentence", label="label")

@@ -93,7 +93,7 @@ def test_listed_reviews(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("valid\taclImdb/train/pos/0_9.txt", "'valid' is none of the splits train, dev, test"),
+        ("valid\taclImdb/train/pos/0_9.txt", "'valid' is not one of the splits train, dev, test"),
         ("train\taclImdb/train/pos/9_9.txt", "there is no review 'aclImdb/train/pos/9_9.txt'"),
         ("train\taclImdb/train/neg/0_1.txt", "'aclImdb/train/neg/0_1.txt' is listed twice"),
         ("train", "there is no review ''"),
@@ -104,7 +104,7 @@ def test_faults_of_the_list_are_named(tmp_path: Path, line: str, fault: str) -> 
     path.write_text(f"split\tfile\ntrain\taclImdb/train/neg/0_1.txt\n{line}\n")
     with pytest.raises(PlumblineError) as caught:
         imdb(tmp_path, 0, split="listed")
-    assert str(caught.value) == f"'{path}', line 3: {fault}; correct the list or get the reviews again."
+    assert str(caught.value) == f"'{path}', line 3: {fault}; correct the list or download the reviews again."
 
 
 def test_faults_of_the_folders(tmp_path: Path) -> None:
@@ -114,11 +114,13 @@ def test_faults_of_the_folders(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"needs the file 'imdb/jain_wallace_split\.tsv', which"):
         imdb(tmp_path, 0, split="listed")
     (folder / "train/pos/1_7.txt").write_bytes(b"caf\xe9")
-    with pytest.raises(PlumblineError, match=r"1_7\.txt' is not utf-8 text: the file is damaged, get it again\."):
+    with pytest.raises(PlumblineError, match=r"1_7\.txt' is not utf-8 text: the file is damaged, download it again\."):
         imdb(tmp_path, 0)
     (folder / "test/neg").rename(folder / "test/negative")
     (folder / "train/pos/1_7.txt").unlink()
-    with pytest.raises(PlumblineError, match=r"test' does not hold reviews \(\*\.txt\) in the folders 'pos' and 'neg'"):
+    with pytest.raises(
+        PlumblineError, match=(r"test' does not contain reviews \(\*\.txt\) in the folders 'pos' and 'neg'")
+    ):
         imdb(tmp_path, 0)
 
 

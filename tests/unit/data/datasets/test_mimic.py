@@ -182,52 +182,55 @@ def damaged(raw: Path, **changes: str) -> Path:
         (
             "NOTEEVENTS",
             HEADER.replace('"TEXT"', '"NOTE"'),
-            ", line 1 does not name the column TEXT: the file is not that of MIMIC-III v1.4, get it again.",
+            ", line 1 does not name the column TEXT: the file is not from MIMIC-III v1.4, download it again.",
         ),
         (
             "DIAGNOSES_ICD",
             "",
-            ", line 1 does not name the column SUBJECT_ID: the file is not that of MIMIC-III v1.4, get it again.",
+            ", line 1 does not name the column SUBJECT_ID: the file is not from MIMIC-III v1.4, download it again.",
         ),
         (
             "NOTEEVENTS",
             HEADER + note(101, "One\ntwo.") + "174,22532,101\n",
-            ", line 4 has 3 of 11 fields: the file is truncated or damaged, get it again.",
+            ", line 4 has 3 of 11 fields: the file is truncated or damaged, download it again.",
         ),
         (
             "NOTEEVENTS",
             (HEADER + note(101, "One\ntwo."))[:-4],
-            ", line 3 is not CSV (unexpected end of data): the file is truncated or damaged, get it again.",
+            ", line 3 is not CSV (unexpected end of data): the file is truncated or damaged, download it again.",
         ),
         (
             "NOTEEVENTS",
             HEADER + note(101, "A \xb5g."),
-            ", after line 0, is not UTF-8 text: unpack the file if it is compressed, or get it again if it is damaged.",
+            ", after line 0, is not UTF-8 text: unpack the file if it is compressed, or download it again if it is "
+            "damaged.",
         ),
         (
             "NOTEEVENTS",
             HEADER + note("x101", "One."),
-            ", line 2 has 'x101' for the id of an admission (HADM_ID), which must be a number: get the file again.",
+            ", line 2 has 'x101' for the id of an admission (HADM_ID), which must be a number: download the file "
+            "again.",
         ),
         (
             "DIAGNOSES_ICD",
             CODES + '1,9,one,1,"4019"\n',
-            ", line 2 has 'one' for the id of an admission (HADM_ID), which must be a number: get the file again.",
+            ", line 2 has 'one' for the id of an admission (HADM_ID), which must be a number: download the file again.",
         ),
         (
             "dev_50_hadm_ids",
             "102\nHADM_ID\n",
-            ", line 2 has 'HADM_ID' for the id of an admission, which must be a number: get the file again.",
+            ", line 2 has 'HADM_ID' for the id of an admission, which must be a number: download the file again.",
         ),
         (
             "test_50_hadm_ids",
             "104\n101\n",
-            ", line 2 names admission 101, which is already in split 'train': get the lists again.",
+            ", line 2 names admission 101, which is already in split 'train': download the lists again.",
         ),
         (
             "NOTEEVENTS",
             HEADER + note(103, "Another."),
-            " holds no discharge summary of an admission that '{folder}' lists and diagnoses: get these files again.",
+            " contains no discharge summary of an admission that is listed in '{folder}' and has a diagnosis: download "
+            "these files again.",
         ),
     ],
 )
@@ -244,8 +247,8 @@ def test_too_few_admissions_with_anemia_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError) as caught:
         anemia(raw, 0)
     assert str(caught.value) == (
-        f"'{raw / 'mimic3/NOTEEVENTS.csv'}' holds discharge summaries of 1 admissions with acute anemia and 4 with "
-        "chronic, too few to split: get the whole files of MIMIC-III."
+        f"'{raw / 'mimic3/NOTEEVENTS.csv'}' contains discharge summaries of 1 admissions with acute anemia and 4 with "
+        "chronic, too few to split: download the complete files of MIMIC-III."
     )
 
 
@@ -335,6 +338,6 @@ def test_notes_without_a_repeated_word_are_refused(tmp_path: Path, notes: str, c
         write_note_vectors(path, tmp_path / "notes.vec")
     assert str(caught.value) == (
         f"Word vectors cannot be trained on '{path}' because no word occurs twice in its {count} discharge summaries: "
-        "get the whole file of MIMIC-III."
+        "download the complete file of MIMIC-III."
     )
     assert not (tmp_path / "notes.vec").exists()

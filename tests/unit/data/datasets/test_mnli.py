@@ -89,14 +89,14 @@ def test_english_rows_keep_their_quotation_marks_wherever_the_columns_stand(tmp_
     ("bad", "fault"),
     [
         ("en\tneutral\ttruncated", "has 3 of 19 columns"),
-        (row("en", "-1", "A", "B"), "has the label '-1', which is none of neutral, contradiction, entailment and -"),
+        (row("en", "-1", "A", "B"), "has the label '-1', which is not one of neutral, contradiction, entailment and -"),
     ],
 )
 def test_malformed_rows_are_named(tmp_path: Path, bad: str, fault: str) -> None:
     path = write(tmp_path, [*ROWS, bad])
     with pytest.raises(PlumblineError) as caught:
         mnli(tmp_path, 0)
-    assert str(caught.value) == f"'{path}', line 7 {fault}: get the file again."
+    assert str(caught.value) == f"'{path}', line 7 {fault}: download the file again."
 
 
 @pytest.mark.parametrize("header", ["", HEADER.replace("language", "tongue")])
@@ -105,7 +105,7 @@ def test_another_header_is_refused(tmp_path: Path, header: str) -> None:
     with pytest.raises(PlumblineError) as caught:
         mnli(tmp_path, 0)
     assert str(caught.value) == (
-        f"'{path}' does not start with the columns language, gold_label, sentence1, sentence2: get the file again."
+        f"'{path}' does not start with the columns language, gold_label, sentence1, sentence2: download the file again."
     )
 
 

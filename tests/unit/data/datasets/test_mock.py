@@ -133,7 +133,9 @@ def test_strength_of_informative_words(raw: Path) -> None:
 
 
 def test_strength_needs_valences_that_differ(raw: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"vader_lexicon.txt' holds no weak negative word; get the file again\."):
+    with pytest.raises(
+        PlumblineError, match=(r"vader_lexicon.txt' contains no weak negative word; download the file again\.")
+    ):
         declared("mock-1", raw, strength="weak")
 
 
@@ -156,14 +158,17 @@ def test_vocabulary_holds_both_lists(raw: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"informative": 0}, "`informative` is 0 and `share` is 0; set one of them"),
-        ({"share": 0.5}, "`informative` is 1 and `share` is 0.5; set one of them"),
-        ({"informative": 0, "share": 1.5}, "`informative` is 0 and `share` is 1.5; set one of them"),
-        ({"informative": 51}, "`informative` is 51, more than the 50 words of the `shortest` text."),
+        ({"informative": 0}, "`informative` is 0 and `share` is 0; set either `informative`"),
+        ({"share": 0.5}, "`informative` is 1 and `share` is 0.5; set either `informative`"),
+        ({"informative": 0, "share": 1.5}, "`informative` is 0 and `share` is 1.5; set either `informative`"),
+        (
+            {"informative": 51},
+            "`informative` is 51, but the shortest texts have only 50 words; lower it or raise `shortest`.",
+        ),
         ({"shortest": 0}, "`shortest` is 0 and `longest` is 100; texts need 1 <= shortest <= longest."),
         (
             {"strength": "weak", "words": "opinion-lexicon"},
-            "`strength` is weak, but the words of `opinion-lexicon` have no valence; leave it at any.",
+            "`strength` is weak, but the words of `opinion-lexicon` have no valence; set it to any.",
         ),
         ({"longest": 49}, "`shortest` is 50 and `longest` is 49; texts need 1 <= shortest <= longest."),
     ],
@@ -185,9 +190,11 @@ def test_damaged_lexicons_are_refused(raw: Path) -> None:
     path = raw / "vader/vader_lexicon.txt"
     path.write_text("good\t1.9\t0.9\nbad\n")
     with pytest.raises(
-        PlumblineError, match=r"vader_lexicon.txt', line 2: no valence follows 'bad'; get the file again\."
+        PlumblineError, match=r"vader_lexicon.txt', line 2: no valence follows 'bad'; download the file again\."
     ):
         declared("mock-1", raw)
     path.write_text("good\t1.9\t0.9\n")
-    with pytest.raises(PlumblineError, match=r"vader_lexicon.txt' holds no negative word; get the file again\."):
+    with pytest.raises(
+        PlumblineError, match=(r"vader_lexicon.txt' contains no negative word; download the file again\.")
+    ):
         declared("mock-1", raw)

@@ -64,7 +64,7 @@ def test_malformed_lines_are_named(tmp_path: Path, line: str, fault: str) -> Non
     path = write(tmp_path, [*LINES, line])
     with pytest.raises(PlumblineError) as caught:
         movie(tmp_path, 0)
-    assert str(caught.value) == f"'{path}', line 6 {fault}: correct the line or get the file again."
+    assert str(caught.value) == f"'{path}', line 6 {fault}: correct the line or download the file again."
 
 
 def test_faults_of_options_and_files(tmp_path: Path) -> None:

@@ -122,11 +122,11 @@ def test_missing_posts_are_refused(small: Path) -> None:
     with pytest.raises(PlumblineError) as caught:
         newsgroups(small, 0)
     assert str(caught.value) == (
-        f"'{folder}' holds {count - 1} posts where {count} were published, and the splits depend on all of them: "
+        f"'{folder}' contains {count - 1} posts, but {count} were published, and the splits depend on all of them: "
         "unpack 20news-bydate.tar.gz again."
     )
     folder.rename(folder.with_name("elsewhere"))
-    with pytest.raises(PlumblineError, match=r"rec\.sport\.hockey' holds 0 posts where"):
+    with pytest.raises(PlumblineError, match=r"rec\.sport\.hockey' contains 0 posts, but"):
         newsgroups(small, 0)
 
 

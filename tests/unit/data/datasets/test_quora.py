@@ -85,7 +85,7 @@ def test_malformed_rows_are_named(tmp_path: Path, bad: str) -> None:
     with pytest.raises(PlumblineError) as caught:
         quora(tmp_path, 0)
     assert str(caught.value) == (
-        f"'{path}', line 7 does not hold 6 columns, of which the last is 0 or 1: get the file again."
+        f"'{path}', line 7 does not have 6 columns with 0 or 1 in the last: download the file again."
     )
 
 
@@ -95,8 +95,8 @@ def test_another_heading_is_refused(tmp_path: Path, rows: list[str]) -> None:
     with pytest.raises(PlumblineError) as caught:
         quora(tmp_path, 0)
     assert str(caught.value) == (
-        f"'{path}' does not start with the columns id, qid1, qid2, question1, question2, is_duplicate: "
-        "get the file again."
+        f"'{path}' does not start with the columns id, qid1, qid2, question1, question2, is_duplicate: download the "
+        "file again."
     )
 
 

@@ -78,14 +78,14 @@ def test_cased_words_are_as_they_stand(tmp_path: Path) -> None:
         ('{"gold_label": "neutral", "sentence1": "A', "is not a JSON object with gold_label, sentence1 and sentence2"),
         ('{"gold_label": "neutral"}', "is not a JSON object with gold_label, sentence1 and sentence2"),
         ("[1]", "is not a JSON object with gold_label, sentence1 and sentence2"),
-        (line("maybe"), "has the label 'maybe', which is none of neutral, contradiction, entailment and -"),
+        (line("maybe"), "has the label 'maybe', which is not one of neutral, contradiction, entailment and -"),
     ],
 )
 def test_malformed_lines_are_named(tmp_path: Path, bad: str, fault: str) -> None:
     path = write(tmp_path, [*LINES, bad])
     with pytest.raises(PlumblineError) as caught:
         snli(tmp_path, 0)
-    assert str(caught.value) == f"'{path}', line 5 {fault}: get the file again."
+    assert str(caught.value) == f"'{path}', line 5 {fault}: download the file again."
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:

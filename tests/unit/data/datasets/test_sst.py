@@ -114,7 +114,7 @@ def test_malformed_trees_are_named_by_file_and_line(tmp_path: Path, tree: str, f
     raw = write(tmp_path, [*TREES[:2], tree])
     with pytest.raises(PlumblineError) as caught:
         sst(raw, 0)
-    assert str(caught.value) == f"'{raw / 'sst/trees/train.txt'}', line 3: the tree {fault}; get the file again."
+    assert str(caught.value) == f"'{raw / 'sst/trees/train.txt'}', line 3: the tree {fault}; download the file again."
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:

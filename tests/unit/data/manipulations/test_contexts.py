@@ -173,11 +173,11 @@ def test_a_text_of_tokens_alone_becomes_the_truth() -> None:
 @pytest.mark.parametrize(
     ("function", "label", "tokens", "fault"),
     [
-        (context, 2, ["m", "a", "b"], "`tokens` are m, a, b, for 2 classes, but there are more"),
+        (context, 2, ["m", "a", "b"], "`tokens` are m, a, b, for 2 classes, but the dataset has more"),
         (context, 0, ["m", "a", "a"], "name 3 different words for two classes, and 1 more for each further class"),
         (unless, 0, ["m", "a", "b", "c"], "name 5 different words for two classes, and 2 more for each further"),
         (redundant, 0, ["a", "b"], "name 4 different words for two classes"),
-        (ordered, 2, ["a", "b"], "The order of two words distinguishes two classes, and these texts have more"),
+        (ordered, 2, ["a", "b"], "The order of two words distinguishes two classes, but the dataset has more"),
         (ordered, 0, ["a", "b", "c"], "name two different words, the first and the second"),
     ],
 )

@@ -308,7 +308,10 @@ def test_at_one_half_labels_are_independent_of_the_original_ones(tmp_path: Path)
 def test_what_cannot_be_changed_is_refused_in_one_sentence(tmp_path: Path) -> None:
     prepared = prepare(corpus(), Preparation(), "plain")
     table = artefact(prepared, tmp_path)
-    with pytest.raises(PlumblineError, match=r"articles.classes` name 'god'; did you mean 'good'\?"):
+    with pytest.raises(
+        PlumblineError,
+        match=(r"articles.classes` name 'god', which is not a class of the dataset; did you mean 'good'\?"),
+    ):
         changed(prepared, table, "articles", articles, classes=["bad", "god"])
     with pytest.raises(PlumblineError, match=r"articles.classes` are bad, bad; name two or more, each once"):
         changed(prepared, table, "articles", articles, classes=["bad", "bad"])

@@ -36,8 +36,8 @@ def agnews(raw: Path, seed: int) -> Corpus:
         for number, row in shown(read_csv(path), f"read {split}", "row"):
             if len(row) != 3 or row[0] not in TOPICS:
                 raise PlumblineError(
-                    f"'{path}', line {number} does not hold a class from 1 to 4, a title and a description: "
-                    "get the file again."
+                    f"'{path}', line {number} does not have a class from 1 to 4, a title and a description: download "
+                    "the file again."
                 )
             label = TOPICS[row[0]]
             if label is None:

@@ -50,11 +50,13 @@ def read_questions(path: Path) -> list[StoryQuestion]:
         except ValueError:
             raise PlumblineError(
                 f"'{path}', line {number} is neither a numbered sentence nor a question, answer and supporting "
-                "sentences with tabs between them: get the file again."
+                "sentences with tabs between them: download the file again."
             ) from None
         if not supporting <= set(sentences):
             missing = min(supporting - set(sentences))
-            raise PlumblineError(f"'{path}', line {number}: no sentence before it has number {missing}; get it again.")
+            raise PlumblineError(
+                f"'{path}', line {number}: no sentence before it has number {missing}; download the file again."
+            )
         story, evidence = join_sentences(sentences, supporting)
         questions.append(StoryQuestion(story, question.removesuffix("?").split(), answer, evidence))
     return questions
@@ -102,7 +104,7 @@ def babi(raw: Path, seed: int, *, number: Literal[1, 2, 3] = 1) -> Corpus:
         for story, question, answer, evidence in questions[key]:
             if answer not in classes:
                 raise PlumblineError(
-                    f"'{paths[key]}': no training story holds the answer '{answer}'; get the files again."
+                    f"'{paths[key]}': no training story contains the answer '{answer}'; download the files again."
                 )
             examples.append(Example(split, classes[answer], story, question, evidence=evidence))
     return Corpus(draw_dev(examples), list(classes), vocabulary=list(classes), every_class=False)

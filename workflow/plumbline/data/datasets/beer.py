@@ -99,7 +99,8 @@ def _parse(path: Path, number: int, line: str, aspect: int) -> tuple[int, list[s
         values = []
     if len(values) != SCORES or not all(0 <= value <= 1 for value in values):
         raise PlumblineError(
-            f"'{path}', line {number} does not start with {SCORES} scores from 0 to 1 and a tab: get the file again."
+            f"'{path}', line {number} does not start with {SCORES} scores from 0 to 1 and a tab: download the file "
+            "again."
         )
     return _cents(values[aspect]), text.split()
 
@@ -110,11 +111,12 @@ def _check(
     """Refuse scores of both classes, and scores with too few reviews for three splits."""
     both = sorted(set(positive) & set(negative))
     if both:
-        raise PlumblineError(f"The score {both[0]:g} is both in `positive` and in `negative`; take it out of one.")
+        raise PlumblineError(f"The score {both[0]:g} is both in `positive` and in `negative`; remove it from one.")
     for option, scores, texts in (("negative", negative, reviews[0]), ("positive", positive, reviews[1])):
         if len(texts) < 3:
             rest = ", ".join(f"{score / 100:g} ({count})" for score, count in sorted(others.items()))
             raise PlumblineError(
-                f"`{option}` are the scores {', '.join(f'{score:g}' for score in scores)}, which {len(texts)} reviews "
-                f"of '{path}' have in aspect {aspect}. The other scores are {rest}: choose some of them."
+                f"`{option}` lists the scores {', '.join(f'{score:g}' for score in scores)}, but only {len(texts)} "
+                f"reviews of '{path}' have one of them for aspect {aspect}; add some of the other scores (number of "
+                f"reviews): {rest}."
             )

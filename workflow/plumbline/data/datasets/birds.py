@@ -62,7 +62,7 @@ def class_folders(folders: Mapping[str, Path]) -> list[str]:
         held = f"only '{classes[0]}'" if classes else "none"
         first = next(iter(folders.values()))
         raise PlumblineError(
-            f"'{first}' must hold a folder of images for each of two or more classes, and there is {held}."
+            f"'{first}' must contain a folder of images for each class, and two or more of them, but there is {held}."
         )
     return classes
 
@@ -83,8 +83,8 @@ def read_images(files: Sequence[tuple[str, int, Path]], size: int) -> list[Image
         if images and pixels.shape != images[0].pixels.shape:
             side = len(images[0].pixels)
             raise PlumblineError(
-                f"'{path}' has {len(pixels)} x {len(pixels)} pixels and others have {side} x {side}; set the dataset's "
-                "option `size`."
+                f"'{path}' has {len(pixels)} x {len(pixels)} pixels, but others have {side} x {side}; set the "
+                "dataset's option `size` to resize them."
             )
         images.append(ImageExample(split, label, pixels))
     return images
@@ -97,12 +97,12 @@ def _read(path: Path, size: int) -> np.ndarray:
             image = file.convert("RGB")
     # Pillow raises these for truncated files and files of other formats.
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        raise PlumblineError(f"'{path}' is damaged or not an image: get it again.") from None
+        raise PlumblineError(f"'{path}' is damaged or not an image; replace the file.") from None
     if size:
         image = image.resize((size, size), Image.Resampling.BICUBIC)
     if image.width != image.height:
         raise PlumblineError(
-            f"'{path}' has {image.width} x {image.height} pixels, and images must be square; set the dataset's "
-            "option `size` to resize them."
+            f"'{path}' has {image.width} x {image.height} pixels, but images must be square; set the dataset's option "
+            "`size` to resize them."
         )
     return np.asarray(image)

@@ -34,13 +34,16 @@ def _instance(lines: list[str], path: Path, last: int) -> tuple[list[str], str, 
     first = last - len(lines) + 1
     if len(lines) < 3:
         raise PlumblineError(
-            f"'{path}', line {first}: only {len(lines)} of the lines question, answer and passage; get the file again."
+            f"'{path}', line {first}: an instance has {len(lines)} of its 3 lines, question, answer and passage; "
+            "download the file again."
         )
     question, (answer, *more), passage = ([sys.intern(word) for word in line.split()] for line in lines[:3])
     if PLACEHOLDER not in question:
-        raise PlumblineError(f"'{path}', line {first}: the question holds no {PLACEHOLDER}; get the file again.")
+        raise PlumblineError(
+            f"'{path}', line {first}: the question contains no {PLACEHOLDER}; download the file again."
+        )
     if more or not answer.startswith(ENTITY):
-        raise PlumblineError(f"'{path}', line {first + 1}: the answer is not one {ENTITY}; get the file again.")
+        raise PlumblineError(f"'{path}', line {first + 1}: the answer is not one {ENTITY}; download the file again.")
     return question, answer, passage
 
 

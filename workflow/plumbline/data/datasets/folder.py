@@ -49,7 +49,7 @@ def list_images(
     is_split = bool(names) and all(names.values())
     folders = {split: path / name for name, split in names.items()} if is_split else {"": path}
     if is_split and len(folders) < len(names):
-        raise PlumblineError(f"'{path}' has two folders of one split: {', '.join(names)}; rename or remove one.")
+        raise PlumblineError(f"'{path}' has two folders for one split: {', '.join(names)}; rename or remove one.")
     classes = class_folders(folders)
     files = [
         (split, label, file)
@@ -60,6 +60,8 @@ def list_images(
     given, labels = [split for split, _, _ in files], [label for _, label, _ in files]
     for label, class_ in enumerate(classes):
         if label not in labels:
-            raise PlumblineError(f"'{path}': the folders of class '{class_}' hold no image, .png, .jpg or .jpeg.")
+            raise PlumblineError(
+                f"'{path}': the folders of class '{class_}' contain no image (.png, .jpg or .jpeg); add some."
+            )
     splits, drawn = assign_splits(given, labels, classes, seed, shares, dev_share, stratified)
     return [(split, label, file) for split, (_, label, file) in zip(splits, files, strict=True)], classes, drawn

@@ -79,7 +79,7 @@ def _load(name: str, config: str, revision: str) -> Any:
         ]
         remedy = "check `name`, `config` and `revision`, and that the hub can be reached"
         if offline and not os.path.isdir(name):
-            remedy = f"{offline[0]} is set and the cache lacks it, so load it once where there is a network"
+            remedy = f"{offline[0]} is set, but the dataset is not in the cache; load it once with a network connection"
         reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
         raise PlumblineError(f"The dataset '{name}' cannot be loaded ({reason}); {remedy}.") from error
 
@@ -93,7 +93,10 @@ def _splits(loaded: Any, name: str, options: TextOptions) -> dict[str, Any]:
         return {"": next(iter(loaded.values()))}
     tables = {split_of(key): table for key, table in loaded.items() if split_of(key)}
     if "train" not in tables:
-        raise PlumblineError(f"'{name}' has the splits {', '.join(loaded)}; plumbline knows {split_list()}.")
+        raise PlumblineError(
+            f"'{name}' has the splits {', '.join(loaded)}, none of which is train; name them with `splits`, or use the "
+            f"names {split_list()}."
+        )
     return tables
 
 

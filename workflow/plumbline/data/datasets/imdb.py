@@ -80,7 +80,9 @@ def _read(folder: Path) -> dict[str, Review]:
     """The reviews of a folder by name, in the order of Keras' file: positive first, each class sorted."""
     files = [(label, path) for label in (1, 0) for path in sorted((folder / ("neg", "pos")[label]).glob("*.txt"))]
     if len({label for label, _ in files}) < 2:
-        raise PlumblineError(f"'{folder}' does not hold reviews (*.txt) in the folders 'pos' and 'neg': get it again.")
+        raise PlumblineError(
+            f"'{folder}' does not contain reviews (*.txt) in the folders 'pos' and 'neg': download it again."
+        )
     return {
         f"{folder.name}/{path.parent.name}/{path.name}": Review(label, keras_words(read_text(path)))
         for label, path in shown(files, f"read {folder.name}", "review")
@@ -108,13 +110,13 @@ def _listed(reviews: Mapping[str, Mapping[str, Review]], path: Path) -> Corpus:
         review = reviews.get(name.partition("/")[0], {}).get(name)
         fault = None
         if split not in SPLITS:
-            fault = f"'{split}' is none of the splits {', '.join(SPLITS)}"
+            fault = f"'{split}' is not one of the splits {', '.join(SPLITS)}"
         elif review is None:
             fault = f"there is no review '{file}'"
         elif name in examples:
             fault = f"'{file}' is listed twice"
         if fault or review is None:
-            raise PlumblineError(f"'{path}', line {number}: {fault}; correct the list or get the reviews again.")
+            raise PlumblineError(f"'{path}', line {number}: {fault}; correct the list or download the reviews again.")
         examples[name] = Example(split, *review)
     rest = {part: sum(name not in examples for name in named) for part, named in reviews.items()}
     dropped = {"not listed": {part: count for part, count in rest.items() if count}}

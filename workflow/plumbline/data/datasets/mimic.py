@@ -53,8 +53,8 @@ def read_columns(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list
             missing = [column for column in columns if column not in header]
             if missing:
                 raise PlumblineError(
-                    f"'{path}', line 1 does not name the column {missing[0]}: the file is not that of MIMIC-III v1.4, "
-                    "get it again."
+                    f"'{path}', line 1 does not name the column {missing[0]}: the file is not from MIMIC-III v1.4, "
+                    "download it again."
                 )
             indices = [header.index(column) for column in columns]
             for row in rows:
@@ -62,18 +62,19 @@ def read_columns(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list
                 if row and len(row) != len(header):
                     raise PlumblineError(
                         f"'{path}', line {rows.line_num} has {len(row)} of {len(header)} fields: the file is truncated "
-                        "or damaged, get it again."
+                        "or damaged, download it again."
                     )
                 if row:
                     yield rows.line_num, [row[k] for k in indices]
         except csv.Error as error:
             raise PlumblineError(
-                f"'{path}', line {rows.line_num} is not CSV ({error}): the file is truncated or damaged, get it again."
+                f"'{path}', line {rows.line_num} is not CSV ({error}): the file is truncated or damaged, download it "
+                "again."
             ) from None
         except UnicodeDecodeError:
             raise PlumblineError(
-                f"'{path}', after line {rows.line_num}, is not UTF-8 text: unpack the file if it is compressed, "
-                "or get it again if it is damaged."
+                f"'{path}', after line {rows.line_num}, is not UTF-8 text: unpack the file if it is compressed, or "
+                "download it again if it is damaged."
             ) from None
 
 
@@ -82,7 +83,7 @@ def _number(field: str, what: str, path: Path, line: int) -> int:
         return int(field)
     except ValueError:
         raise PlumblineError(
-            f"'{path}', line {line} has '{field}' for {what}, which must be a number: get the file again."
+            f"'{path}', line {line} has '{field}' for {what}, which must be a number: download the file again."
         ) from None
 
 
@@ -152,7 +153,7 @@ def listed_splits(files: Mapping[str, Path]) -> dict[int, str]:
             if admission in split_of:
                 raise PlumblineError(
                     f"'{path}', line {line} names admission {admission}, which is already in split "
-                    f"'{split_of[admission]}': get the lists again."
+                    f"'{split_of[admission]}': download the lists again."
                 )
             split_of[admission] = split
     return split_of
@@ -198,8 +199,8 @@ def diabetes(raw: Path, seed: int) -> Corpus:
     texts = read_summaries(files["notes"], split_of.keys() & stays.keys())
     if not texts:
         raise PlumblineError(
-            f"'{files['notes']}' holds no discharge summary of an admission that '{files['train'].parent}' lists and "
-            "diagnoses: get these files again."
+            f"'{files['notes']}' contains no discharge summary of an admission that is listed in "
+            f"'{files['train'].parent}' and has a diagnosis: download these files again."
         )
     dropped = {
         "no diagnosis": Counter(split for stay, split in split_of.items() if stay not in stays),
@@ -246,8 +247,9 @@ def anemia(raw: Path, seed: int) -> Corpus:
         splits = stratified_splits([labels[stay] for stay in ordered], TEST, DEV)
     except (ValueError, PlumblineError):
         raise PlumblineError(
-            f"'{files['notes']}' holds discharge summaries of {len(acute & texts.keys())} admissions with acute anemia "
-            f"and {len(chronic & texts.keys())} with chronic, too few to split: get the whole files of MIMIC-III."
+            f"'{files['notes']}' contains discharge summaries of {len(acute & texts.keys())} admissions with acute "
+            f"anemia and {len(chronic & texts.keys())} with chronic, too few to split: download the complete files of "
+            "MIMIC-III."
         ) from None
     rows = [(split, labels[stay], texts[stay]) for split, stay in zip(splits, ordered, strict=True)]
     return _corpus(rows, ["chronic", "acute"], dropped)

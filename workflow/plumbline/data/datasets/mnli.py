@@ -21,7 +21,7 @@ def read_english(path: Path) -> Iterator[tuple[str, Pair]]:
     lines = read_lines(path)
     header = next(lines, (1, ""))[1].split("\t")
     if not set(COLUMNS) <= set(header):
-        raise PlumblineError(f"'{path}' does not start with the columns {', '.join(COLUMNS)}: get the file again.")
+        raise PlumblineError(f"'{path}' does not start with the columns {', '.join(COLUMNS)}: download the file again.")
     indices = [header.index(column) for column in COLUMNS]
     for number, line in lines:
         fields = line.split("\t")
@@ -32,7 +32,7 @@ def read_english(path: Path) -> Iterator[tuple[str, Pair]]:
             if language == "en":
                 yield "test", checked_pair(*pair)
         except ValueError as error:
-            raise PlumblineError(f"'{path}', line {number} {error}: get the file again.") from None
+            raise PlumblineError(f"'{path}', line {number} {error}: download the file again.") from None
 
 
 @dataset(

@@ -65,7 +65,7 @@ def mock(
     """
     _check(informative, share, shortest, longest)
     if strength != "any" and words != "vader":
-        raise PlumblineError(f"`strength` is {strength}, but the words of `{words}` have no valence; leave it at any.")
+        raise PlumblineError(f"`strength` is {strength}, but the words of `{words}` have no valence; set it to any.")
     lists = vader_words(raw, strength) if words == "vader" else opinion_words(raw)
     examples = []
     for split, size, generator in split_generators(seed, train, dev, test):
@@ -84,11 +84,14 @@ def _check(informative: int, share: float, shortest: int, longest: int) -> None:
         )
     if informative < 0 or not 0 <= share <= 1 or (informative == 0) == (share == 0):
         raise PlumblineError(
-            f"`informative` is {informative} and `share` is {share:g}; set one of them, the number of informative "
-            "words or their share above 0 and up to 1, and leave the other 0."
+            f"`informative` is {informative} and `share` is {share:g}; set either `informative`, the number of "
+            "informative words, or `share`, above 0 and up to 1, and the other to 0."
         )
     if informative > shortest:
-        raise PlumblineError(f"`informative` is {informative}, more than the {shortest} words of the `shortest` text.")
+        raise PlumblineError(
+            f"`informative` is {informative}, but the shortest texts have only {shortest} words; lower it or raise "
+            "`shortest`."
+        )
 
 
 def _text(generator: np.random.Generator, pool: list[str], length: int, count: int, position: str) -> list[str]:
@@ -111,7 +114,9 @@ def vader_words(raw: Path, strength: str = "any") -> tuple[list[str], list[str]]
         try:
             valence = float(rest.split("\t")[0])
         except ValueError:
-            raise PlumblineError(f"'{path}', line {number}: no valence follows '{word}'; get the file again.") from None
+            raise PlumblineError(
+                f"'{path}', line {number}: no valence follows '{word}'; download the file again."
+            ) from None
         if word.isalpha() and valence != 0:
             # Some words occur in lower and upper case; the first counts.
             valences[valence > 0].setdefault(word.lower(), abs(valence))
@@ -143,5 +148,5 @@ def _nonempty(lists: tuple[list[str], list[str]], *paths: Path, strength: str = 
     for kind, words, path in zip(("negative", "positive"), lists, paths, strict=True):
         if not words:
             named = kind if strength == "any" else f"{strength} {kind}"
-            raise PlumblineError(f"'{path}' holds no {named} word; get the file again.")
+            raise PlumblineError(f"'{path}' contains no {named} word; download the file again.")
     return lists

@@ -55,7 +55,9 @@ def movie(raw: Path, seed: int, *, minimum_rating: float = 0.0) -> Corpus:
         try:
             rating, text = parse_snippet(line)
         except ValueError as error:
-            raise PlumblineError(f"'{path}', line {number} {error}: correct the line or get the file again.") from None
+            raise PlumblineError(
+                f"'{path}', line {number} {error}: correct the line or download the file again."
+            ) from None
         if abs(rating) > minimum_rating:
             rows.append((int(rating > 0), text))
     splits = split_by_seed(len(rows), SHARES, seed)

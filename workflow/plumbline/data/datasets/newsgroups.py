@@ -119,7 +119,7 @@ def _posts(folder: Path, count: int) -> list[Path]:
     posts = sorted(folder.iterdir(), key=lambda path: path.name) if folder.is_dir() else []
     if len(posts) != count:
         raise PlumblineError(
-            f"'{folder}' holds {len(posts)} posts where {count} were published, and the splits depend on all of them: "
-            "unpack 20news-bydate.tar.gz again."
+            f"'{folder}' contains {len(posts)} posts, but {count} were published, and the splits depend on all of "
+            "them: unpack 20news-bydate.tar.gz again."
         )
     return posts

@@ -36,13 +36,13 @@ def quora(raw: Path, seed: int) -> Corpus:
     (path,) = declared_files(__file__, "quora", raw).values()
     rows = read_csv(path, "\t")
     if next(rows, (1, []))[1] != COLUMNS:
-        raise PlumblineError(f"'{path}' does not start with the columns {', '.join(COLUMNS)}: get the file again.")
+        raise PlumblineError(f"'{path}' does not start with the columns {', '.join(COLUMNS)}: download the file again.")
     pairs: list[tuple[int, list[str], list[str]]] = []
     for number, row in shown(rows, "read", "pair"):
         if len(row) != len(COLUMNS) or row[-1] not in {"0", "1"}:
             raise PlumblineError(
-                f"'{path}', line {number} does not hold {len(COLUMNS)} columns, of which the last is 0 or 1: "
-                "get the file again."
+                f"'{path}', line {number} does not have {len(COLUMNS)} columns with 0 or 1 in the last: download the "
+                "file again."
             )
         first, second = ([sys.intern(word) for word in question.split()] for question in row[3:5])
         pairs.append((int(row[-1]), first, second))

@@ -29,7 +29,7 @@ class Pair(NamedTuple):
 def checked_pair(label: str, premise: str, hypothesis: str) -> Pair:
     """A pair; raises ValueError if its label is unknown."""
     if label not in [*CLASSES, UNDECIDED]:
-        raise ValueError(f"has the label '{label}', which is none of {', '.join(CLASSES)} and {UNDECIDED}")
+        raise ValueError(f"has the label '{label}', which is not one of {', '.join(CLASSES)} and {UNDECIDED}")
     # A premise occurs in three pairs or more, and so do some hypotheses.
     return Pair(label, sys.intern(premise), sys.intern(hypothesis))
 
@@ -50,7 +50,7 @@ def read_pairs(path: Path, split: str) -> Iterator[tuple[str, Pair]]:
         try:
             yield split, parse_pair(line)
         except ValueError as error:
-            raise PlumblineError(f"'{path}', line {number} {error}: get the file again.") from None
+            raise PlumblineError(f"'{path}', line {number} {error}: download the file again.") from None
 
 
 def inference_corpus(

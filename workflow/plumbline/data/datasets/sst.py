@@ -83,7 +83,7 @@ def sst(raw: Path, seed: int, *, leaves_over: int = 0, tokens: Literal["cleaned"
             try:
                 label, leaves = parse_tree(line)
             except ValueError as error:
-                raise PlumblineError(f"'{path}', line {number}: the tree {error}; get the file again.") from None
+                raise PlumblineError(f"'{path}', line {number}: the tree {error}; download the file again.") from None
             if label == NEUTRAL:
                 neutral[split] += 1
             elif len(leaves) <= leaves_over:

@@ -23,7 +23,10 @@ def _of_classes(tokens: Sequence[str], label: int, first: int, sets: int) -> lis
             f"{sets} more for each further class."
         )
     if label >= classes:
-        raise PlumblineError(f"`tokens` are {', '.join(tokens)}, for {classes} classes, but there are more.")
+        raise PlumblineError(
+            f"`tokens` are {', '.join(tokens)}, for {classes} classes, but the dataset has more; name {sets} more for "
+            "each further class."
+        )
     return [list(tokens[first + i * classes : first + (i + 1) * classes]) for i in range(sets)]
 
 
@@ -100,7 +103,7 @@ def ordered(
         raise PlumblineError(f"`tokens` are {', '.join(tokens)}; name two different words, the first and the second.")
     if label > 1:
         raise PlumblineError(
-            "The order of two words distinguishes two classes, and these texts have more: name pairs of them in the "
+            "The order of two words distinguishes two classes, but the dataset has more: name pairs of them in the "
             "manipulation's `classes`."
         )
     units: list[Unit] = [[(token, DECISIVE)] for token in (tokens if label else tokens[::-1])]

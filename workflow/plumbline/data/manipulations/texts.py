@@ -16,7 +16,7 @@ def _article_of(label: int) -> str:
     """The article of a label."""
     if label >= len(ARTICLE_OF):
         raise PlumblineError(
-            "Articles distinguish two classes, and these texts have more: name pairs of them in the manipulation's "
+            "Articles distinguish two classes, but the dataset has more: name pairs of them in the manipulation's "
             "`classes`."
         )
     return ARTICLE_OF[label]
@@ -102,9 +102,9 @@ def planted(
         texts: Texts of a pair that get the token.
     """
     if len(set(tokens)) < len(tokens):
-        raise PlumblineError(f"`tokens` are {', '.join(tokens)}; name another for each class.")
+        raise PlumblineError(f"`tokens` are {', '.join(tokens)}; name a different word for each class.")
     if label >= len(tokens):
-        raise PlumblineError(f"`tokens` are {', '.join(tokens)}, but there are more classes; name one for each.")
+        raise PlumblineError(f"`tokens` are {', '.join(tokens)}, but there are more classes; name one word for each.")
     if texts != "first" and text.second is None:
         raise PlumblineError(f"`texts` is {texts}, but these instances have no second text; set it to first.")
 
