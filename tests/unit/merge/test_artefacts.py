@@ -113,18 +113,19 @@ def test_other_options_code_and_data_are_refused(run):
     write(a, jobs[0])
     write(b, jobs[1], options={"hidden": 9}, code="0ther")
     assert refusal([a, b], *jobs) == (
-        f"'{manifest}' was made with `options.hidden` 9, which is 8 in the merged study; the runs are not parts of one "
-        "study."
+        f"'{manifest}' was computed with `options.hidden` 9, but it is 8 in the merged study; only parts of one study "
+        "can be merged."
     )
     write(b, jobs[1], code="0ther")
     assert refusal([a, b], *jobs) == (
-        f"'{manifest}' was made by other code of rule 'train' than that of this plumbline; merge with the version that "
-        "ran all parts, or run this part again with this one."
+        f"'{manifest}' was computed by another version of the code of rule 'train'; merge with the version of "
+        "plumbline that ran all parts, or run this part again with this version."
     )
     owned = StudyJob(**{**vars(jobs[1]), "params": {**PARAMS, "content": "f00d"}})
     write(b, jobs[1], content="beef")
     assert refusal([a, b], jobs[0], owned) == (
-        f"'{manifest}' was made from other data of 'reviews' than the study's files here."
+        f"'{manifest}' was computed from other data of 'reviews' than the files of the study on this machine; use "
+        "the same files."
     )
 
 
@@ -133,8 +134,8 @@ def test_unequal_results_of_equal_cells_and_unequal_data_are_refused(run):
     write(a, train("mock-2"), prepare("mock-2"))
     write(b, train("mock-2"), loss=0.25)
     assert refusal([a, b], train("mock-2")) == (
-        f"'{train('mock-2').outputs[0]}' differs between '{a.name}' and '{b.name}': the same cell has other results "
-        "there, so leave it out of one of them."
+        f"'{train('mock-2').outputs[0]}' differs between '{a.name}' and '{b.name}': the runs have different results "
+        "for the same cell; leave it out of one of them."
     )
     write(b, prepare("mock-2"), loss=0.25)
     assert refusal([a, b], prepare("mock-2")) == (
@@ -167,7 +168,7 @@ def test_an_incomplete_run_is_refused(run):
     a.place(jobs[2].outputs[0]).unlink()
     assert refusal([a, b], *jobs) == (
         f"The run in '{a.name}' is incomplete: it has no 'results/data/mock-2/dataset.json', which a merge needs for "
-        "the explorer; do without the explorer by --no-explorer."
+        "the explorer; add --no-explorer to merge without it."
     )
 
 
@@ -178,7 +179,7 @@ def test_a_run_that_deleted_its_variants_is_told_how_to_keep_them(run):
     )
     assert refusal([a, b], variant) == (
         f"The run in '{a.name}' is incomplete: it has no 'results/data/mock-2/v/x.parquet', which a merge needs; it "
-        "was deleted, as `compute.keep_variants` is false: set it to true and run again."
+        "was deleted, because `compute.keep_variants` is false: set it to true and run again."
     )
 
 
@@ -191,7 +192,7 @@ def test_cells_that_no_run_has_are_listed(run):
         "No run has these 2 jobs of the merged study; run them too, or leave them out with --partial:\n"
         "  train mock-2 average-tanh seeds 2-3\n  train reviews average-tanh seeds 0-1"
     )
-    assert "; the config cannot leave them out:\n" in refusal([a, b], *jobs, partial=True)
+    assert "; they cannot be left out with --partial:\n" in refusal([a, b], *jobs, partial=True)
     many = [train("mock-2", str(seed)) for seed in range(10, 35)]
     assert refusal([a, b], jobs[0], jobs[3], *many).endswith("average-tanh seeds 29\n  and 5 more")
 

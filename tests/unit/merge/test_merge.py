@@ -23,10 +23,10 @@ def test_what_is_no_finished_run_gets_one_sentence(make, tmp_path, capsys):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "odd/results/manifest.json").write_text(json.dumps({"host": "vm"}))
     expected = {
-        "absent": f"There is no folder '{tmp_path}/absent'; name the folder in which a study ran.",
+        "absent": f"There is no folder '{tmp_path}/absent'; give the folder in which a study ran.",
         "empty": f"'{tmp_path}/empty' has no results of a study: there is no '{tmp_path}/empty/results/manifest.json'.",
         "begun": f"The run in '{tmp_path}/begun' is not finished: its results have no manifest.json, which the last "
-        "job writes. Run the target `all` to the end.",
+        "job writes. Run the study to the end (target `all`).",
         "odd": f"'{tmp_path}/odd/results/manifest.json' is not the manifest of a study: it has no key `study`.",
     }
     for name, message in expected.items():
@@ -36,19 +36,21 @@ def test_what_is_no_finished_run_gets_one_sentence(make, tmp_path, capsys):
 
 def test_a_run_is_named_once_and_not_alone(make, tmp_path, capsys):
     run, into = make("a"), tmp_path / "into"
-    message = f"'{run}' and '{run}/results' are the same run; name each once."
+    message = f"'{run}' and '{run}/results' are the same run; give each run once."
     assert refused(capsys, run, run / "results", "--into", into) == message
-    assert refused(capsys, run, "--into", into) == "A merge needs two runs or more; name their folders."
+    assert refused(capsys, run, "--into", into) == "A merge needs two or more runs; give their folders."
 
 
 def test_the_merged_folder_is_a_new_one(make, tmp_path, capsys):
     runs = make("a"), make("b")
     (tmp_path / "file").write_text("")
     for into in (runs[0], tmp_path / "file"):
-        message = f"'{into}' exists and is not an empty folder; name a new folder for the merged study."
+        message = f"'{into}' exists and is not an empty folder; give a new folder for the merged study."
         assert refused(capsys, *runs, "--into", into) == message
     assert refused(capsys, *runs).endswith("add `--into DIR`.")
-    assert refused(capsys, "--list", *runs) == "`merge --list` lists the files of one run; name it alone."
+    assert refused(capsys, "--list", *runs) == (
+        "`merge --list` lists the files of one run; give one folder, without `--into`."
+    )
 
 
 def test_a_study_that_is_no_longer_valid_names_its_run(make, tmp_path, capsys):

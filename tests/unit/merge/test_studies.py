@@ -133,7 +133,7 @@ def test_a_plug_in_that_two_runs_copied_counts_once(make, tmp_path, monkeypatch)
 REFUSED = {
     "an option of a model": (
         {"models": {**STUDY["models"], "average-tanh": {"hidden": 9}}},
-        "`models.average-tanh.hidden` is 8 in '.*a' and 9 in '.*b'; the runs of one study have the same options.",
+        "`models.average-tanh.hidden` is 8 in '.*a' and 9 in '.*b'; runs of one study must have the same options.",
     ),
     "an option of a dataset": ({"datasets": {**REVIEWS, "mock-2": {}}}, "`datasets.mock-2.train` is 96 in .* not set"),
     "an option of training": (

@@ -93,5 +93,5 @@ def test_a_folder_without_layers_is_refused(
     monkeypatch.chdir(clone)
     (clone / "pyproject.toml").unlink()
     assert main(["graph", "--packages", "packages.svg"]) == 1
-    assert "run this in a clone" in capsys.readouterr().err
+    assert "run this command in a clone" in capsys.readouterr().err
     assert not Path("packages.svg").exists()

@@ -305,18 +305,18 @@ def test_no_timings_are_refused_in_one_sentence(tmp_path, monkeypatch):
             read_timings(path, works)
     (tmp_path / "notes.txt").write_text("seconds")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(PlumblineError, match=r"'notes\.txt' is not a table of timings; name a run's"):
+    with pytest.raises(PlumblineError, match=r"'notes\.txt' is not a table of timings; give a run's"):
         read_timings(Path("notes.txt"), works)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["nowhere.yaml"], "There is no config file 'nowhere.yaml'."),
-        (["."], "'.' is a folder; name a config file."),
+        (["nowhere.yaml"], "There is no config file 'nowhere.yaml'; check the path."),
+        (["."], "'.' is a folder; give a config file."),
         (["bad.yaml"], "'bad.yaml', line 2 is not valid YAML: expected ',' or ']', but got ':'."),
-        (["--json", "."], "'.' is a folder; name a file for the plans."),
-        (["jain-walace"], "There is no study 'jain-walace', and no such file; did you mean 'jain-wallace'?"),
+        (["--json", "."], "`--json` is '.', a folder; give the name of a file."),
+        (["jain-walace"], "There is no study or file 'jain-walace'; did you mean 'jain-wallace'?"),
     ],
 )
 def test_unplannable_arguments_are_refused_before_the_dry_run(tmp_path, monkeypatch, capsys, given, message):

@@ -73,7 +73,9 @@ def check_complete(
     if absent:
         names = [job_name(job.rule, job.wildcards) for job in absent]
         more = [f"and {len(names) - MOST_LISTED} more"] if len(names) > MOST_LISTED else []
-        remedy = "the config cannot leave them out" if partial else "run them too, or leave them out with --partial"
+        remedy = (
+            ("they cannot be left out with --partial") if partial else "run them too, or leave them out with --partial"
+        )
         lines = "".join(f"\n  {name}" for name in [*names[:MOST_LISTED], *more])
         raise PlumblineError(f"No run has these {len(names)} jobs of the merged study; {remedy}:{lines}")
 
@@ -93,13 +95,13 @@ def _deletion_hint(run: FinishedRun, job: StudyJob) -> str:
     """How to keep a file that the run deleted."""
     key = DELETED_BY.get(job.rule, "")
     deleted = key and not getattr(run.study.compute, key)
-    return f"; it was deleted, as `compute.{key}` is false: set it to true and run again" if deleted else ""
+    return f"; it was deleted, because `compute.{key}` is false: set it to true and run again" if deleted else ""
 
 
 def _explorer_hint(jobs: Sequence[StudyJob], path: str) -> str:
     """What to do about a file that only the explorer reads."""
     readers = {job.rule for job in jobs if path in job.inputs and job.summarises}
-    return " for the explorer; do without the explorer by --no-explorer" if readers == {"explorer"} else ""
+    return " for the explorer; add --no-explorer to merge without it" if readers == {"explorer"} else ""
 
 
 def check_manifests(artefacts: Iterable[Artefact]) -> None:
@@ -120,14 +122,17 @@ def _made_differently(run: FinishedRun, artefact: Artefact, found: Difference) -
     file = f"'{run.place(artefact.path)}'"
     if found.key == "code":
         return (
-            f"{file} was made by other code of rule '{artefact.job.rule}' than that of this plumbline; merge with the "
-            "version that ran all parts, or run this part again with this one."
+            f"{file} was computed by another version of the code of rule '{artefact.job.rule}'; merge with the version "
+            "of plumbline that ran all parts, or run this part again with this version."
         )
     if found.key == "content":
-        return f"{file} was made from other data of '{artefact.job.wildcards['dataset']}' than the study's files here."
+        return (
+            f"{file} was computed from other data of '{artefact.job.wildcards['dataset']}' than the files of the study "
+            "on this machine; use the same files."
+        )
     return (
-        f"{file} was made with `{found.key}` {found.one!r}, which is {found.other!r} in the merged study; the runs are "
-        "not parts of one study."
+        f"{file} was computed with `{found.key}` {found.one!r}, but it is {found.other!r} in the merged study; only "
+        "parts of one study can be merged."
     )
 
 
@@ -145,6 +150,6 @@ def check_equal(artefact: Artefact) -> None:
             wrong = (
                 f"they did not read the same data of '{dataset}'"
                 if artefact.path.startswith(f"{RESULTS}/data/")
-                else "the same cell has other results there, so leave it out of one of them"
+                else "the runs have different results for the same cell; leave it out of one of them"
             )
             raise PlumblineError(f"'{artefact.path}' differs between '{first.name}' and '{run.name}': {wrong}.")

@@ -11,7 +11,7 @@ def merge(options: argparse.Namespace) -> int:
     explorer = not options.no_explorer
     if options.list:
         if len(options.run) > 1 or options.into:
-            raise PlumblineError("`merge --list` lists the files of one run; name it alone.")
+            raise PlumblineError("`merge --list` lists the files of one run; give one folder, without `--into`.")
         print("\n".join(list_files(options.run[0], explorer)))
         return 0
     if options.into is None:

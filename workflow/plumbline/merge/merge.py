@@ -79,13 +79,13 @@ def describe(runs: Sequence[FinishedRun], artefacts: Sequence[Artefact], jobs: I
         lines.append(f"From '{run.name}': {len(taken)} files, {size:.1f} MiB ({counts or 'all are in other runs'}).")
     made = Counter("figures" if job.rule.startswith(DRAW) else job.rule for job in jobs if job.summarises)
     parts = [f"{made['table']} tables", f"the figures of {made['figures']} protocols", "the report", "its explorer"]
-    return "\n".join([*lines, f"To make: {', '.join(parts)}."])
+    return "\n".join([*lines, f"To compute: {', '.join(parts)}."])
 
 
 def _check_target(into: Path) -> None:
     """Refuse a target that exists and is not an empty folder."""
     if into.exists() and (not into.is_dir() or any(into.iterdir())):
-        raise PlumblineError(f"'{into}' exists and is not an empty folder; name a new folder for the merged study.")
+        raise PlumblineError(f"'{into}' exists and is not an empty folder; give a new folder for the merged study.")
 
 
 def _progress(artefacts: Sequence[Artefact], task: str) -> Iterable[Artefact]:

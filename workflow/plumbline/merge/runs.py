@@ -77,12 +77,12 @@ class FinishedRun:
 def read_runs(folders: Sequence[Path]) -> list[FinishedRun]:
     """The runs in these folders, each either the folder in which a study ran or its folder of results."""
     if len(folders) < 2:
-        raise PlumblineError("A merge needs two runs or more; name their folders.")
+        raise PlumblineError("A merge needs two or more runs; give their folders.")
     seen: dict[Path, Path] = {}
     for folder in folders:
         results = find_results(folder).resolve()
         if results in seen:
-            raise PlumblineError(f"'{seen[results]}' and '{folder}' are the same run; name each once.")
+            raise PlumblineError(f"'{seen[results]}' and '{folder}' are the same run; give each run once.")
         seen[results] = folder
     return [read_run(folder) for folder in folders]
 

@@ -56,8 +56,8 @@ def merge_studies(runs: Sequence[FinishedRun], partial: bool = False, explorer: 
 def _refuse_difference(where: str, one: Any, other: Any, first: FinishedRun, second: FinishedRun) -> None:
     if found := first_difference(one, other, where):
         raise PlumblineError(
-            f"`{found.key}` is {_shown(found.one)} in '{first.name}' and {_shown(found.other)} in '{second.name}'; the "
-            "runs of one study have the same options."
+            f"`{found.key}` is {_shown(found.one)} in '{first.name}' and {_shown(found.other)} in '{second.name}'; "
+            "runs of one study must have the same options."
         )
 
 
@@ -152,6 +152,6 @@ def _plugins(runs: Sequence[FinishedRun]) -> list[str]:
             if code_hash(Path(other)) != code_hash(Path(path)):
                 raise PlumblineError(
                     f"The plug-in '{Path(path).name}' of '{first.name}' and that of '{run.name}' have different code; "
-                    "the runs of one study have the same plug-ins."
+                    "runs of one study must have the same plug-ins."
                 )
     return [path for path, _ in plugins.values()]

@@ -26,7 +26,7 @@ def draw_rules(config: Path, target: Path) -> None:
     """Draw the rule graph of a study, without edges that a longer path implies."""
     for program in ("tred", "dot"):
         if not shutil.which(program):
-            raise PlumblineError(f"The program '{program}', which draws the rules, is missing: install graphviz.")
+            raise PlumblineError(f"The program '{program}', which draws the rules, is not installed; install graphviz.")
     graph = as_dot(dry_run(config, Path(), everything=True).jobs)
     # tred warns of a cycle where a rule reads its own output for another model.
     reduced = subprocess.run(["tred"], input=graph, text=True, capture_output=True, check=True).stdout

@@ -14,7 +14,7 @@ from plumbline.protocols.timings.schemas import TIMINGS
 from plumbline.store import read_json, read_table
 
 RATES = Path(__file__).with_name("rates.csv")
-NAME_TIMINGS = "name a run's results/tables/timings.parquet or its results folder"
+NAME_TIMINGS = "give a run's results/tables/timings.parquet or its results folder"
 # Folders below a run's results that hold manifests.
 MANIFEST_FOLDERS = ("data", "models", "attributions", "scores", "benchmarks")
 

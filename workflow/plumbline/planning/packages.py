@@ -22,7 +22,9 @@ Imports = Mapping[str, set[str]]
 def import_layers(settings: Path) -> list[list[str]]:
     """The import layers that `pyproject.toml` declares for import-linter, lowest first."""
     if not settings.is_file():
-        raise PlumblineError(f"'{settings}', which declares the import layers, is missing: run this in a clone.")
+        raise PlumblineError(
+            f"'{settings}', which declares the import layers, is missing; run this command in a clone of plumbline."
+        )
     contracts = tomllib.loads(settings.read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     return [[name.strip().removeprefix("plumbline.") for name in layer.split("|")] for layer in reversed(layers)]
