@@ -210,7 +210,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
         "`least_above_chance` is 1.5: input should be less than",
     ),
     "split that is none": (put(["tset"], "explain"), "`explain.0` is 'tset'; did you mean 'test'?"),
-    "nothing explained": (put([], "explain"), "scores explained texts; add a split to `explain`."),
+    "nothing explained": (put([], "explain"), "scores explanations, but `explain` lists no split; add one."),
     # Seeds.
     "repeated seeds": (put(["0-1", "1"], "seeds"), "seed 1 occurs twice"),
     "seeds backwards": (put(["3-1"], "seeds"), "'3-1' is not a block of seeds; write '0-4' or '10,50,257'."),
@@ -254,7 +254,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     "datasets of a number": (put(3, "datasets"), "`datasets` is 3: it must be keys and values."),
     "datasets as a list of sections": (
         put([{"echo": {"size": 3}}], "datasets"),
-        "a list may hold names only, and {'echo': {'size': 3}} is not a name; write `name: {...}` without dashes.",
+        "a list may contain only names, and {'echo': {'size': 3}} is not a name; write `name: {...}` without dashes.",
     ),
     "misspelt dataset": (
         put({}, "datasets", "mock-22"),
@@ -305,7 +305,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
             written("raw/opinion_lexicon/positive-words.txt/x", ""),
             written("raw/opinion_lexicon/negative-words.txt", ""),
         ),
-        "and in 'raw' that is a folder: move it away, and put the file there.",
+        "but in 'raw' that is a folder: move the folder away and put the file there.",
     ),
     "missing vectors": (
         put({"embedding": {"kind": "file", "path": "none.txt"}}, "datasets", "echo", "preparation"),
@@ -322,7 +322,8 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "manipulation of images": (
         manipulation("watermark"),
-        "`manipulations.watermark.datasets`: 'reviews' holds texts, which 'watermark' cannot change.",
+        "`manipulations.watermark.datasets`: 'reviews' consists of texts, which 'watermark' cannot change; remove it "
+        "from the list.",
     ),
     "probability above one": (manipulation(r=2), "it must be a probability or a list of distinct probabilities."),
     "probability in words": (manipulation(r="often"), "`manipulations.articles.r` is 'often'"),
@@ -348,7 +349,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
         "write a value, {between: [low, high]} or {levels: [...]}.",
     ),
     # Models.
-    "no models": (drop("models"), "`models` is missing; a study needs it."),
+    "no models": (drop("models"), "`models` is missing; add it, because every study needs it."),
     "empty models": (put({}, "models"), "`models` is {}: a study needs at least one entry."),
     "misspelt model": (put({}, "models", "bilstm-tan"), "There is no model 'bilstm-tan'; did you mean 'bilstm-tanh'?"),
     "unknown option of a model": (
@@ -377,15 +378,15 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "warm-up without a schedule": (
         put({"warmup": 0.1}, "models", "average-tanh", "training"),
-        "`warmup` is 0.1, but `schedule` is constant; set that to linear or `warmup` to 0.",
+        "`warmup` is 0.1, but `schedule` is constant; set `schedule` to linear or `warmup` to 0.",
     ),
     "unknown dataset of a model": (
         put(["mock-22"], "models", "average-tanh", "datasets"),
-        "`models.average-tanh.datasets` names 'mock-22'; did you mean 'mock-2'?",
+        "`models.average-tanh.datasets` names 'mock-22', which is not defined in the study; did you mean 'mock-2'?",
     ),
     "unknown measure of a model": (
         put(["gradent"], "models", "average-tanh", "measures"),
-        "`models.average-tanh.measures` names 'gradent'; did you mean 'gradient'?",
+        "`models.average-tanh.measures` names 'gradent', which is not defined in the study; did you mean 'gradient'?",
     ),
     "impossible measure": (
         put(["attention"], "models", "bag-of-words", "measures"),
@@ -410,7 +411,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "unknown objective": (
         put({"objective": "atefa"}, "adversaries", "mine"),
-        "`adversaries.mine.objective` is 'atefa'; did you mean 'attefa'?",
+        "`adversaries.mine.objective` is 'atefa', which does not exist; did you mean 'attefa'?",
     ),
     "adversary of a model without attention": (
         put(["bag-of-words"], "adversaries", "attefa", "of"),
@@ -419,7 +420,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     "adversary of nobody": (put(["bilstm"], "adversaries", "attefa", "of"), "`adversaries.attefa.of` names 'bilstm'"),
     "strength below zero": (
         put([-1], "adversaries", "wiegreffe-pinter", "strength"),
-        "`adversaries.wiegreffe-pinter.strength` is [-1]: it must hold distinct numbers of 0 or more.",
+        "`adversaries.wiegreffe-pinter.strength` is [-1]: it must contain different numbers, each 0 or more.",
     ),
     "strength of attefa": (
         put([1], "adversaries", "attefa", "strength"),
@@ -435,7 +436,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     "unknown key of masking": (roar(level=[50]), "`roar.relative.level` (set to [50]) is not a known key"),
     "levels above a hundred": (
         roar(levels=[50, 120]),
-        "`roar.relative.levels` holds 120; a percentage is at most 100.",
+        "`roar.relative.levels` contains 120; a percentage is at most 100.",
     ),
     "levels that fall": (roar(levels=[50, 10]), "`levels` must be increasing whole numbers of 1 or more"),
     "level of a half": (roar(levels=[0.5]), "`roar.relative.levels.0` is 0.5"),
@@ -500,7 +501,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "protocol of an unknown dataset": (
         put(["mock-22"], "protocols", "erasure", "datasets"),
-        "`protocols.erasure.datasets` names 'mock-22'; did you mean 'mock-2'?",
+        "`protocols.erasure.datasets` names 'mock-22', which is not defined in the study; did you mean 'mock-2'?",
     ),
     "protocol that can score nothing": (
         put({}, "protocols", "ground_truth"),
@@ -538,10 +539,13 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "declaration that is not a literal": (
         plugin(MEASURE.format(", equation='a' + 'b'", "")),
-        "`equation` is `'a' + 'b'`, which is not a literal; declarations are read without being run, so write the "
-        "value itself: 'ab'.",
+        "`equation` is `'a' + 'b'`, which is not a literal; declarations are read without running the file, so write "
+        "the value itself: 'ab'.",
     ),
-    "declaration of an unknown fact": (plugin(MEASURE.format(", need=[]", "")), "states 'need': did you mean 'needs'?"),
+    "declaration of an unknown fact": (
+        plugin(MEASURE.format(", need=[]", "")),
+        "states 'need', which is not a known argument; did you mean 'needs'?",
+    ),
     "fact of a wrong type": (plugin(MEASURE.format(", cheap=1", "")), "states cheap=1; it must be True or False."),
     "needs as text": (
         plugin(MEASURE.format(", needs='gradient'", "")),
@@ -570,11 +574,11 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     # Checkpoints.
     "checkpoint that is missing": (
         put({"checkpoint": "./gone"}, "models", "my-bert"),
-        "`models.my-bert.checkpoint`: there is no folder './gone'.",
+        "`models.my-bert.checkpoint`: there is no folder './gone'; give the folder of a saved checkpoint.",
     ),
     "checkpoint of nobody": (
         put({"checkpoint": "~nobody/x"}, "models", "my-bert"),
-        "`models.my-bert.checkpoint`: there is no folder '~nobody/x'.",
+        "`models.my-bert.checkpoint`: there is no folder '~nobody/x'; give the folder of a saved checkpoint.",
     ),
     "checkpoint without a name": (
         put({"kind": "pretrained", "checkpoint": ""}, "models", "my-bert"),
@@ -583,14 +587,17 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     "checkpoint that is a number": (put({"checkpoint": 3}, "models", "my-bert"), "`models.my-bert.checkpoint` is 3"),
     "hub name of odd signs": (
         put({"checkpoint": "my bert!"}, "models", "my-bert"),
-        "or a valid name of a model of the hub; write `owner/model`.",
+        "or a valid name of a model on the Hugging Face Hub; write `owner/model`.",
     ),
-    "hub name of three parts": (put({"checkpoint": "a/b/c"}, "models", "my-bert"), "there is no folder 'a/b/c'."),
+    "hub name of three parts": (put({"checkpoint": "a/b/c"}, "models", "my-bert"), "there is no folder 'a/b/c';"),
     "hub name too long": (
         put({"checkpoint": f"a/{LONG}{LONG}"}, "models", "my-bert"),
-        "or a valid name of a model of the hub",
+        "or a valid name of a model on the Hugging Face Hub",
     ),
-    "endless hub name": (put({"checkpoint": ENDLESS}, "models", "my-bert"), "or a valid name of a model of the hub"),
+    "endless hub name": (
+        put({"checkpoint": ENDLESS}, "models", "my-bert"),
+        "or a valid name of a model on the Hugging Face Hub",
+    ),
     "checkpoint without config.json": (
         bert(removed("config.json")),
         "the folder 'bert' has no config.json; save the model",
@@ -621,7 +628,7 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
     ),
     "prompt without a text": (
         put({"kind": "causal", "checkpoint": "my/gpt", "prompt": "Sentiment:"}, "models", "my-gpt"),
-        "`prompt` is 'Sentiment:'; for single texts it must contain {text}, once each, and no others.",
+        "`prompt` is 'Sentiment:'; for single texts it must contain {text}, once each, and no other placeholder.",
     ),
     "checkpoint without a tokenizer": (bert(removed("*token*", "vocab*")), "the folder 'bert' has no tokenizer"),
     "broken tokenizer.json": (bert(write("tokenizer.json", "{")), "the tokenizer.json of 'bert' is damaged; save it"),
@@ -649,14 +656,14 @@ CONFIG_FAULTS: dict[str, tuple[Edit, str]] = {
         own_table("naïveté,stars\n".encode("latin-1")),
         "`datasets.own.text`: 'own.csv', line 1 is not utf-8 text: write its `encoding:`, such as cp1252",
     ),
-    "spreadsheet": (own_table(path="own.xlsx"), "'own.xlsx', whose ending is none of .csv, .tsv"),
+    "spreadsheet": (own_table(path="own.xlsx"), "'own.xlsx', which does not end in one of .csv, .tsv"),
     "split by column and by share": (
         own_table(split="part", shares={"train": 0.8, "dev": 0.1, "test": 0.1}),
         "`datasets.own.split` names a column and `datasets.own.shares` draws all splits; remove one.",
     ),
     "hub without a revision": (
         put({"kind": "hub", "name": "a/b", "text": "t", "label": "l"}, "datasets", "own"),
-        "`datasets.own.revision` is missing; write the commit of 'a/b'",
+        "`datasets.own.revision` is missing; write the commit hash of 'a/b'",
     ),
 }
 # One or two faults of each section that are also tried with Snakemake.
@@ -767,11 +774,14 @@ def test_config_file_that_cannot_be_opened(fresh, name, counted):
 
 # Arguments of the command `plumbline`, and what it says.
 COMMANDS: dict[str, tuple[list[str], str]] = {
-    "no command": ([], "the following arguments are required: command"),
+    "no command": ([], "the following arguments are required: COMMAND"),
     "unknown command": (["runn"], "invalid choice: 'runn'"),
-    "run of an unknown study": (["run", "jain-walace"], "and no such file; did you mean 'jain-wallace'?"),
-    "run of a missing config": (["run", "gone.yaml"], "There is no config file 'gone.yaml'."),
-    "run of a folder": (["run", "raw"], "'raw' is a folder; name a config file."),
+    "run of an unknown study": (
+        ["run", "jain-walace"],
+        "There is no study or file 'jain-walace'; did you mean 'jain-wallace'?",
+    ),
+    "run of a missing config": (["run", "gone.yaml"], "There is no config file 'gone.yaml'; check the path."),
+    "run of a folder": (["run", "raw"], "'raw' is a folder; give a config file."),
     "run of invalid YAML": (["run", "bad.yaml"], "'bad.yaml', line 1 is not valid YAML: "),
     "run of a config without datasets": (["run", "empty.yaml"], "`datasets` is missing"),
     "run without cores": (["run", "--cores", "0"], "'0' is not a whole number of 1 or more"),
@@ -781,32 +791,41 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
         ["run", "good.yaml", "--gpus", "2", "--", "--resources", "mem_mb=9"],
         "`--resources` replaces `--gpus`: write gpu=2 among the resources instead.",
     ),
-    "plan of a missing config": (["plan", "gone.yaml"], "There is no config file 'gone.yaml'."),
-    "plan of a folder": (["plan", "raw"], "'raw' is a folder; name a config file."),
+    "plan of a missing config": (["plan", "gone.yaml"], "There is no config file 'gone.yaml'; check the path."),
+    "plan of a folder": (["plan", "raw"], "'raw' is a folder; give a config file."),
     "plan of invalid YAML": (["plan", "bad.yaml"], "'bad.yaml', line 1 is not valid YAML: "),
     "plan of a date that there is not": (["plan", "date.yaml"], "'date.yaml' is not valid YAML: "),
-    "plan of a list": (["plan", "list.yaml"], "'list.yaml' must hold keys and values, as config.yaml does."),
+    "plan of a list": (["plan", "list.yaml"], "'list.yaml' must contain keys and values, like config.yaml."),
     "plan of bytes": (["plan", "bytes.yaml"], "'bytes.yaml' is not a config file: it is not UTF-8 text."),
-    "plan of an unknown study": (["plan", "atefa"], "There is no study 'atefa', and no such file; did you mean"),
+    "plan of an unknown study": (["plan", "atefa"], "There is no study or file 'atefa'; did you mean"),
     "plan without cores": (["plan", "--cores", "0"], "'0' is not a whole number of 1 or more"),
     "plan of GPUs in words": (["plan", "--gpus", "many"], "'many' is not a whole number of 0 or more"),
-    "plan into a folder": (["plan", "--json", "raw"], "'raw' is a folder; name a file for the plans."),
-    "plan from no timings": (["plan", "--timings", "gone"], "There are no timings in 'gone'; name a run's"),
-    "runs of a missing config": (["runs", "gone.yaml"], "There is no config file 'gone.yaml'."),
-    "runs of a folder": (["runs", "raw"], "'raw' is a folder; name a config file."),
+    "plan into a folder": (["plan", "--json", "raw"], "`--json` is 'raw', a folder; give the name of a file."),
+    "plan from no timings": (["plan", "--timings", "gone"], "There are no timings in 'gone'; give a run's"),
+    "runs of a missing config": (["runs", "gone.yaml"], "There is no config file 'gone.yaml'; check the path."),
+    "runs of a folder": (["runs", "raw"], "'raw' is a folder; give a config file."),
     "runs of bytes": (["runs", "bytes.yaml"], "'bytes.yaml' is not a config file: it is not UTF-8 text."),
     "runs of an odd key": (["runs", "key.yaml"], "The config has the key 3, which is not text"),
     "check of nothing": (["check"], "the following arguments are required: file"),
     "check of a missing file": (["check", "gone.py"], "The plug-in file 'gone.py' does not exist."),
-    "check of a folder": (["check", "raw"], "'raw' is a folder; name the Python file of your method."),
-    "check of YAML": (["check", "list.yaml"], "'list.yaml' must hold keys and values, as config.yaml does."),
+    "check of a folder": (["check", "raw"], "'raw' is a folder; give the Python file of your method."),
+    "check of YAML": (["check", "list.yaml"], "'list.yaml' must contain keys and values, like config.yaml."),
     "check of text": (["check", "notes.txt"], "'notes.txt' is not a Python file; its name must end in '.py', or in"),
-    "check of a missing config": (["check", "gone.yaml"], "There is no config file 'gone.yaml'."),
+    "check of a missing config": (["check", "gone.yaml"], "There is no config file 'gone.yaml'; check the path."),
     "check of a bad config": (["check", "key.yaml"], "key.yaml: The config has the key 3, which is not text"),
     "check of bytes": (["check", "bytes.py"], "'bytes.py' is not a Python file: it is not UTF-8 text."),
-    "verify of a missing folder": (["verify", "gone"], "There is no folder 'gone': name the results of a study."),
-    "verify of a file": (["verify", "list.yaml"], "There is no folder 'list.yaml': name the results of a study."),
-    "progress of a missing folder": (["progress", "gone"], "There is no folder 'gone': name the results of a study."),
+    "verify of a missing folder": (
+        ["verify", "gone"],
+        "There is no folder 'gone'; give the results folder of a study.",
+    ),
+    "verify of a file": (
+        ["verify", "list.yaml"],
+        "There is no folder 'list.yaml'; give the results folder of a study.",
+    ),
+    "progress of a missing folder": (
+        ["progress", "gone"],
+        "There is no folder 'gone'; give the results folder of a study.",
+    ),
     "list of nothing": (["list"], "the following arguments are required: kind"),
     "list of an unknown kind": (["list", "nothing"], "argument kind: invalid choice: "),
     "list of a missing plug-in": (
@@ -822,10 +841,10 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "new of an odd name": (["new", "measure", "a b"], "'a b' cannot be the name of a measure: use lower-case letters,"),
     "new of a name that is taken": (["new", "measure", "gradient"], "plumbline already uses it; choose another name."),
     "new of a reserved name": (["new", "dataset", "plain"], "plumbline already uses it; choose another name."),
-    "new into a file": (["new", "measure", "mine", "--folder", "list.yaml"], "'list.yaml' is a file; name a folder."),
+    "new into a file": (["new", "measure", "mine", "--folder", "list.yaml"], "'list.yaml' is a file; give a folder."),
     "generate elsewhere": (
         ["generate", "--project", "gone"],
-        "'gone' is not the project's folder: it has no config.yaml",
+        "'gone' is not a clone of plumbline: it has no config.yaml",
     ),
 }
 
@@ -970,7 +989,7 @@ JOB_FAULTS: dict[str, tuple[str, str, str]] = {
         "prepare labels-of-text",
         "the label 'yes' is not a whole number; it must be the index",
     ),
-    "label of no class": ("datasets", "prepare labels-outside", "label 2 is none of the 2 classes (no, yes)."),
+    "label of no class": ("datasets", "prepare labels-outside", "label 2 is not one of the 2 classes (no, yes)."),
     "reader of nothing": (
         "datasets",
         "prepare nothing",
@@ -1037,7 +1056,7 @@ JOB_FAULTS: dict[str, tuple[str, str, str]] = {
     "images as texts": (
         "datasets",
         "prepare images-as-texts",
-        "but it holds images; declare task='image classification'.",
+        "but it consists of images; declare task='image classification'.",
     ),
     "class of trees missing": (
         "models",
@@ -1048,7 +1067,7 @@ JOB_FAULTS: dict[str, tuple[str, str, str]] = {
     "unknown class of a manipulation": (
         "models",
         "manipulate echo articles",
-        "`manipulations.articles.classes` name 'maybe'; did",
+        "`manipulations.articles.classes` name 'maybe', which is not a class of the dataset; did",
     ),
     "too few scores": (
         "models",
@@ -1084,7 +1103,7 @@ JOB_FAULTS: dict[str, tuple[str, str, str]] = {
     "model without vectors": (
         "models",
         "train echo no-embedding seeds 0",
-        "must keep its word vectors as `self.embedding`.",
+        "must store its word vectors as `self.embedding`.",
     ),
     "model without Output": (
         "models",

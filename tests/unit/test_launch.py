@@ -61,8 +61,8 @@ def test_a_protocol_with_too_few_measures_is_warned_of(executed, capsys):
     Path("my.yaml").write_text(str(CONFIG))
     executed("my.yaml")
     assert capsys.readouterr().err == (
-        "plumbline: warning: `protocols.agreement` gives model 'average-tanh' no score in the scorecard: it needs 2 "
-        "measures or more besides random, and there is 1; add a measure, or remove the protocol.\n"
+        "plumbline: warning: `protocols.agreement` adds no score of model 'average-tanh' to the scorecard: it needs 2 "
+        "measures or more besides random, but there is 1; add a measure, or remove the protocol.\n"
     )
     Path("my.yaml").write_text(str({**CONFIG, "measures": ["attention", "gradient", "random"]}))
     executed("my.yaml")
@@ -91,7 +91,7 @@ FAULTS = {
     "a missing column": (ROWS, {"text": "boddy"}, "'mine.csv' has no column 'boddy'; did you mean 'body'?"),
     "an unreadable file": (ROWS.encode("utf-16"), {}, "line 1 is not utf-8 text: write `encoding: utf-16`"),
     "an unreadable row": (ROWS + '"text,1\n', {}, "the row cannot be read"),
-    "an unknown label": (ROWS, {"classes": ["0", "good"]}, "No row is of class 'good'; correct `classes`"),
+    "an unknown label": (ROWS, {"classes": ["0", "good"]}, "No row has the class 'good'; correct `classes`"),
     "a class without rows": (ROWS + "text,2\n", {}, "Class '2' has 1 rows, none of which was drawn for"),
     "no file": (None, {}, "there is no 'mine.csv' in the working folder"),
 }
@@ -123,7 +123,11 @@ def test_the_help_of_check_begins_with_configs_and_their_data(capsys):
     with pytest.raises(SystemExit):
         main(["check", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
-    assert 0 < shown.index("Check a config before a run and preview the data of your own") < shown.index("Python files")
+    assert (
+        0
+        < shown.index("Check a config before a run and preview your own data that it names")
+        < shown.index("Python files")
+    )
 
 
 def test_without_gpus_jobs_see_none(executed):
@@ -141,7 +145,7 @@ def test_on_slurm_the_profile_sets_the_number_of_jobs(monkeypatch):
 @pytest.mark.parametrize(
     ("missing", "launch", "sentence"),
     [
-        ("snakemake", Launch(), "Snakemake is missing in this environment: pip install 'snakemake"),
+        ("snakemake", Launch(), "Snakemake is not installed: pip install 'snakemake"),
         ("snakemake_executor_plugin_slurm", Launch(slurm=True), "pip install 'snakemake-executor-plugin-slurm>=2.8'."),
     ],
 )
@@ -155,7 +159,9 @@ def test_missing_packages_are_named(monkeypatch, missing, launch, sentence):
 def test_a_folder_without_write_permission_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(launching.os, "access", lambda path, mode: not (Path(path) == tmp_path and mode == os.W_OK))
-    with pytest.raises(PlumblineError, match=f"You may not write into the working folder '{tmp_path}'"):
+    with pytest.raises(
+        PlumblineError, match=f"The working folder '{tmp_path}', where results/ would be written, is read-only"
+    ):
         check_environment(Launch())
     for option in (["--directory", "elsewhere"], ["-d", "elsewhere"], ["--directory=elsewhere"]):
         check_environment(Launch(options=option))
@@ -173,7 +179,7 @@ def test_the_list_has_a_line_for_each_study(capsys):
 
 def test_an_unknown_study_is_refused_with_the_nearest(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(PlumblineError, match=r"There is no study 'atefa', and no such file; did you mean 'attefa'\?"):
+    with pytest.raises(PlumblineError, match=r"There is no study or file 'atefa'; did you mean 'attefa'\?"):
         find_study("atefa")
     assert find_study("gone.yaml") == Path("gone.yaml"), "whoever reads it reports it"
 

@@ -54,7 +54,10 @@ def test_numbers_are_read_by_the_keys_of_their_rows(run):
     ("text", "sentence"),
     [
         ('{{ value("erasure", "value", measure="limes") }}', "table 'erasure' has no row with measure 'limes'"),
-        ('{{ value("erasure", "value") }}', "has 3 values with any value; choose one by a key: these rows differ in m"),
+        (
+            '{{ value("erasure", "value") }}',
+            "has 3 values with any value; add a key that selects one: these rows differ in m",
+        ),
         (
             '{{ rows("erasure", rank=1) }}',
             "table 'erasure' has no column 'rank'; choose from: ci_high, ci_low",
@@ -101,7 +104,7 @@ def test_a_finished_run_is_recorded(run, tmp_path, capsys):
     assert sorted(path.name for path in (tmp_path / "kept/tables").iterdir()) == ["erasure.parquet"]
     assert resolve(yaml.safe_load((tmp_path / "kept/study.yaml").read_text())).study.name == "tiny"
     assert fill(tmp_path / "kept", "{{ (manifest.seconds / 3600) | number(1) }} hours") == "2.0 hours\n"
-    with pytest.raises(PlumblineError, match="not empty and no recorded run"):
+    with pytest.raises(PlumblineError, match="neither empty nor a recorded run"):
         record_run(results, run)
 
 
@@ -117,7 +120,7 @@ def test_a_page_is_written_to_a_file(run, tmp_path, capsys):
     assert main(["fill", str(run / "page.md"), "--into", str(tmp_path / "docs/page.md")]) == 0, (
         "its own may be replaced"
     )
-    assert main(["fill", str(run / "none.md")]) == 1 and "There is no file" in capsys.readouterr().err
+    assert main(["fill", str(run / "none.md")]) == 1 and "There is no template" in capsys.readouterr().err
 
 
 def test_pictures_are_drawn_next_to_the_page(tmp_path):

@@ -133,7 +133,7 @@ def mislabelled(raw, seed):
     examples = [Example(split, 1 + i % 2, ["a", "b"]) for split in ("train", "dev", "test") for i in range(4)]
     return Corpus(examples, ["no", "yes"])
 ''',
-        "dataset mislabelled: split 'train', text 1: label 2 is none of the 2 classes (no, yes).",
+        "dataset mislabelled: split 'train', text 1: label 2 is not one of the 2 classes (no, yes).",
     ),
     "a table is not declared": (
         '''@protocol("tableless", equation="0")
@@ -302,8 +302,8 @@ def single(evaluator, instances):
 '''
     *_, line = checked(HEADS["measure"] + OWN_MODEL + text, good=True)
     assert re.fullmatch(
-        r"measure single: conforms so far \(2 models, \d+\.\d s\); on model 'own-pairs' it refuses second texts: "
-        r"It explains single texts only\.",
+        r"measure single: conforms so far \(2 models, \d+\.\d s\); on model 'own-pairs' it fails on pairs of texts: It "
+        r"explains single texts only\.",
         line,
     )
 
@@ -333,7 +333,7 @@ MODELS = {
         "it cannot learn: no gradient of the loss reaches its parameters."),
     "keeps no vectors": ("class Broken(nn.Module):", "def __init__(self, embedding, classes):\n"
         "        super().__init__()\n        self.words = nn.Embedding.from_pretrained(embedding)",
-        "The model 'Broken' must keep its word vectors as `self.embedding`."),
+        "The model 'Broken' must store its word vectors as `self.embedding`."),
     "raises": (BAG, f"{FORWARD}return self.missing", "it fails with AttributeError: 'Broken' object has no attribute "
         "'missing' (plugin.py, line 12)."),
 }  # fmt: skip
@@ -515,9 +515,9 @@ FILES = {
     HEADS["measure"] + "raise SystemExit(3)\n" + GOOD: "'plugin.py' cannot be imported: SystemExit: 3 (plugin.py, line "
     "6).",
     HEADS["measure"] + GOOD.replace('"good", ', '"good", equaton="?", '): "plugin.py, line 6: the measure 'good' "
-    "states 'equaton': did you mean 'equation'?",
-    HEADS["measure"] + GOOD.replace('"good"', "NAME"): "plugin.py, line 6: the measure 'good': its name is `NAME`, "
-    "which is not a literal; declarations are read without being run, so write the value itself.",
+    "states 'equaton', which is not a known argument; did you mean 'equation'?",
+    HEADS["measure"] + GOOD.replace('"good"', "NAME"): "plugin.py, line 6: the measure 'good': its name is "
+    "`NAME`, which is not a literal; declarations are read without running the file, so write the value itself.",
     HEADS["measure"] + GOOD.replace('"good"', '"attention"'): "'plugin.py': plumbline already has the measure "
     "'attention'; choose another name.",
     HEADS["measure"] + GOOD + GOOD.replace("def good", "def other"): "'plugin.py': this file already has the "
@@ -543,7 +543,7 @@ def test_what_is_not_a_python_file(checked, tmp_path, capsys):
     assert main(["check", "missing.py", "folder.py", "latin.py", "notes.txt"]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "The plug-in file 'missing.py' does not exist.",
-        "'folder.py' is a folder; name the Python file of your method.",
+        "'folder.py' is a folder; give the Python file of your method.",
         "'latin.py' is not a Python file: it is not UTF-8 text.",
         "'notes.txt' is not a Python file; its name must end in '.py', or in '.yaml' for a config.",
     ]

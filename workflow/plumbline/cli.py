@@ -63,7 +63,7 @@ def show_plans(options: argparse.Namespace) -> None:
     from plumbline.store import write_json
 
     if options.json and options.json.is_dir():
-        raise PlumblineError(f"'{options.json}' is a folder; name a file for the plans.")
+        raise PlumblineError(f"`--json` is '{options.json}', a folder; give the name of a file.")
     gpus = len(visible_gpus(os.environ, installed_gpus())) if options.gpus is None else options.gpus
     machine = Machine(gpus, options.cores)
     configs = [find_study(study) for study in (*options.config, *options.configfile) or (DEFAULT,)]
@@ -119,7 +119,7 @@ def generate(project: Path, check: bool) -> int:
     from plumbline.manual import reference_pages
 
     if not (project / "config.yaml").is_file():
-        raise PlumblineError(f"'{project}' is not the project's folder: it has no config.yaml; set --project.")
+        raise PlumblineError(f"'{project}' is not a clone of plumbline: it has no config.yaml; set --project.")
     files = generated_files(project) | reference_pages(project)
     stale = [(path, text) for path, text in files.items() if not path.exists() or path.read_text() != text]
     for path, text in stale:
@@ -136,14 +136,18 @@ def verify(results: Path, only_list: bool) -> int:
     from plumbline.runtime.verify import damaged_files
 
     if not results.is_dir():
-        raise PlumblineError(f"There is no folder '{results}': name the results of a study.")
+        raise PlumblineError(f"There is no folder '{results}'; give the results folder of a study.")
     files = list(damaged_files(results))
     for path in files:
         print(f"'{path}' is damaged{'' if only_list else f': set aside as {set_aside(path).name!r}'}.")
     if not files:
         print(f"All tables, tensors and records of '{results}' are intact.")
     else:
-        print("Delete them or run this without --list." if only_list else "Run again; Snakemake regenerates them.")
+        print(
+            ("Run the command without --list to rename them, so that the next run regenerates them.")
+            if only_list
+            else ("Run the study again; Snakemake regenerates them.")
+        )
     return int(bool(files))
 
 
@@ -153,7 +157,10 @@ def record(results: Path, folder: Path, note: str) -> None:
 
     files = record_run(results, folder, note)
     size = sum(file.stat().st_size for file in files) / 1e3
-    print(f"{len(files)} files, {size:,.0f} kB: {folder}. A page with its numbers: plumbline fill PAGE.")
+    print(
+        f"{len(files)} files, {size:,.0f} kB, are in '{folder}'. `plumbline fill TEMPLATE` writes a page with their "
+        "numbers."
+    )
 
 
 def fill(template: Path, into: Path | None, run: Path | None) -> None:
@@ -161,7 +168,7 @@ def fill(template: Path, into: Path | None, run: Path | None) -> None:
     from plumbline.record import fill_page, write_page
 
     if not template.is_file():
-        raise PlumblineError(f"There is no file '{template}'.")
+        raise PlumblineError(f"There is no template '{template}'; give an existing file.")
     page = fill_page(template, run, into)
     if into is None:
         print(page, end="")

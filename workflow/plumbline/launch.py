@@ -52,10 +52,10 @@ def list_studies() -> str:
 def check_environment(launch: Launch) -> None:
     """Refuse a run that Snakemake could not start or that could not write its results."""
     if find_spec("snakemake") is None:
-        raise PlumblineError("Snakemake is missing in this environment: pip install 'snakemake>=9.11,<10'.")
+        raise PlumblineError("Snakemake is not installed: pip install 'snakemake>=9.11,<10'.")
     if launch.slurm and find_spec("snakemake_executor_plugin_slurm") is None:
         raise PlumblineError(
-            "Snakemake's plug-in for SLURM is missing: pip install 'snakemake-executor-plugin-slurm>=2.8'."
+            "Snakemake's plug-in for SLURM is not installed: pip install 'snakemake-executor-plugin-slurm>=2.8'."
         )
     if launch.slurm and launch.gpus == 0:
         raise PlumblineError("`--gpus 0` has no effect on SLURM: set `gpu: 0` under `train` in the profile instead.")
@@ -63,7 +63,7 @@ def check_environment(launch: Launch) -> None:
         raise PlumblineError(f"`--resources` replaces `--gpus`: write gpu={launch.gpus} among the resources instead.")
     if not launch.passes(*DIRECTORY) and not os.access(Path.cwd(), os.W_OK):
         raise PlumblineError(
-            f"You may not write into the working folder '{Path.cwd()}', where results/ would be; change to another "
+            f"The working folder '{Path.cwd()}', where results/ would be written, is read-only; change to another "
             "folder, or add `-- --directory FOLDER`."
         )
 

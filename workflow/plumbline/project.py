@@ -39,4 +39,4 @@ def find_study(study: str | Path) -> Path:
     name, path, published = str(study), Path(study), study_files(current_project())
     if name in published or path.exists() or path.suffix in CONFIG_SUFFIXES:
         return published.get(name, path)
-    raise PlumblineError(f"There is no study '{name}', and no such file; {nearest(name, published)}")
+    raise PlumblineError(f"There is no study or file '{name}'; {nearest(name, published)}")

@@ -54,11 +54,13 @@ def record_run(results: Path, folder: Path, note: str = "") -> list[Path]:
     finished = (results / MANIFEST).stat().st_mtime_ns
     if newer := [file.stem for file in tables if file.stat().st_mtime_ns > finished]:
         raise PlumblineError(
-            f"The table '{newer[0]}' of '{results}' is newer than its {MANIFEST}, so they may be of different runs: "
-            "run the target `all` to the end."
+            f"The table '{newer[0]}' of '{results}' is newer than its {MANIFEST}, so they may come from different "
+            "runs; run the study to the end (target `all`)."
         )
     if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
-        raise PlumblineError(f"'{folder}' is not empty and no recorded run: it has no {CONFIG}; name another folder.")
+        raise PlumblineError(
+            f"'{folder}' is neither empty nor a recorded run: it has no {CONFIG}; give another folder."
+        )
     (folder / "tables").mkdir(parents=True, exist_ok=True)
     for old in (folder / "tables").glob("*.parquet"):
         old.unlink()
@@ -85,7 +87,7 @@ class RecordedRun:
 
     def __init__(self, folder: Path) -> None:
         if not (folder / "tables").is_dir():
-            raise PlumblineError(f"'{folder}' is no recorded run: it has no folder `tables`.")
+            raise PlumblineError(f"'{folder}' is not a recorded run: it has no folder `tables`.")
         self.folder = folder
         self._read = cache(self._table)
 
@@ -112,7 +114,7 @@ class RecordedRun:
             _check_column(frame, table, key)
             frame = frame[frame[key].isin(value if isinstance(value, (list, tuple)) else [value])]
         if frame.empty:
-            raise PlumblineError(f"table '{table}' has no row with {_told(keys)}.")
+            raise PlumblineError(f"table '{table}' has no row with {_key_text(keys)}.")
         return frame
 
     def value(self, table: str, column: str, **keys: Any) -> Any:
@@ -125,8 +127,8 @@ class RecordedRun:
                 str(key) for key in found.select_dtypes(exclude=["number"]) if found[key].map(str).nunique() > 1
             ]
             raise PlumblineError(
-                f"'{column}' of table '{table}' has {len(values)} values with {_told(keys)}; choose one by a key: "
-                f"these rows differ in {', '.join(differing) or 'numbers alone'}."
+                f"'{column}' of table '{table}' has {len(values)} values with {_key_text(keys)}; add a key that selects "
+                f"one: these rows differ in {', '.join(differing) or 'numbers only'}."
             )
         return values[0]
 
@@ -134,7 +136,7 @@ class RecordedRun:
         """A value with its 95 % interval, such as `0.31 [0.27, 0.35]`; without it where there are too few seeds."""
         value, low, high = (self.value(table, column, **keys) for column in ("value", "ci_low", "ci_high"))
         if pd.isna(value):
-            raise PlumblineError(f"table '{table}' has no value for {_told(keys)}.")
+            raise PlumblineError(f"table '{table}' has no value for {_key_text(keys)}.")
         return _with_interval(value, low, high, decimals)
 
     def verdict(self, random: str = "random") -> list[str]:
@@ -186,7 +188,7 @@ def _check_column(frame: pd.DataFrame, table: str, column: str) -> None:
         raise PlumblineError(f"table '{table}' has no column '{column}'; {nearest(column, list(frame.columns))}")
 
 
-def _told(keys: Mapping[str, Any]) -> str:
+def _key_text(keys: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value!r}" for key, value in keys.items()) or "any value"
 
 
@@ -235,7 +237,7 @@ def write_page(page: str, file: Path) -> None:
     if file.exists() and not (
         file.is_file() and file.read_text(encoding="utf-8", errors="replace").startswith(WRITTEN)
     ):
-        raise PlumblineError(f"'{file}' exists and was not written by `plumbline fill`; name another file.")
+        raise PlumblineError(f"'{file}' exists and was not written by `plumbline fill`; give another file.")
     file.parent.mkdir(parents=True, exist_ok=True)
     write_text(file, page)
 

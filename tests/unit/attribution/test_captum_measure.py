@@ -261,12 +261,12 @@ def test_the_method_of_the_page_works(tmp_path):
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("Plain", {}, r"'Plain' of .* is no subclass of captum.attr.Attribution with a method `attribute`\."),
+        ("Plain", {}, r"'Plain' of .* is not a subclass of captum.attr.Attribution with a method `attribute`\."),
         ("Gone", {}, r"'Gone' cannot be imported from .*my_methods.py"),
         ("Loud", {"loudr": 1}, r"`arguments` has 'loudr', which 'Loud' does not take; did you mean 'louder'\?"),
         ("Loud", {"inputs": 1}, r"`arguments` has 'inputs', which 'Loud' does not take"),
-        ("Layered", {}, r"'Layered' needs 'layer', which is not among its `arguments`\."),
-        ("Short", {}, r"'Short' gave attributions of shape .* they must be alike\."),
+        ("Layered", {}, r"'Layered' needs the argument 'layer'; add it to `arguments`\."),
+        ("Short", {}, r"'Short' gave attributions of shape .* the shapes must be equal\."),
     ],
 )
 def test_invalid_methods_of_a_user_are_refused_by_the_job(own, name, arguments, message):

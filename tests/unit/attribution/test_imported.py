@@ -128,17 +128,29 @@ def with_scores(position, value):
 
 
 FAULTS = {
-    "missing": (lacking, r"lacks 2 of 6 instances, such as 1 of split 'test'\."),
+    "missing": (
+        lacking,
+        r"lacks 2 of 6 instances, such as 1 of split 'test'; add scores for all explained instances\.",
+    ),
     "other dataset": (lambda table: table.assign(dataset="movie"), r"\(dataset sst, .*seed 0\) lacks 6 of 6"),
     "other seed": (lambda table: table.assign(seed=7), r"seed 0\) lacks 6 of 6 instances"),
-    "twice": (lambda table: pd.concat([table, table[4:5]]), r"has instance 4 of split 'test' more than once\."),
-    "short": (with_scores(2, [0.5]), r"the scores of instance 2 of split 'test' are 1, and it has 4 words\."),
-    "nan": (with_scores(0, [0.1, np.nan]), r"the scores of instance 0 of split 'test' are not all finite numbers\."),
-    "infinite": (with_scores(0, [0.1, np.inf]), r"instance 0 .* are not all finite numbers\."),
+    "twice": (
+        lambda table: pd.concat([table, table[4:5]]),
+        r"has instance 4 of split 'test' more than once; keep one row\.",
+    ),
+    "short": (
+        with_scores(2, [0.5]),
+        r"instance 2 of split 'test' has 1 scores and 4 words; give one score for each word\.",
+    ),
+    "nan": (
+        with_scores(0, [0.1, np.nan]),
+        r"instance 0 of split 'test' has a score that is not a finite number\.",
+    ),
+    "infinite": (with_scores(0, [0.1, np.inf]), r"instance 0 .* has a score that is not a finite number\."),
     "no list": (lambda table: table.assign(scores=1.0), r"The column 'scores' .* is double; .*lists of numbers\."),
     "words": (lambda table: table.assign(scores=[["a"]] * 6), r"The column 'scores' .* must hold lists of numbers\."),
     "text": (lambda table: table.assign(instance="a"), r"The column 'instance' .* must hold whole numbers\."),
-    "empty": (with_scores(2, None), r"The column 'scores' of .* is empty in 1 rows\."),
+    "empty": (with_scores(2, None), r"The column 'scores' of .* is empty in 1 rows; give a value in every row\."),
     "nameless": (lambda table: table.drop(columns="split"), r"has no column 'split'; it must have split, instance"),
 }
 

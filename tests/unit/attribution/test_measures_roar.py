@@ -279,7 +279,9 @@ def test_mutual_information_is_that_of_training_texts_alone():
     assert_same(found[2:], alone)
     assert found[0][0] == alone[0][0] and found[1][0] == alone[0][1]
     assert found[0][1] == found[1][2] > 0
-    with pytest.raises(PlumblineError, match="counted in training texts, but there is none of the split 'train'"):
+    with pytest.raises(
+        PlumblineError, match=("estimated from training texts, but there are no texts of the split 'train'")
+    ):
         mutual_information(None, other)
 
 

@@ -252,9 +252,12 @@ def test_classes_are_the_answers_by_default():
 @pytest.mark.parametrize(
     ("answers", "fault"),
     [
-        ([" good"], "`answers` has 1 entries, and the dataset has 2 classes; write one for each"),
+        ([" good"], "`answers` has 1 entries, but the dataset has 2 classes; write one for each"),
         ([" good", ""], "The answer '' has no token; write a shorter one, or one that is not empty."),
-        ([" bad", " bad"], "The answer ' bad' is also the start of another; each class needs its own."),
+        (
+            [" bad", " bad"],
+            "The answer ' bad' is also the start of another answer; write answers of which none begins with another.",
+        ),
         ([" bad", " x" * 20], "has more than 16 tokens; write a shorter one"),
     ],
 )
@@ -278,7 +281,7 @@ def test_an_encoder_is_refused(tmp_path):
     torch.manual_seed(0)
     save_checkpoint(tmp_path, "bert", causal=True, is_decoder=False)
     with pytest.raises(
-        PlumblineError, match="has the type 'bert', which is no causal language model; leave out `kind: causal`"
+        PlumblineError, match="has the type 'bert', which is not a causal language model; leave out `kind: causal`"
     ):
         CausalClassifier(None, 2, checkpoint=str(tmp_path), prompt="{text}", answers=[" 1", " 2"])
 

@@ -107,9 +107,9 @@ def test_no_epoch_leaves_the_checkpoint_as_it_is(classifier):
 @pytest.mark.parametrize(
     ("labels", "classes", "message"),
     [
-        ([], 2, r"has the outputs bad, none, good, and the dataset has 2 classes; name the output"),
-        (["bad", "god"], 2, r"`labels` names 'god' of .*did you mean 'good'\?"),
-        ([0, 3], 2, r"`labels` names 3 of"),
+        ([], 2, r"has the outputs bad, none, good, but the dataset has 2 classes; name the output"),
+        (["bad", "god"], 2, r"`labels` names 'god', which is not an output of .*did you mean 'good'\?"),
+        ([0, 3], 2, r"`labels` names 3, which is not an output of"),
         ([0, 1], 3, r"the dataset has 3 classes"),
     ],
 )
@@ -122,7 +122,7 @@ def test_a_checkpoint_with_one_output_for_two_classes_is_refused(tmp_path, tiny_
     folder = shutil.copytree(tiny_bert, tmp_path / "regression")
     config = AutoConfig.from_pretrained(tiny_bert, num_labels=1)
     AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
-    message = r"has one output, and the dataset has 2 classes, each of which needs one; leave out `head: own`\.$"
+    message = r"has one output, but the dataset has 2 classes, and each needs an output; leave out `head: own`\.$"
     with pytest.raises(PlumblineError, match=message):
         TransformerClassifier(None, 2, checkpoint=str(folder), head="own")
 

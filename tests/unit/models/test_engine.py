@@ -178,7 +178,7 @@ def test_seeds_that_do_not_fit_together_train_in_smaller_groups(monkeypatch):
 
     monkeypatch.setattr("plumbline.training.trainer.train_together", short_of_memory)
     budget = Budget(400)
-    with pytest.warns(UserWarning, match="5 seeds at once are too many, continuing with 2"):
+    with pytest.warns(UserWarning, match="5 seeds at once do not fit, continuing with 2"):
         found = train_seeds(SeedSetup(make, rows, training, record=True), list(range(5)), budget)
     assert sizes == [5, 2, 3, 1, 2] and len(budget.events) == 2
     for one, other in zip(alone, found, strict=True):
@@ -282,7 +282,7 @@ def test_measures_of_a_job_do_not_touch_each_other_and_are_named():
         np.testing.assert_array_equal(a, b)
     with pytest.raises(KeyError) as caught:
         attribute([evaluator], SPLITS["test"], measures | {"mine": MeasureCall(broken, {})})
-    assert caught.value.__notes__ == ["This came from the measure 'mine'."]
+    assert caught.value.__notes__ == ["The error occurred in the measure 'mine'."]
     with pytest.raises(PlumblineError, match="The measure 'mine' must return Importances, not list"):
         attribute([evaluator], SPLITS["test"], {"mine": MeasureCall(lambda evaluator, instances: [], {})})
 

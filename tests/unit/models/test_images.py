@@ -119,14 +119,14 @@ def test_linear_pixels_is_a_sum_over_pixels() -> None:
 
 
 def test_images_that_a_model_cannot_read_are_refused() -> None:
-    with pytest.raises(PlumblineError, match=r"reads images of 8 x 8 pixels, and these have 16 x 16; set its option"):
+    with pytest.raises(PlumblineError, match=r"reads images of 8 x 8 pixels, but these have 16 x 16; set its option"):
         LinearPixels(None, 2, side=8)(whole_batch(IMAGES))
     with pytest.raises(PlumblineError, match="`side` is 0"):
         LinearPixels(None, 2, side=0)
-    with pytest.raises(PlumblineError, match="A text of 12 tokens is no image"):
+    with pytest.raises(PlumblineError, match="A text of 12 tokens cannot be an image"):
         ResNet(None, 2, **SMALL)(collate([np.arange(12)], None))
     model, one = ResNet(None, 2, **SMALL).train(), whole_batch(IMAGES.take([0]))
-    with pytest.raises(PlumblineError, match=r"one image of 16 x 16 pixels .* cannot be normalised in training"):
+    with pytest.raises(PlumblineError, match=(r"one image of 16 x 16 pixels .* batch normalisation cannot train on")):
         model(one)
     # Two are enough, and so is one that is larger.
     model(whole_batch(IMAGES.take([0, 1])))

@@ -79,7 +79,7 @@ def test_single_texts_have_no_second(tmp_path):
         (example(label=1), "its answer 'garden' is not among its `answers`"),
         (example(evidence=[True]), "`evidence` must have one flag per word"),
         (example(pair=[""]), "a word is the empty string"),
-        (example(answers=[0, 3]), "3 in `answers` is none of the 3 classes"),
+        (example(answers=[0, 3]), "3 in `answers` is not one of the 3 classes"),
     ],
 )
 def test_uneven_corpora_are_refused(bad, message):
@@ -114,7 +114,7 @@ class Nameless(nn.Module):
 
 
 def test_models_must_keep_their_vectors_where_they_are_found_again():
-    with pytest.raises(PlumblineError, match=r"'Nameless' must keep its word vectors as `self\.pair_embedding`"):
+    with pytest.raises(PlumblineError, match=r"'Nameless' must store its word vectors as `self\.pair_embedding`"):
         build_model(f"{__file__}:Nameless", {}, torch.zeros(4, 2), 2, torch.zeros(4, 2))
 
 

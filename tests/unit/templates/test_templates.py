@@ -85,4 +85,4 @@ def test_nothing_is_overwritten(tmp_path, capsys):
     assert capsys.readouterr().err == f"plumbline: '{existing}' already exists; choose another name or folder.\n"
     assert existing.read_text() == "mine" and list(tmp_path.iterdir()) == [existing]
     assert main(["new", "measure", "another-measure", "--folder", str(existing)]) == 1
-    assert capsys.readouterr().err == f"plumbline: '{existing}' is a file; name a folder.\n"
+    assert capsys.readouterr().err == f"plumbline: '{existing}' is a file; give a folder.\n"

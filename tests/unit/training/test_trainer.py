@@ -79,7 +79,7 @@ class Narrow(torch.nn.Module):
 
 @pytest.mark.parametrize(("logits", "flat", "shape"), [(1, False, "32, 1"), (3, False, "32, 3"), (1, True, "32")])
 def test_logits_that_are_not_one_for_each_class_are_refused_in_one_sentence(logits, flat, shape):
-    message = rf"^The model 'Narrow' gives logits of shape \[{shape}\], and the dataset has 2 classes; its `forward` "
+    message = rf"^The model 'Narrow' gives logits of shape \[{shape}\], but the dataset has 2 classes; its `forward` "
     message += r"must return Output\(logits\) with one logit per class, \[instances, 2\], also for two classes\.$"
     options, training = {"logits": logits, "flat": flat}, Training(batch_size=32)
     with pytest.raises(PlumblineError, match=message):
@@ -262,12 +262,21 @@ def test_every_model_can_choose_by_its_loss(name):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"stop_at": 0.97, "select_by": "loss"}, "`stop_at` is 0.97, but `select_by` is loss; set that to accuracy or"),
+        (
+            {"stop_at": 0.97, "select_by": "loss"},
+            "`stop_at` is 0.97, but `select_by` is loss; set `select_by` to accuracy or",
+        ),
         ({"stop_at": 97}, "less than or equal to 1"),
-        ({"plateau_patience": 5}, "`plateau_patience` is 5, but `schedule` is constant; set that to plateau or remove"),
+        (
+            {"plateau_patience": 5},
+            "`plateau_patience` is 5, but `schedule` is constant; set `schedule` to plateau or remove",
+        ),
         ({"plateau_factor": 0.5, "schedule": "linear"}, "`plateau_factor` is 0.5, but `schedule` is linear"),
         ({"plateau_factor": 1, "schedule": "plateau"}, "less than 1"),
-        ({"warmup": 0.1, "schedule": "plateau"}, "`warmup` is 0.1, but `schedule` is plateau; set that to linear or"),
+        (
+            {"warmup": 0.1, "schedule": "plateau"},
+            "`warmup` is 0.1, but `schedule` is plateau; set `schedule` to linear or",
+        ),
         ({"clip_norm": 0}, "greater than 0"),
         ({"checkpoint_gain": -0.1}, "greater than or equal to 0"),
         (

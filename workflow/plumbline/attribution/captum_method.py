@@ -58,7 +58,7 @@ class CaptumMethod:
             for key, parameter in parameters.items():
                 required = parameter.default is Parameter.empty and parameter.kind is Parameter.POSITIONAL_OR_KEYWORD
                 if required and key not in (*given, *SUPPLIED, "self"):
-                    raise PlumblineError(f"'{self.name}' needs '{key}', which is not among its `arguments`.")
+                    raise PlumblineError(f"'{self.name}' needs the argument '{key}'; add it to `arguments`.")
 
     def __call__(
         self, forward: nn.Module, vectors: torch.Tensor, baseline: torch.Tensor, size: int, rows: torch.Tensor | None
@@ -89,8 +89,8 @@ class CaptumMethod:
         if not isinstance(values, torch.Tensor) or values.shape != vectors.shape:
             shape = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
             raise PlumblineError(
-                f"'{self.name}' gave attributions of shape {shape} for vectors of shape {tuple(vectors.shape)}; they "
-                "must be alike."
+                f"'{self.name}' gave attributions of shape {shape} for vectors of shape {tuple(vectors.shape)}; the "
+                "shapes must be equal."
             )
         return values.detach()
 
@@ -108,7 +108,7 @@ def _load_class(pointer: str) -> Any:
         raise PlumblineError(f"`method`: '{name}' cannot be imported from '{source}' ({error}).") from error
     if not isinstance(kind, type) or not issubclass(kind, Attribution) or not hasattr(kind, "attribute"):
         raise PlumblineError(
-            f"`method`: '{name}' of '{source}' is no subclass of captum.attr.Attribution with a method `attribute`."
+            f"`method`: '{name}' of '{source}' is not a subclass of captum.attr.Attribution with a method `attribute`."
         )
     return kind
 

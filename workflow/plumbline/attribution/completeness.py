@@ -58,7 +58,7 @@ class Residuals:
         missed = np.abs(self.values) > tolerance * np.maximum(np.abs(self.changes), 1)
         if tolerance > 0 and missed.any():
             evaluator.budget.note(
-                f"{name}, seed {evaluator.seed}: the scores of {missed.sum()} of {len(missed)} texts miss the change "
-                f"of the output by more than {tolerance:g}, by {np.abs(self.values).max():.2g} at most, with "
-                f"{MAX_REFINEMENT * steps} points."
+                f"{name}, seed {evaluator.seed}: the scores of {missed.sum()} of {len(missed)} texts do not sum to the "
+                f"change of the output: they differ from it by more than {tolerance:g}, at most by "
+                f"{np.abs(self.values).max():.2g}, with {MAX_REFINEMENT * steps} points."
             )

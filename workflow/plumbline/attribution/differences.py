@@ -77,7 +77,7 @@ class TensorWithBaseline(torch.Tensor):
             return _pointwise(func, args, kwargs)
         raise PlumblineError(
             f"DeepLIFT has no rule for '{func.__name__}', which this model computes; add one to "
-            "plumbline/attribution/differences.py, or take the measure 'grad-x-diff'."
+            "plumbline/attribution/differences.py, or use the measure 'grad-x-diff'."
         )
 
 

@@ -54,7 +54,9 @@ def expected_gradient(
     """
     require_positive("samples", samples)
     if len(set(instances.lengths.tolist())) > 1:
-        raise PlumblineError("Expected gradients mix images, so all must be of one size; crop them to one side.")
+        raise PlumblineError(
+            "Expected gradients interpolate between images, so all must have the same size; resize them."
+        )
     background = np.lexsort((instances.instance, instances.split))
 
     def score(inputs: AttributionBatch) -> torch.Tensor:

@@ -67,8 +67,8 @@ def _runners_up(logits: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
     highest, against = logits.detach().scatter(1, classes[:, None], float("-inf")).max(dim=-1)
     if highest.isneginf().any():
         raise PlumblineError(
-            "`function` is 'difference', but a text has only one admissible class, so there is none to compare it "
-            "with; take 'logit' or 'probability'."
+            "`function` is 'difference', but a text has only one admissible class, so there is no other class to "
+            "compare it with; use 'logit' or 'probability'."
         )
     return against
 

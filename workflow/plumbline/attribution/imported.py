@@ -48,7 +48,9 @@ def read_external_scores(path: str, where: dict[str, str | int], measure: str = 
         if not is_right(type_):
             raise PlumblineError(f"The column '{name}' of '{path}' is {type_}; it must hold {description}.")
         if table[name].null_count:
-            raise PlumblineError(f"The column '{name}' of '{path}' is empty in {table[name].null_count} rows.")
+            raise PlumblineError(
+                f"The column '{name}' of '{path}' is empty in {table[name].null_count} rows; give a value in every row."
+            )
     for name in KEY_COLUMNS:
         if name in names and name in where:
             table = table.filter(pc.equal(table[name], pa.scalar(where[name])))
@@ -87,21 +89,25 @@ def imported(evaluator: Evaluator, instances: Instances, *, path: str = "", meas
     row_of = dict(zip(keys, range(len(keys)), strict=True))
     if len(row_of) < len(keys):
         twice = next(key for row, key in enumerate(keys) if row_of[key] != row)
-        raise PlumblineError(f"'{path}' {of} has instance {twice[1]} of split '{twice[0]}' more than once.")
+        raise PlumblineError(
+            f"'{path}' {of} has instance {twice[1]} of split '{twice[0]}' more than once; keep one row."
+        )
     wanted = list(zip(instances.split.tolist(), instances.instance.tolist(), strict=True))
     missing = [key for key in wanted if key not in row_of]
     if missing:
         raise PlumblineError(
             f"'{path}' {of} lacks {len(missing)} of {len(wanted)} instances, such as {missing[0][1]} of split "
-            f"'{missing[0][0]}'."
+            f"'{missing[0][0]}'; add scores for all explained instances."
         )
     table = table.take([row_of[key] for key in wanted])
     scores = [np.array(row.as_py(), dtype=np.float64) for row in table["scores"]]
     for (split, instance), values, words in zip(wanted, scores, instances.maskable, strict=True):
-        subject = f"'{path}' {of}: the scores of instance {instance} of split '{split}'"
+        subject = f"'{path}' {of}: instance {instance} of split '{split}'"
         if len(values) != words.sum():
-            raise PlumblineError(f"{subject} are {len(values)}, and it has {words.sum()} words.")
+            raise PlumblineError(
+                f"{subject} has {len(values)} scores and {words.sum()} words; give one score for each word."
+            )
         if not np.isfinite(values).all():
-            raise PlumblineError(f"{subject} are not all finite numbers.")
+            raise PlumblineError(f"{subject} has a score that is not a finite number.")
     target = table[TARGET].to_numpy().astype(np.int32) if TARGET in table.column_names else None
     return Importances([values.astype(np.float32) for values in scores], target)

@@ -62,7 +62,9 @@ def mutual_information(evaluator: Evaluator, instances: Instances) -> Importance
     words = [ids[free] for ids, free in zip(instances.ids, instances.maskable, strict=True)]
     training = np.flatnonzero(instances.split == "train")
     if not len(training):
-        raise PlumblineError("Mutual information is counted in training texts, but there is none of the split 'train'.")
+        raise PlumblineError(
+            "Mutual information is estimated from training texts, but there are no texts of the split 'train'."
+        )
     labels, classes = np.unique(instances.label[training], return_inverse=True)
     shape = (1 + int(np.concatenate(words).max(initial=0)), len(labels))
     texts = 1 + np.bincount(classes)

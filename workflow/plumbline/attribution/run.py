@@ -74,7 +74,7 @@ def attribute(
                     else:
                         results = [measures[n].function(evaluator, texts, **measures[n].options) for n in names]
             except Exception as error:
-                error.add_note(f"This came from the measure {' or '.join(repr(name) for name in names)}.")
+                error.add_note(f"The error occurred in the measure {' or '.join(repr(name) for name in names)}.")
                 raise
             share = (time.perf_counter() - started) / len(names)
             for name, importances in zip(names, results, strict=True):
@@ -132,8 +132,9 @@ def _numbers(scores: Any, i: int, name: str) -> np.ndarray:
     except (TypeError, ValueError, RuntimeError) as error:
         type_ = getattr(scores, "dtype", type(scores).__name__)
         raise PlumblineError(
-            f"The measure '{name}' gave scores of type {type_} for instance {i}, which are no NumPy array of numbers "
-            f"({str(error).splitlines()[0].rstrip('.')}); return `scores.float().cpu().numpy()` of a tensor."
+            f"The measure '{name}' gave scores of type {type_} for instance {i}, which cannot be converted to a NumPy "
+            f"array of numbers ({str(error).splitlines()[0].rstrip('.')}); return `scores.float().cpu().numpy()` of a "
+            "tensor."
         ) from error
 
 

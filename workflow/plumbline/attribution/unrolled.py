@@ -46,7 +46,7 @@ def unroll(
     """
     each, directions = 4 if biased else 2, 1 + bidirectional
     if len(weights) != each * layers * directions:
-        raise PlumblineError("Recurrent layers with `proj_size` cannot be unrolled; take one without it.")
+        raise PlumblineError("Recurrent layers with `proj_size` cannot be unrolled; use layers without it.")
     starts = [starts] if isinstance(starts, torch.Tensor) else starts
     hidden = inputs.transpose(0, 1) if batch_first else inputs
     last = []

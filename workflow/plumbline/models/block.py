@@ -30,7 +30,7 @@ def build_model(
     for name in ("embedding", *([] if pair is None else ["pair_embedding"])):
         # Stored weights are looked up by these names.
         if not hasattr(getattr(model, name, None), "weight"):
-            raise PlumblineError(f"The model '{type(model).__name__}' must keep its word vectors as `self.{name}`.")
+            raise PlumblineError(f"The model '{type(model).__name__}' must store its word vectors as `self.{name}`.")
         getattr(model, name).weight.requires_grad_(trainable)
     return model
 

@@ -99,7 +99,8 @@ class Budget:
         halved = max(self.tokens // 2, longest)
         if halved >= self.tokens:
             raise PlumblineError(
-                f"A text of {longest} tokens does not fit into the memory of device '{device}', even alone in a pass."
+                f"A text of {longest} tokens does not fit into the memory of device '{device}', even in a batch of its "
+                "own; shorten it, or use a device with more memory."
             )
         self.tokens = halved
         self.note(f"out of memory: token budget halved to {halved}")

@@ -150,7 +150,7 @@ def answer_tokens(tokenizer: Any, end: str, answers: Rows[str], classes: int) ->
     an answer alone would have other tokens."""
     if len(answers) != classes:
         raise PlumblineError(
-            f"`answers` has {len(answers)} entries, and the dataset has {classes} classes; write one for each, in the "
+            f"`answers` has {len(answers)} entries, but the dataset has {classes} classes; write one for each, in the "
             "order of the classes."
         )
     tokenize = partial(tokenizer, add_special_tokens=False, verbose=False)
@@ -169,5 +169,8 @@ def answer_tokens(tokenizer: Any, end: str, answers: Rows[str], classes: int) ->
             count = f"more than {ANSWER} tokens" if tokens else "no token"
             raise PlumblineError(f"The answer {answer!r} has {count}; write a shorter one, or one that is not empty.")
         if sum(other[: len(tokens)] == tokens for other in ids) > 1:
-            raise PlumblineError(f"The answer {answer!r} is also the start of another; each class needs its own.")
+            raise PlumblineError(
+                f"The answer {answer!r} is also the start of another answer; write answers of which none begins with "
+                "another."
+            )
     return ids

@@ -33,6 +33,6 @@ class Fused:
         except RuntimeError as error:
             self._kernel = False
             reason = str(error).splitlines()[0]
-            warnings.warn(f"plumbline: a kernel cannot be compiled, so training is slower: {reason}", stacklevel=2)
+            warnings.warn(f"plumbline: a CUDA kernel cannot be compiled, so training is slower: {reason}", stacklevel=2)
             return self.plain(*inputs)
         return (outputs,) if isinstance(outputs, torch.Tensor) else tuple(outputs)

@@ -134,8 +134,9 @@ class ResNet(nn.Module):
         height = side_length(vectors.shape[1])
         if self.training and len(vectors) == 1 and height <= self.shrink:
             raise PlumblineError(
-                f"A batch of one image of {height} x {height} pixels has one value per last feature map, which cannot "
-                "be normalised in training; choose a `batch_size` that leaves no single image over, or larger images."
+                f"A batch of one image of {height} x {height} pixels has one value per last feature map, which batch "
+                "normalisation cannot train on; choose a `batch_size` that leaves no batch of one image, or larger "
+                "images."
             )
         # Channels-last memory format, in which GPUs convolve fastest; all feature maps inherit it.
         images = vectors.unflatten(1, (height, height)).permute(0, 3, 1, 2)
@@ -192,7 +193,7 @@ class LinearPixels(nn.Module):
         if vectors.shape[1] != self.side**2:
             side = side_length(vectors.shape[1])
             raise PlumblineError(
-                f"The model linear-pixels reads images of {self.side} x {self.side} pixels, and these have "
-                f"{side} x {side}; set its option `side` to {side}."
+                f"The model linear-pixels reads images of {self.side} x {self.side} pixels, but these have {side} x "
+                f"{side}; set its option `side` to {side}."
             )
         return Output(self.linear(vectors.flatten(1)))

@@ -28,18 +28,19 @@ def output_of_each_class(checkpoint: str, config: Any, labels: Sequence[int | st
     for label in labels:
         if label not in (*names, *range(len(names))):
             raise PlumblineError(
-                f"`labels` names {label!r} of the checkpoint '{checkpoint}'; {nearest(str(label), names)}"
+                f"`labels` names {label!r}, which is not an output of the checkpoint '{checkpoint}'; "
+                f"{nearest(str(label), names)}"
             )
     indices = [names.index(label) if isinstance(label, str) else label for label in labels or range(len(names))]
     if len(names) < classes:
         count = "one output" if len(names) == 1 else f"{len(names)} outputs"
         raise PlumblineError(
-            f"The classification head of the checkpoint '{checkpoint}' has {count}, and the dataset has {classes} "
-            "classes, each of which needs one; leave out `head: own`."
+            f"The classification head of the checkpoint '{checkpoint}' has {count}, but the dataset has {classes} "
+            "classes, and each needs an output; leave out `head: own`."
         )
     if len(indices) != classes:
         raise PlumblineError(
-            f"The checkpoint '{checkpoint}' has the outputs {', '.join(names)}, and the dataset has {classes} classes; "
+            f"The checkpoint '{checkpoint}' has the outputs {', '.join(names)}, but the dataset has {classes} classes; "
             "name the output of each class with `labels`, in the order of the classes."
         )
     return indices

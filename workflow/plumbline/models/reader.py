@@ -101,7 +101,7 @@ class VectorReader(nn.Module):
         if not attentions or any(layer is None or layer.shape[-2:] != (width, width) for layer in attentions):
             raise PlumblineError(
                 f"A model of type '{self.encoder.config.model_type}' does not return the attention of all tokens over "
-                "all tokens, which this measure needs."
+                "all tokens, which this measure needs; use another model or measure."
             )
         # Both the attending and the attended tokens return to their places.
         rows = sequence.restore(torch.stack(attentions, dim=1).movedim(3, 1))
@@ -113,7 +113,7 @@ class VectorReader(nn.Module):
         if implementation == EXPLICIT or not getattr(self.encoder, "_supports_attention_backend", False):
             raise PlumblineError(
                 f"A model of type '{self.encoder.config.model_type}' does not show the value vectors of its attention, "
-                "which this measure needs."
+                "which this measure needs; use another model or measure."
             )
         sequence = self.sequence(batch)
         with recorded_norms(implementation) as norms, self._attention(VALUES):
@@ -172,7 +172,7 @@ def _fault(tried: Probe, causal: bool) -> str:
     if tried.causal and not causal:
         return "a causal language model; save it with `AutoModelForCausalLM`, and write `kind: causal` with a `prompt`"
     if causal and not tried.causal:
-        return "which is no causal language model; leave out `kind: causal`"
+        return "which is not a causal language model; leave out `kind: causal`"
     return "whose output depends on the padding after a text; use another model" if tried.padding else ""
 
 

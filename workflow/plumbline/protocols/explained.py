@@ -183,7 +183,7 @@ def _indices(table: pa.Table, keys: list[Key], measure: str, seed: int) -> list[
     index = {key: i for i, key in enumerate(_keys(table))}
     if missing := [key for key in keys if key not in index]:
         raise PlumblineError(
-            f"The importances of measure '{measure}', seed {seed}, lack {len(missing)} of {len(keys)} instances, "
-            f"the first being {missing[0][0]} {missing[0][1]}."
+            f"The importances of measure '{measure}', seed {seed}, lack {len(missing)} of {len(keys)} instances, such "
+            f"as instance {missing[0][1]} of split '{missing[0][0]}'."
         )
     return [index[key] for key in keys]

@@ -50,14 +50,14 @@ def study_of(manifest: dict[str, Any]) -> dict[str, Any]:
 def find_results(folder: Path) -> Path:
     """The folder of results of a finished run."""
     if not folder.is_dir():
-        raise PlumblineError(f"There is no folder '{folder}'; name the folder in which a study ran.")
+        raise PlumblineError(f"There is no folder '{folder}'; give the folder in which a study ran.")
     for results in (folder, folder / RESULTS):
         if (results / MANIFEST).is_file():
             return results
     if any((results / part).is_dir() for results in (folder, folder / RESULTS) for part in ("models", "tables")):
         raise PlumblineError(
             f"The run in '{folder}' is not finished: its results have no {MANIFEST}, which the last job writes. Run "
-            "the target `all` to the end."
+            "the study to the end (target `all`)."
         )
     raise PlumblineError(f"'{folder}' has no results of a study: there is no '{folder / RESULTS / MANIFEST}'.")
 

@@ -171,7 +171,7 @@ def _foreground(stream: IO[str]) -> bool:
 def watch(results: Path, stream: TextIO | None = None, sleep: Callable[[float], None] = time.sleep) -> None:
     """Show the running jobs until interrupted, or once without a terminal."""
     if not results.is_dir():
-        raise PlumblineError(f"There is no folder '{results}': name the results of a study.")
+        raise PlumblineError(f"There is no folder '{results}'; give the results folder of a study.")
     none = ["No job is running."]
     if not supports_display(stream or sys.stdout):
         print("\n".join(job_lines(states(results).values(), [], time.time(), 200, sys.maxsize) or none))

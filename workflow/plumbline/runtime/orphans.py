@@ -93,7 +93,7 @@ def stop_leftovers(folder: Path, comments: Collection[str], patience: float = PA
         if time.monotonic() > end:
             raise PlumblineError(
                 f"{_listed(left)} of an earlier run would write the same files and could not be stopped within "
-                f"{patience:.0f} seconds; stop it and run again."
+                f"{patience:.0f} seconds; stop them and run again."
             )
         time.sleep(POLL_SECONDS)
     return f"stopped {_listed(left)}, left behind by a run that was killed: it would have written the same files."

@@ -63,7 +63,9 @@ def _kernel() -> Any:
         return torch.cuda._compile_kernel(_KERNEL, "split")
     except (AttributeError, OSError, RuntimeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        warnings.warn(f"plumbline: a kernel cannot be compiled, so explanations are slower: {reason}", stacklevel=2)
+        warnings.warn(
+            f"plumbline: a CUDA kernel cannot be compiled, so explanations are slower: {reason}", stacklevel=2
+        )
         return None
 
 

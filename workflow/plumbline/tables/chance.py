@@ -40,7 +40,7 @@ def chance_summary(performance: pd.DataFrame) -> list[str]:
     sentences = []
     for (dataset, _, model, seed), reason in excluded.items():
         sentences.append(
-            f"Left out of the scorecard and of means: {len(excluded)} of {len(tested)} trained models, at chance. Of "
+            f"Left out of the scorecard and of means: {len(excluded)} of {len(tested)} trained models, at chance. For "
             f"{model} on {dataset}, seed {seed}, {reason}: train it longer, give more data, or change "
             "`least_above_chance` in the config."
         )
@@ -48,7 +48,7 @@ def chance_summary(performance: pd.DataFrame) -> list[str]:
     for first in kept.head(1).to_dict("records"):
         sentences.append(
             f"Not surely better than guessing: {len(kept)} of {len(tested)} trained models, which `least_above_chance` "
-            f"in the config keeps in the scorecard and in means. Of {first['model']} on {first['dataset']}, seed "
+            f"in the config keeps in the scorecard and in means. For {first['model']} on {first['dataset']}, seed "
             f"{first['seed']}, {ABOVE_CHANCE}, at the lower end of its interval, is {first['value']:.2f}: explanations "
             "of a model that guesses mean little."
         )

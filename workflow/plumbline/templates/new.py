@@ -23,7 +23,7 @@ def write_new(kind: Kind, name: str, folder: Path) -> tuple[Path, Path]:
             f"letter, as in 'my-{kind}'."
         )
     if folder.exists() and not folder.is_dir():
-        raise PlumblineError(f"'{folder}' is a file; name a folder.")
+        raise PlumblineError(f"'{folder}' is a file; give a folder.")
     module = name.replace("-", "_")
     files = folder / f"{module}.py", folder / f"test_{module}.py"
     for path in files:

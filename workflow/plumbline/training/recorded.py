@@ -76,7 +76,10 @@ class Recorded:
                 raise
             self._recordable = False
             reason = str(error).splitlines()[0]
-            warnings.warn(f"plumbline: steps cannot be recorded, so training is slower: {reason}", stacklevel=4)
+            warnings.warn(
+                f"plumbline: training steps cannot be captured as a CUDA graph, so training is slower: {reason}",
+                stacklevel=4,
+            )
 
     def _record(self, *shape: Hashable) -> torch.cuda.CUDAGraph:
         # Not `torch.cuda.graph`, which first waits for all streams. The garbage collector must not run during capture:

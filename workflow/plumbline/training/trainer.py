@@ -167,7 +167,7 @@ def train_seeds(setup: SeedSetup, seeds: list[int], budget: Budget) -> list[Trai
         torch.cuda.empty_cache()
         half = len(group) // 2
         pending = [group[:half], group[half:], *pending]
-        budget.note(f"out of memory: {len(group)} seeds at once are too many, continuing with {half}")
+        budget.note(f"out of memory: {len(group)} seeds at once do not fit, continuing with {half}")
     return trained
 
 
@@ -180,9 +180,9 @@ def with_logits_check(model: nn.Module, classes: int) -> nn.Module:
         # An output without logits is refused by `output_of`.
         if shape and (len(shape) != 2 or shape[1] != classes):
             raise PlumblineError(
-                f"The model '{type(model).__name__}' gives logits of shape {list(shape)}, and the dataset has "
-                f"{classes} classes; its `forward` must return Output(logits) with one logit per class, "
-                f"[instances, {classes}]" + (", also for two classes." if classes == 2 else ".")
+                f"The model '{type(model).__name__}' gives logits of shape {list(shape)}, but the dataset has "
+                f"{classes} classes; its `forward` must return Output(logits) with one logit per class, [instances, "
+                f"{classes}]" + (", also for two classes." if classes == 2 else ".")
             )
 
     hook = model.register_forward_hook(check)

@@ -616,5 +616,7 @@ def test_seed_variance_needs_two_seeds_and_a_base_seed_among_them(tmp_path):
     assert [cell.seeds for cell in runs.scored["seed_variance"]] == ["0-1"]
     assert [line.reason for line in runs.excluded][-1].endswith("but '7' has fewer")
     assert len(list_runs(resolve(config | {"seeds": ["0-1"]})).scored["seed_variance"]) == 1
-    with pytest.raises(PlumblineError, match=r"^`base_seed` is 7, which is none of the block's seeds \[0, 1\]\.$"):
+    with pytest.raises(
+        PlumblineError, match=(r"^`base_seed` is 7, which is not one of the seeds of the block, \[0, 1\]\.$")
+    ):
         SeedVariance(base_seed=7).score(example_explained(tmp_path))

@@ -116,7 +116,7 @@ def test_rows_are_matched_by_instance_not_by_position(tmp_path):
 def test_missing_instances_and_wrong_lengths_are_named(tmp_path):
     cell = explained(tmp_path, {"a": [[1, 2], [1, 2]], "b": [[1, 2], [1, 2]]}, [[1, 0]] * 2)
     write_table(tmp_path / "b", ATTRIBUTIONS, read_table(tmp_path / "b", ATTRIBUTIONS).slice(0, 1))
-    with pytest.raises(PlumblineError, match="measure 'b', seed 7, lack 1 of 2 instances, the first being test 1"):
+    with pytest.raises(PlumblineError, match="'b', seed 7, lack 1 of 2 instances, such as instance 1 of split 'test'"):
         Agreement().score(cell)
     cell = explained(tmp_path, {"a": [[1, 2]], "b": [[1, 2, 3]]}, [[1, 0]])
     with pytest.raises(PlumblineError, match="Measures 'b' and 'a' differ in the number of scores per instance"):

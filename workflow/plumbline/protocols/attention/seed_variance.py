@@ -49,7 +49,9 @@ class SeedVariance:
         """Columns of the table `seed_variance_scores`: one row per other seed and instance."""
         base_seed = explained.seeds[0] if self.base_seed < 0 else self.base_seed
         if base_seed not in explained.seeds:
-            raise PlumblineError(f"`base_seed` is {base_seed}, which is none of the block's seeds {explained.seeds}.")
+            raise PlumblineError(
+                f"`base_seed` is {base_seed}, which is not one of the seeds of the block, {explained.seeds}."
+            )
         instances = explained.instances()
         outputs = {evaluator.seed: self._outputs(evaluator, instances) for evaluator in explained.models()}
         base_attention, base_probabilities = outputs.pop(base_seed)

@@ -106,7 +106,9 @@ def group_shares(scores: np.ndarray, groups: np.ndarray, count: int, suffices: s
     undefined without a word of the truth.
     """
     if len(scores) != len(groups):
-        raise PlumblineError(f"A measure has {len(scores)} importances for {len(groups)} words or pixels.")
+        raise PlumblineError(
+            f"A measure has {len(scores)} importances for {len(groups)} words or pixels; it must have one for each."
+        )
     undefined = np.full(count + 1, np.nan)
     if not len(scores):
         return GroupShares(undefined, undefined, np.nan, np.nan, NO_WORDS)
