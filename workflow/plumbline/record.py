@@ -114,7 +114,7 @@ class RecordedRun:
             _check_column(frame, table, key)
             frame = frame[frame[key].isin(value if isinstance(value, (list, tuple)) else [value])]
         if frame.empty:
-            raise PlumblineError(f"table '{table}' has no row with {_key_text(keys)}.")
+            raise PlumblineError(f"table '{table}' has no row with {_keys(keys)}.")
         return frame
 
     def value(self, table: str, column: str, **keys: Any) -> Any:
@@ -127,7 +127,7 @@ class RecordedRun:
                 str(key) for key in found.select_dtypes(exclude=["number"]) if found[key].map(str).nunique() > 1
             ]
             raise PlumblineError(
-                f"'{column}' of table '{table}' has {len(values)} values with {_key_text(keys)}; add a key that selects "
+                f"'{column}' of table '{table}' has {len(values)} values with {_keys(keys)}; add a key that selects "
                 f"one: these rows differ in {', '.join(differing) or 'numbers only'}."
             )
         return values[0]
@@ -136,7 +136,7 @@ class RecordedRun:
         """A value with its 95 % interval, such as `0.31 [0.27, 0.35]`; without it where there are too few seeds."""
         value, low, high = (self.value(table, column, **keys) for column in ("value", "ci_low", "ci_high"))
         if pd.isna(value):
-            raise PlumblineError(f"table '{table}' has no value for {_key_text(keys)}.")
+            raise PlumblineError(f"table '{table}' has no value for {_keys(keys)}.")
         return _with_interval(value, low, high, decimals)
 
     def verdict(self, random: str = "random") -> list[str]:
@@ -188,7 +188,7 @@ def _check_column(frame: pd.DataFrame, table: str, column: str) -> None:
         raise PlumblineError(f"table '{table}' has no column '{column}'; {nearest(column, list(frame.columns))}")
 
 
-def _key_text(keys: Mapping[str, Any]) -> str:
+def _keys(keys: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value!r}" for key, value in keys.items()) or "any value"
 
 
