@@ -104,7 +104,7 @@ def test_a_study_split_by_dataset_is_merged(parts, tmp_path):
     # Two blocks with three files of importances, two protocols, and a manifest for each.
     for name in ("mock", "echo"):
         assert f"From '{name}': 34 files, 0.1 MiB (attributions 12, data 6, models 8, scores 8).\n" in dry.stdout
-    assert "To make: 8 tables, the figures of 2 protocols, the report, its explorer.\n" in dry.stdout
+    assert "To compute: 8 tables, the figures of 2 protocols, the report, its explorer.\n" in dry.stdout
     check_merge(merge(parts, "mock", "echo", "--into", str(into), "--cores", "2"))
     check_same_results(into, parts / "whole")
     # The merged folder is a run like any other: nothing is left to do, and a changed option reruns what it affects.

@@ -76,7 +76,10 @@ def test_the_residual_is_the_sum_less_the_change(measure, function):
 
 def test_texts_that_stay_incomplete_are_reported():
     evaluator = make_evaluator(30.0)
-    with pytest.warns(UserWarning, match=r"of 12 texts miss the change of the output by more than 1e-09"):
+    with pytest.warns(
+        UserWarning,
+        match=(r"of 12 texts do not sum to the change of the output: they differ from it by more than 1e-09"),
+    ):
         integrated_gradient_pad(evaluator, INSTANCES, steps=1, tolerance=1e-9)
     assert len(evaluator.budget.events) == 1 and "with 16 points" in evaluator.budget.events[0]
     with warnings.catch_warnings():

@@ -83,7 +83,7 @@ def test_the_summary_of_a_run_says_how_many_models_are_at_chance(tmp_path):
     performance = scores_of([0.93, 0.49, 0.62])
     (sentence,) = chance_summary(performance)
     assert sentence.startswith(
-        "Left out of the scorecard and of means: 2 of 3 trained models, at chance. Of m on d, seed"
+        "Left out of the scorecard and of means: 2 of 3 trained models, at chance. For m on d, seed"
     )
     assert "seed 1, the model hardly does better than guessing: its accuracy is 0.49 on 200" in sentence
     assert "change `least_above_chance`" in sentence
@@ -97,7 +97,7 @@ def test_models_at_chance_that_are_kept_are_still_counted():
     (sentence,) = chance_summary(scores_of([0.93, 0.49, 0.62, 0.5], None))
     # Seed 2 is below the default limit of 0.2, and yet above chance.
     assert sentence.startswith("Not surely better than guessing: 2 of 4 trained models, which `least_above_chance` in")
-    assert "keeps in the scorecard and in means. Of m on d, seed 1, above_chance, at the lower end of its" in sentence
+    assert "keeps in the scorecard and in means. For m on d, seed 1, above_chance, at the lower end of its" in sentence
     assert "Left out" not in sentence and chance_summary(scores_of([0.93, 0.62], None)) == []
     # A limit below 0 leaves out some of them, and keeps others.
     left_out, kept = chance_summary(scores_of([0.3, 0.49], -0.2))
