@@ -136,7 +136,7 @@ def test_pictures_are_drawn_next_to_the_page(tmp_path):
         fill_page(page)
 
 
-def test_recorded_runs_are_listed_with_their_counts_and_hours(tmp_path):
+def test_recorded_runs_are_listed_with_their_counts_and_hours(tmp_path, capsys):
     (line,) = [line for line in overview(PROJECT / "reproductions").splitlines() if "| scorecard-minilm |" in line]
     tables = PROJECT / "reproductions/scorecard-minilm/tables"
     seconds = pd.read_parquet(tables / "timings.parquet")["seconds"].sum()
@@ -144,8 +144,8 @@ def test_recorded_runs_are_listed_with_their_counts_and_hours(tmp_path):
     results = judged[~judged["metric"].str.contains("size|length")]
     assert results.empty and len(judged) == 4, "only sizes of the data are published for this model"
     assert [cell.strip() for cell in line.split("|")[2:5]] == ["", "", f"{seconds / 3600:.2f}"]
-    with pytest.raises(PlumblineError, match="no recorded run"):
-        overview(tmp_path)
+    assert main(["record", "--list", str(PROJECT / "reproductions")]) == 0 and line in capsys.readouterr().out
+    assert main(["record", "--list", str(tmp_path)]) == 1 and "no recorded run" in capsys.readouterr().err
 
 
 def test_folders_of_the_machine_are_not_recorded():

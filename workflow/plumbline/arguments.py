@@ -161,10 +161,16 @@ def parser() -> argparse.ArgumentParser:
         "record",
         "copy the tables, config and manifest of a finished run to a folder",
         'plumbline record results --into my-paper/sst --note "one H200"',
+        "plumbline record --list my-paper",
     )
     recording.add_argument("results", type=Path, nargs="?", default=Path("results"), help=RESULTS)
-    recording.add_argument(
-        "--into", type=Path, required=True, metavar="FOLDER", help="folder to write: new, or an earlier recorded run"
+    what = recording.add_mutually_exclusive_group(required=True)
+    what.add_argument("--into", type=Path, metavar="FOLDER", help="folder to write: new, or an earlier recorded run")
+    what.add_argument(
+        "--list",
+        type=Path,
+        metavar="FOLDER",
+        help="only print the recorded runs in a folder: published results judged and within tolerance, and hours",
     )
     recording.add_argument("--note", default="", help="text for the manifest, such as the hardware; default: none")
     filling = command(

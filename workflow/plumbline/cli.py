@@ -211,7 +211,12 @@ def main(arguments: list[str] | None = None) -> int:
         elif options.command == "verify":
             return verify(options.results, options.list)
         elif options.command == "record":
-            record(options.results, options.into, options.note)
+            if options.list:
+                from plumbline.record import overview
+
+                print(overview(options.list))
+            else:
+                record(options.results, options.into, options.note)
         elif options.command == "fill":
             fill(options.template, options.into, options.run)
         elif options.command == "progress":
