@@ -105,7 +105,9 @@ def test_references_have_authors_a_year_and_a_title_and_are_written_alike():
 
 def test_larger_scores_are_more_important_and_signs_are_named():
     assert {measure.direction for measure in REGISTRY.all("measure")} == {"higher"}
-    assert direction(REGISTRY.get("measure", "attention")) == "higher is more important"
+    for name in ("attention", "gradient-norm", "gradient-vocabulary"):
+        assert direction(REGISTRY.get("measure", name)) == "higher is more important"
+    assert "`sign: signed`" in direction(REGISTRY.get("measure", "gradient")), "a product has a sign"
     assert direction(REGISTRY.get("measure", "lime")) == (
         "higher is more important; with `sign: signed`, scores below 0 speak against the explained output"
     )

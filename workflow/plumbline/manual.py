@@ -54,14 +54,15 @@ PURPOSES: dict[Kind, str] = {
     "metric": "For readers of tables: every metric with its direction, range and equation.",
 }
 # Facts whose name alone may mislead.
-LABELS = {"needs": "needs from the model"}
+LABELS = {"needs": "needs from the model", "misleads": "when it misleads"}
 # Further pages on the same objects.
 CONCEPTS: dict[Kind, str] = {
     "dataset": "[Datasets](../datasets.md) says where their files come from.",
     "manipulation": "[Manipulations](../manipulations.md) explains them.",
     "measure": "[Measures](../measures.md) compares them and explains the [symbols](../measures.md#notation); "
-    "[extending](../../how-to/extending.md) explains what they need from a model. For instance, Captum's methods are "
-    "`my-ig: {kind: captum, method: IntegratedGradients, arguments: {n_steps: 50}}`.",
+    "[extending](../../how-to/extending.md) explains the keys of declarations, such as what a measure needs from a model. "
+    "A method of Captum gets a name under `measures:`, such as `my-ig: {kind: captum, method: IntegratedGradients, "
+    "arguments: {n_steps: 50}}`.",
     "protocol": "Most have [a page of their own](../protocols/index.md).",
 }
 
@@ -118,8 +119,11 @@ def _code(text: str) -> str:
 
 def direction(measure: Declaration) -> str:
     """What larger scores of a measure mean."""
-    signed = "; with `sign: signed`, scores below 0 speak against the explained output"
-    return f"{measure.direction} is more important{signed if 'sign' in measure.options else ''}"
+    text = f"{measure.direction} is more important"
+    reduction = measure.options.get("reduction")
+    if "sign" not in measure.options or (reduction and reduction.default != "dot"):
+        return text
+    return f"{text}; with `sign: signed`, scores below 0 speak against the explained output"
 
 
 def _readers_facts(declaration: Declaration, registry: Registry) -> Iterator[str]:
@@ -133,7 +137,7 @@ def _readers_facts(declaration: Declaration, registry: Registry) -> Iterator[str
         low, high = (None if bound is None else f"{bound:g}" for bound in metric.range or (None, None))
         bounds = f"from {low or '−∞'} to {high or '∞'}"
         yield f"metric `{metric.name}`: {metric.direction} is better, {bounds}; {_code(metric.equation)}"
-    yield from (f"{fact}: {facts[fact]}" for fact in ("cost", "misleads") if facts.get(fact))
+    yield from (f"{LABELS.get(fact, fact)}: {facts[fact]}" for fact in ("cost", "misleads") if facts.get(fact))
     yield from (f"citation: {reference}" for reference in facts.get("citation", []))
 
 

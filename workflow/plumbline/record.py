@@ -166,7 +166,7 @@ def _with_interval(value: float, low: float, high: float, decimals: int) -> str:
     return number(value, decimals) + ends
 
 
-def grid(rows: pd.DataFrame, down: str, across: str, decimals: int = 2) -> str:
+def grid(rows: pd.DataFrame, down: str, across: str, decimals: int = 2, intervals: bool = True) -> str:
     """A table of values by two keys: of one row with its interval, of several rows their mean, of none empty."""
     columns = list(rows[across].unique())
     lines = [f"| {down} | " + " | ".join(map(str, columns)) + " |", "|---" * (len(columns) + 1) + "|"]
@@ -174,7 +174,7 @@ def grid(rows: pd.DataFrame, down: str, across: str, decimals: int = 2) -> str:
         cells = []
         for column in columns:
             cell = some[some[across] == column]
-            if len(cell) == 1 and "ci_low" in cell:
+            if intervals and len(cell) == 1 and "ci_low" in cell:
                 row = cell.iloc[0]
                 cells.append(_with_interval(row["value"], row["ci_low"], row["ci_high"], decimals))
             else:

@@ -197,6 +197,7 @@ def gradient(
         attention: Whether attention weights are held constant (`detached`) or differentiated through (`attached`).
         reduction: How the gradient becomes one number: its product with the word's vector (`dot`), its L1 or L2 norm,
             or its L2 norm with respect to the entry of every word (`vocabulary`).
+        sign: `absolute` takes magnitudes; `signed` keeps the sign of `dot`; norms have none.
     """
     request = {
         "target": target, "function": function, "attention": attention, "reduction": reduction, "sign": sign

@@ -33,8 +33,8 @@ def test_leads_are_counted_and_those_within_the_spread_of_seeds_are_told_apart()
     found = verdict({"scorecard": card({("erasure", "a"): clear, ("erasure", "b"): noisy})}, "random")
     assert found[0] == (
         "The best measure in 2 rankings (by one criterion on 2 combinations of dataset, variant and model): lime once "
-        "and gradient once. It is significantly better than the second once (95\u00a0% interval of the difference over "
-        "seeds above 0); otherwise it is undecided which is the best."
+        "and gradient once. It is significantly better than the second in 1 of them (95\u00a0% interval of the difference "
+        "over seeds above 0); otherwise it is undecided which is the best."
     )
 
 
@@ -51,6 +51,12 @@ def test_lower_is_better_where_the_criterion_says_so():
 def test_measures_like_random_ones_are_named():
     rows = card({("erasure", "a"): [seeds(0.0, 0.5), seeds(0.2), seeds(0.3), [0.1, 0.0, 0.05]]})
     assert verdict({"scorecard": rows}, "random")[1].endswith("above 0); not always: attention (0 of 1).")
+
+
+def test_measures_that_are_all_alike_are_not_listed():
+    better, like = [seeds(1, 0.01), seeds(2, 0.01), seeds(3, 0.01)], [seeds(0.0, 0.5)] * 3
+    rows = card({("erasure", "a"): [*better, [0.1, 0.0, 0.05]], ("other", "a"): [*like, [0.1, 0.0, 0.05]]})
+    assert verdict({"scorecard": rows}, "random")[1].endswith("above 0): each of them in 1 of 2.")
 
 
 def test_two_seeds_tell_nothing_and_equal_measures_do_not_lead():
@@ -95,8 +101,8 @@ def test_criteria_are_compared_with_the_known_truth():
         ]
     )
     assert verdict({"trust": rows}, "random") == [
-        "Comparison with the known truth of manipulated texts: one (τ 0.50 [0.25, 0.75]) agrees with it; two (τ −0.50 "
-        "[−0.75, −0.25]) contradicts it; one criterion is undecided."
+        "Kendall τ with the ranking by the known truth of manipulated texts is above 0 for one (τ 0.50 [0.25, 0.75]); "
+        "below 0 for two (τ −0.50 [−0.75, −0.25]); undecided for three (τ 0.10 [−0.20, 0.30])."
     ]
 
 

@@ -83,10 +83,10 @@ def _certain(gaps: Sequence[Gap]) -> str:
             "best measure is really better than the second."
         )
     clear = sum(gap.low > RESOLUTION for gap in known)
-    of = "" if len(known) == len(gaps) else f" of {len(known)} with {FEWEST} or more seeds that differ"
+    whole = "of them" if len(known) == len(gaps) else f"of the {len(known)} with {FEWEST} or more seeds that differ"
     return (
-        f"It is significantly better than the second {_times(clear) if clear else 'in none'}{of} ({OVER_SEEDS}); "
-        "otherwise it is undecided which is the best."
+        f"It is significantly better than the second in {clear or 'none'} {whole} ({OVER_SEEDS}); otherwise it is "
+        "undecided which is the best."
     )
 
 
@@ -107,6 +107,9 @@ def _beyond_random(card: pd.DataFrame, random: str) -> str:
     text = f"Measures are significantly better than random importances in {total} ({OVER_SEEDS})"
     weakest = [measure for measure in tried if better[measure] < tried[measure]]
     weakest.sort(key=lambda measure: better[measure] / tried[measure])
+    counts = {(better[measure], tried[measure]) for measure in tried}
+    if len(counts) == 1 and weakest and len(tried) > 1:
+        return f"{text}: each of them in {better[weakest[0]]} of {tried[weakest[0]]}."
     named = [f"{measure} ({better[measure]} of {tried[measure]})" for measure in weakest]
     return f"{text}; not always: {_some(named)}." if weakest else f"{text}."
 
@@ -135,19 +138,19 @@ def _protocols(meta: pd.DataFrame) -> str:
 
 
 def _truth(trust: pd.DataFrame) -> str:
-    """Which criteria agree with the known truth of manipulated texts, and which contradict it."""
+    """Which criteria rank measures like the known truth of manipulated texts, and which the other way round."""
     rows = trust[(trust["status"] == "ok") & (trust["truth"] == EVERY)].dropna(subset=["ci_low", "ci_high"])
     agree = rows[rows["ci_low"] > 0].sort_values("tau", ascending=False)
     against = rows[rows["ci_high"] < 0].sort_values("tau")
+    if agree.empty and against.empty:
+        return ""
+    undecided = rows.drop([*agree.index, *against.index])
     parts = []
-    for lines, verb in ((agree, ("agrees with it", "agree with it")), (against, ("contradicts it", "contradict it"))):
+    for sign, lines in (("above 0", agree), ("below 0", against), ("undecided", undecided)):
         if len(lines):
             named = [f"{line['criterion']} ({_tau(line)})" for line in lines.to_dict("records")]
-            parts.append(f"{_some(named)} {verb[len(lines) > 1]}")
-    rest = len(rows) - len(agree) - len(against)
-    if parts and rest:
-        parts.append(f"{_count(rest, 'criterion is', 'criteria are')} undecided")
-    return f"Comparison with the known truth of manipulated texts: {'; '.join(parts)}." if parts else ""
+            parts.append(f"{sign} for {_some(named)}")
+    return f"Kendall τ with the ranking by the known truth of manipulated texts is {'; '.join(parts)}."
 
 
 def _left_out(performance: pd.DataFrame) -> str:
