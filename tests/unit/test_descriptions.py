@@ -173,7 +173,7 @@ def test_the_reference_shows_descriptions_first_and_in_order():
         labels = [
             line.removeprefix("- ").split(":")[0].split(" ")[0] for line in shown[name].splitlines() if line[:2] == "- "
         ]
-        order = ["equation", middle, "cost", "misleads", "citation"]
+        order = ["equation", middle, "cost", "when", "citation"]
         assert list(dict.fromkeys(labels))[:5] == order
     # An equation with backticks is still code.
     assert "- equation: `` |β_t| as of `lime`, token t of both texts one feature ``\n" in shown["lime-published"]

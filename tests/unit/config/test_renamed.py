@@ -38,8 +38,8 @@ def test_an_old_name_is_answered_with_the_new_one_where_that_is_allowed(old, new
         (
             {"subwords": "joined"},
             "`protocols.agreement.subwords` is 'joined'; it was renamed to 'summed'. Choose from: separate, summed. "
-                "`subwords`: Whether subwords are ranked on their own (`separate`), or words by the sum of their "
-                "subwords (`summed`).",
+            "`subwords`: Whether subwords are ranked on their own (`separate`), or words by the sum of their "
+            "subwords (`summed`).",
         ),
     ],
 )

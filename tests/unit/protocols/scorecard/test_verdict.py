@@ -33,8 +33,8 @@ def test_leads_are_counted_and_those_within_the_spread_of_seeds_are_told_apart()
     found = verdict({"scorecard": card({("erasure", "a"): clear, ("erasure", "b"): noisy})}, "random")
     assert found[0] == (
         "The best measure in 2 rankings (by one criterion on 2 combinations of dataset, variant and model): lime once "
-        "and gradient once. It is significantly better than the second in 1 of them (95\u00a0% interval of the difference "
-        "over seeds above 0); otherwise it is undecided which is the best."
+        "and gradient once. It is significantly better than the second in 1 of them (95\u00a0% interval of the "
+        "difference over seeds above 0); otherwise it is undecided which is the best."
     )
 
 
