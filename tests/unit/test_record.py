@@ -123,6 +123,25 @@ def test_a_page_is_written_to_a_file(run, tmp_path, capsys):
     assert main(["fill", str(run / "none.md")]) == 1 and "There is no template" in capsys.readouterr().err
 
 
+def test_published_numbers_stand_beside_ours(run):
+    none = dict.fromkeys(("published_low", "published_high", "published_later", "ours_spread"))
+    rows = [
+        {**none, "dataset": "sst", "published": 0.4, "published_later": 0.34, "ours": 0.381, "ours_spread": 0.01}
+        | {"tolerance": 0.08, "within": True},
+        {**none, "dataset": "imdb", "published": 0.3, "published_low": 0.2, "published_high": 0.5, "ours": 0.9}
+        | {"tolerance": 0.1, "within": False},
+        {**none, "dataset": "snli", "published": 0.5, "ours": 0.6, "tolerance": None, "within": None},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), run / "tables/reproduction.parquet")
+    assert fill(run, '{{ comparison(rows("reproduction"), "dataset") }}').splitlines() == [
+        "| dataset | published | later run | ours | tolerance | within |",
+        "|---|---|---|---|---|---|",
+        "| sst | 0.40 | 0.34 | 0.38 ± 0.01 | 0.08 | yes |",
+        "| imdb | 0.30 [0.20, 0.50] | – | 0.90 | 0.10 | **no** |",
+        "| snli | 0.50 | – | 0.60 | – | not judged |",
+    ]
+
+
 def test_pictures_are_drawn_next_to_the_page(tmp_path):
     (tmp_path / "study/tables").mkdir(parents=True)
     copyfile(PROJECT / "reproductions/sensitivity-sst/tables/trust.parquet", tmp_path / "study/tables/trust.parquet")

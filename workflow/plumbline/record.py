@@ -183,6 +183,25 @@ def grid(rows: pd.DataFrame, down: str, across: str, decimals: int = 2, interval
     return "\n".join(lines)
 
 
+def comparison(rows: pd.DataFrame, *keys: str, decimals: int = 2) -> str:
+    """A table of published numbers and ours, from rows of the table `reproduction`, by columns that tell them apart.
+
+    The spread of ours is the standard deviation over seeds.
+    """
+    later = rows["published_later"].notna().any()
+    titles = [*keys, "published", *(["later run"] if later else []), "ours", "tolerance", "within"]
+    lines = ["| " + " | ".join(title.replace("_", " ") for title in titles) + " |", "|---" * len(titles) + "|"]
+    for row in rows.to_dict("records"):
+        cells = ["" if pd.isna(row[key]) else str(row[key]) for key in keys]
+        cells.append(_with_interval(row["published"], row["published_low"], row["published_high"], decimals))
+        cells += [number(row["published_later"], decimals)] if later else []
+        spread = "" if pd.isna(row["ours_spread"]) else f" ± {number(row['ours_spread'], decimals)}"
+        cells += [number(row["ours"], decimals) + spread, number(row["tolerance"], decimals)]
+        cells.append("not judged" if pd.isna(row["within"]) else "yes" if row["within"] else "**no**")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def _check_column(frame: pd.DataFrame, table: str, column: str) -> None:
     if column not in frame:
         raise PlumblineError(f"table '{table}' has no column '{column}'; {nearest(column, list(frame.columns))}")
@@ -219,6 +238,8 @@ def fill_page(template: Path, folder: Path | None = None, into: Path | None = No
         smallest_seen=smallest_seen,
         picture=picture,
         grid=grid,
+        comparison=comparison,
+        counts=counts,
     )
     if (run.folder / MANIFEST).is_file():
         environment.globals["manifest"] = run.manifest
