@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch import nn
 
 from plumbline import store
 from plumbline.conformance import example_model
@@ -172,3 +173,22 @@ def test_tables_figure_page_and_latex(tmp_path: Path):
     assert lines["attention"][0] == 1 and np.allclose(lines["selection"], 1)
     text = latex(RANDOMISED_WEIGHTS, rows)
     assert text.index("head") < text.index("encoder") < text.index("embedding") and "1.00" in text
+
+
+def test_a_tied_output_layer_is_randomised_with_the_word_vectors():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.layers, self.head = (
+                nn.Embedding(5, 3),
+                nn.ModuleList([nn.Linear(3, 3)]),
+                nn.Linear(3, 5),
+            )
+            self.head.weight = self.embedding.weight
+
+    groups = layer_groups(Tied())
+    assert groups == {
+        "head": ["head.bias"],
+        "layers.0": ["layers.0.weight", "layers.0.bias"],
+        "embedding": ["embedding.weight"],
+    }
