@@ -72,7 +72,7 @@ def test_snakemakes_own_report_has_the_figures_of_the_whole_study(copy, tmp_path
         assert f"results/figures/{kind}.svg" in page
     assert Registry().get("figure", "attefa-violins").experiment in page
     # A caption, up to what its markup changes.
-    assert "Agreement between the rankings of every two criteria" in page
+    assert "Agreement of every two criteria (rows and columns)" in page
 
 
 def test_dataset_measure_and_protocol_of_a_plugin_run(finished):
