@@ -233,9 +233,8 @@ def deep_shap(
     of them with the masks and the class of the other, and took the mean.
 
     Options:
-        rule: `rescale` is DeepLIFT's rule; `gradient`, to which it reduced in the published code, the gradient at the
-            text.
-        mixed: Whether a text is also run with the other's masks (`texts`), or its class too (`texts-and-labels`,
-            published).
+        rule: `rescale` is DeepLIFT's rule; `gradient` takes the gradient at the text, as the published code did.
+        mixed: Whether the mean is taken with a run under the masks of another text (`texts`), or under its masks and
+            class (`texts-and-labels`, as published).
     """
     return explain_differences(evaluator, instances, rule, mixed, options, sign)
