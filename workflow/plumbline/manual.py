@@ -60,8 +60,8 @@ CONCEPTS: dict[Kind, str] = {
     "dataset": "[Datasets](../datasets.md) says where their files come from.",
     "manipulation": "[Manipulations](../manipulations.md) explains them.",
     "measure": "[Measures](../measures.md) compares them and explains the [symbols](../measures.md#notation); "
-    "[extending](../../how-to/extending.md#a-measure) explains the keys of declarations, such as what a measure needs from "
-    "a model. A method of Captum gets a name under `measures:`, such as `my-ig: {kind: captum, method: "
+    "[extending](../../how-to/extending.md#a-measure) explains the keys of declarations, such as what a measure "
+    "needs from a model. A method of Captum gets a name under `measures:`, such as `my-ig: {kind: captum, method: "
     "IntegratedGradients, arguments: {n_steps: 50}}`.",
     "protocol": "Most have [a page of their own](../protocols/index.md).",
 }
