@@ -130,7 +130,7 @@ def test_a_class_that_cannot_be_the_answer_has_neither_value_nor_gradient(functi
 
 
 def test_a_single_admissible_class_cannot_be_compared():
-    with pytest.raises(PlumblineError, match=r"only one admissible class.*take 'logit' or 'probability'"):
+    with pytest.raises(PlumblineError, match=r"only one admissible class.*use 'logit' or 'probability'"):
         ExplainedOutput.of("predicted", "difference", torch.tensor([[1.0, 2.0], [1.0, -INF]]), np.zeros(2))
     assert ExplainedOutput.of(1, "difference", torch.tensor([[1.0, -INF]]), np.zeros(1)).against.tolist() == [0]
 

@@ -412,7 +412,7 @@ def test_impossible_options_are_refused():
         [np.zeros(n, np.int32) for n in (4, 9)],
         [np.ones(n, bool) for n in (4, 9)],
     )
-    with pytest.raises(PlumblineError, match="one size"):
+    with pytest.raises(PlumblineError, match="must have the same size"):
         expected_gradient(evaluator, sizes)
 
 

@@ -63,7 +63,8 @@ def test_a_row_that_never_fits_is_one_sentence():
     with (
         pytest.warns(UserWarning),
         pytest.raises(
-            PlumblineError, match="A text of 15 tokens does not fit into the memory of device 'cpu', even alone"
+            PlumblineError,
+            match="A text of 15 tokens does not fit into the memory of device 'cpu', even in a batch of its own",
         ),
     ):
         Evaluator(Small(3), 0, 400).probabilities(INSTANCES)

@@ -125,7 +125,7 @@ def test_a_kernel_that_cannot_be_compiled_is_done_without(monkeypatch):
     monkeypatch.setattr(torch.cuda.jiterator, "_create_multi_output_jit_fn", lambda code, outputs: refused)
     fused = Fused(lambda given: (given,), "", 1)
     given = OnGPU()
-    with pytest.warns(UserWarning, match="a kernel cannot be compiled, so training is slower: no compiler$"):
+    with pytest.warns(UserWarning, match="a CUDA kernel cannot be compiled, so training is slower: no compiler$"):
         assert fused(given) == (given,)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

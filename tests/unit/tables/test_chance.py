@@ -149,9 +149,9 @@ def test_the_report_marks_them():
     table = performance_overview(scores_of([0.49, 0.93]))
     (line,) = table.rows
     cell = line[table.columns.index("above chance")]
-    assert cell.mark == "bad" and cell.text.endswith("at chance, 1 of 2 seeds") and "leave them out" in table.caption
+    assert cell.mark == "bad" and cell.text.endswith("at chance, 1 of 2 seeds") and "exclude them" in table.caption
     fine = performance_overview(scores_of([0.9, 0.93]))
-    assert not any(cell.mark for cell in fine.rows[0]) and "leave them out" not in fine.caption
+    assert not any(cell.mark for cell in fine.rows[0]) and "exclude them" not in fine.caption
 
 
 def test_an_adversary_of_strength_zero_has_no_score():
