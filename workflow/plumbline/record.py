@@ -6,7 +6,7 @@ template with expressions in place of numbers; it fails where a row is missing, 
 
 import re
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from shutil import copyfile
@@ -148,17 +148,24 @@ class RecordedRun:
 def overview(folder: Path) -> str:
     """A table of all recorded runs in a folder: published results judged and within tolerance, hours of jobs, and the
     notes of their manifests."""
-    lines = ["| run | results judged | within tolerance | hours of jobs | on a GPU | note |", "|---" * 6 + "|"]
+    lines = []
     for run in [RecordedRun(path.parent) for path in sorted(folder.glob("*/tables"))]:
         judged, within = counts(run.rows("reproduction")) if run.has("reproduction") else (0, 0)
         seconds = run.rows("timings").groupby("device")["seconds"].sum() / 3600
         hours = [number(value, 2) for value in (seconds.sum(), seconds.get("cuda", 0.0))]
         note = run.manifest.get("note", "") if (run.folder / MANIFEST).is_file() else ""
-        cells = [run.folder.name, *([str(judged), str(within)] if judged else ["", ""]), *hours, note]
-        lines.append("| " + " | ".join(cells) + " |")
-    if len(lines) == 2:
+        lines.append([run.folder.name, *([str(judged), str(within)] if judged else ["", ""]), *hours, note])
+    if not lines:
         raise PlumblineError(f"There is no recorded run in '{folder}'; `plumbline record` makes one.")
-    return "\n".join(lines)
+    return _markdown(["run", "results judged", "within tolerance", "hours of jobs", "on a GPU", "note"], lines)
+
+
+def _markdown(titles: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    rules = ["---"] * len(titles)
+    return "\n".join(
+        [f"| {' | '.join(titles)} |", f"|{'|'.join(rules)}|", *(f"| {' | '.join(line)} |" for line in lines)]
+    )
 
 
 def _with_interval(value: float, low: float, high: float, decimals: int) -> str:
@@ -169,7 +176,7 @@ def _with_interval(value: float, low: float, high: float, decimals: int) -> str:
 def grid(rows: pd.DataFrame, down: str, across: str, decimals: int = 2, intervals: bool = True) -> str:
     """A table of values by two keys: of one row with its interval, of several rows their mean, of none empty."""
     columns = list(rows[across].unique())
-    lines = [f"| {down} | " + " | ".join(map(str, columns)) + " |", "|---" * (len(columns) + 1) + "|"]
+    lines = []
     for name, some in rows.groupby(down, sort=False, observed=True):
         cells = []
         for column in columns:
@@ -179,8 +186,8 @@ def grid(rows: pd.DataFrame, down: str, across: str, decimals: int = 2, interval
                 cells.append(_with_interval(row["value"], row["ci_low"], row["ci_high"], decimals))
             else:
                 cells.append(number(cell["value"].mean(), decimals) if len(cell) else "")
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append([str(name), *cells])
+    return _markdown([down, *map(str, columns)], lines)
 
 
 def comparison(rows: pd.DataFrame, *keys: str, decimals: int = 2) -> str:
@@ -190,7 +197,7 @@ def comparison(rows: pd.DataFrame, *keys: str, decimals: int = 2) -> str:
     """
     later = rows["published_later"].notna().any()
     titles = [*keys, "published", *(["later run"] if later else []), "ours", "tolerance", "within"]
-    lines = ["| " + " | ".join(title.replace("_", " ") for title in titles) + " |", "|---" * len(titles) + "|"]
+    lines = []
     for row in rows.to_dict("records"):
         cells = ["" if pd.isna(row[key]) else str(row[key]) for key in keys]
         cells.append(_with_interval(row["published"], row["published_low"], row["published_high"], decimals))
@@ -198,8 +205,8 @@ def comparison(rows: pd.DataFrame, *keys: str, decimals: int = 2) -> str:
         spread = "" if pd.isna(row["ours_spread"]) else f" ± {number(row['ours_spread'], decimals)}"
         cells += [number(row["ours"], decimals) + spread, number(row["tolerance"], decimals)]
         cells.append("not judged" if pd.isna(row["within"]) else "yes" if row["within"] else "**no**")
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append(cells)
+    return _markdown([title.replace("_", " ") for title in titles], lines)
 
 
 def _check_column(frame: pd.DataFrame, table: str, column: str) -> None:

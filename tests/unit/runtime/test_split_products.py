@@ -59,6 +59,13 @@ def test_a_bias_is_added_exactly():
     assert torch.equal(SplitMatrix(torch.ones(1, 1), bias).transposed.after(x), x), "gradients have no bias"
 
 
+def test_a_bias_for_each_row_is_left_to_pytorch():
+    x, weight, rows = random(3, 4), random(4, 5, seed=1), random(3, 5, seed=2)
+    expected = torch.addmm(rows, x, weight)
+    with arithmetic("bf16x3"):
+        assert torch.equal(torch.addmm(rows, x, weight), expected)
+
+
 def test_layers_of_one_input_share_its_parts(monkeypatch):
     computed = []
     monkeypatch.setattr(split_products, "beside", lambda x: computed.append(x.clone()) or beside(x))

@@ -206,6 +206,7 @@ class SplitProducts(TorchFunctionMode):
 
 
 def _is_constant(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
-    """Whether x and the weight are matrices of single precision, and weight and bias have no gradient."""
-    constant = not weight.requires_grad and (bias is None or not bias.requires_grad)
+    """Whether x and the weight are matrices of single precision, the bias is a vector, and weight and bias have no
+    gradient."""
+    constant = not weight.requires_grad and (bias is None or (bias.dim() == 1 and not bias.requires_grad))
     return x.dtype == weight.dtype == torch.float32 and weight.dim() == 2 and constant
