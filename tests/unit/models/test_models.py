@@ -22,7 +22,7 @@ from plumbline.data.instances import Texts
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import collate, plan_batches
 from plumbline.models.classifier import AttentionClassifier, Head, Output
-from plumbline.models.encoders import GRU, BiLSTM, Transformer
+from plumbline.models.encoders import GRU, BiLSTM, Transformer, convolve
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.attention.adversarial import AdversarialAttention
 from plumbline.protocols.attention.permutation import permute_attention
@@ -391,3 +391,21 @@ def test_temperature_divides_the_scores():
 def test_temperature_must_be_above_zero(temperature):
     with pytest.raises(PlumblineError, match=rf"^`temperature` is {temperature:g}; it must be above 0\.$"):
         with_temperature(temperature)
+
+
+@pytest.mark.parametrize("width", [1, 3, 7])
+@pytest.mark.parametrize("length", [2, 9])
+def test_a_convolution_is_that_of_pytorch(width: int, length: int) -> None:
+    torch.manual_seed(0)
+    layer = nn.Conv1d(5, 4, width, padding="same").double()
+    signal = torch.randn(3, length, 5, dtype=torch.double, requires_grad=True)
+    ours, theirs = convolve(signal, layer), layer(signal.transpose(1, 2)).transpose(1, 2)
+    torch.testing.assert_close(ours, theirs)
+    weighted = torch.randn_like(ours)
+    inputs = signal, layer.weight, layer.bias
+    for mine, other in zip(
+        torch.autograd.grad((ours * weighted).sum(), inputs),
+        torch.autograd.grad((theirs * weighted).sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, other)
