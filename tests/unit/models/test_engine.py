@@ -185,6 +185,25 @@ def test_seeds_that_do_not_fit_together_train_in_smaller_groups(monkeypatch):
         assert all(torch.equal(one.state[name], other.state[name]) for name in one.state)
 
 
+def test_one_seed_that_does_not_fit_trains_with_smaller_passes_of_evaluation(monkeypatch):
+    training = Training(epochs=2)
+    rows = split_rows(SPLITS, 2, training, "cpu")
+    (alone,) = train_together(SeedSetup(make, rows, training), [0], Budget(400))
+    budgets = []
+
+    def short_of_memory(setup, seeds, budget):
+        budgets.append(budget.tokens)
+        if budget.tokens > 4096:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return train_together(setup, seeds, budget)
+
+    monkeypatch.setattr("plumbline.training.trainer.train_together", short_of_memory)
+    with pytest.warns(UserWarning, match="token budget halved to 4096"):
+        (found,) = train_seeds(SeedSetup(make, rows, training), [0], Budget(16384))
+    assert budgets == [16384, 8192, 4096]
+    assert all(torch.equal(alone.state[name], found.state[name]) for name in alone.state)
+
+
 def test_one_seed_that_does_not_fit_is_one_sentence(monkeypatch):
     def never(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")

@@ -23,6 +23,8 @@ from plumbline.runtime.progress import Progress
 from plumbline.training.learner import Learner, MetricKey, class_weights, evaluate_rows
 
 LOSS = MetricKey("train", "loss")
+# Evaluation in passes of so few tokens is not what memory lacks for.
+FEW_TOKENS = 2048
 # Rows by split, shared by all seeds or given by a function of the seed.
 SeedRows = Mapping[str, DeviceRows] | Callable[[int], Mapping[str, DeviceRows]]
 
@@ -148,7 +150,8 @@ def train_together(setup: SeedSetup, seeds: list[int], budget: Budget) -> list[T
 
 
 def train_seeds(setup: SeedSetup, seeds: list[int], budget: Budget) -> list[Trained]:
-    """Train seeds: concurrently if steps are recorded, fewer at a time if memory runs out; otherwise one by one."""
+    """Train seeds: concurrently if steps are recorded, otherwise one by one. If memory runs out, fewer at a time, and a
+    single seed with smaller passes of evaluation."""
     pending = [seeds] if setup.record else [[seed] for seed in seeds]
     trained: list[Trained] = []
     while pending:
@@ -159,12 +162,16 @@ def train_seeds(setup: SeedSetup, seeds: list[int], budget: Budget) -> list[Trai
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
-        if len(group) == 1:
-            raise PlumblineError(
-                "One seed alone does not fit into the device's memory; lower `batch_size` in the model's training, or "
-                "set `compute.token_budget`."
-            )
         torch.cuda.empty_cache()
+        if len(group) == 1:
+            if budget.tokens <= FEW_TOKENS:
+                raise PlumblineError(
+                    "One seed alone does not fit into the device's memory; lower `batch_size` in the model's training, "
+                    "or let fewer jobs share a GPU (`compute.slots_per_gpu`)."
+                )
+            budget.halve(FEW_TOKENS, "cpu")
+            pending = [group, *pending]
+            continue
         half = len(group) // 2
         pending = [group[:half], group[half:], *pending]
         budget.note(f"out of memory: {len(group)} seeds at once do not fit, continuing with {half}")
