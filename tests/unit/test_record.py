@@ -50,6 +50,16 @@ def test_numbers_are_read_by_the_keys_of_their_rows(run):
     assert fill(run, '{{ rows("erasure", measure=["lime", "gradient"])["value"].sum() | number(4) }}') == "−0.1875\n"
 
 
+def test_a_page_may_read_several_runs(run):
+    other = '{{ recorded("run").interval("erasure", measure="lime") }}'
+    assert fill(run, other) == "0.31 [0.25, 0.38]\n", "also from the page of a run"
+    (run.parent / "findings.md").write_text(other, encoding="utf-8")
+    assert fill_page(run.parent / "findings.md").endswith("0.31 [0.25, 0.38]\n")
+    (run.parent / "findings.md").write_text('{{ recorded("runs").rows("erasure") }}', encoding="utf-8")
+    with pytest.raises(PlumblineError, match="findings.md, line 1: .*runs' is not a recorded run"):
+        fill_page(run.parent / "findings.md")
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

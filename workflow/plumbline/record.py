@@ -221,9 +221,13 @@ def _keys(keys: Mapping[str, Any]) -> str:
 def fill_page(template: Path, folder: Path | None = None, into: Path | None = None) -> str:
     """The page of a template, with numbers of the recorded run in its folder or of another one.
 
-    Pictures are drawn next to the file `into`, and named after the template's folder.
+    `recorded(NAME)` is a run in a folder next to the template or next to its folder; a template without a run of its own
+    only has these. Pictures are drawn next to the file `into`, and named after the template's folder.
     """
-    run = RecordedRun(folder or template.parent)
+    home = folder or template.parent
+
+    def recorded(name: str) -> RecordedRun:
+        return RecordedRun((home if (home / name).is_dir() else home.resolve().parent) / name)
 
     def picture(kind: str, rows: pd.DataFrame, title: str, suffix: str = "") -> str:
         if kind not in PICTURES:
@@ -238,18 +242,18 @@ def fill_page(template: Path, folder: Path | None = None, into: Path | None = No
     )
     environment.filters["number"] = number
     environment.globals.update(
-        rows=run.rows,
-        value=run.value,
-        interval=run.interval,
-        verdict=run.verdict,
+        recorded=recorded,
         smallest_seen=smallest_seen,
         picture=picture,
         grid=grid,
         comparison=comparison,
         counts=counts,
     )
-    if (run.folder / MANIFEST).is_file():
-        environment.globals["manifest"] = run.manifest
+    if folder or not any(home.glob("*/tables")):
+        run = RecordedRun(home)
+        environment.globals.update(rows=run.rows, value=run.value, interval=run.interval, verdict=run.verdict)
+        if (run.folder / MANIFEST).is_file():
+            environment.globals["manifest"] = run.manifest
     try:
         page = environment.get_template(template.name).render()
     except (PlumblineError, TemplateError, LookupError, TypeError, ValueError, AttributeError) as error:
