@@ -56,7 +56,7 @@ def test_a_page_may_read_several_runs(run):
     (run.parent / "findings.md").write_text(other, encoding="utf-8")
     assert fill_page(run.parent / "findings.md").endswith("0.31 [0.25, 0.38]\n")
     (run.parent / "findings.md").write_text('{{ recorded("runs").rows("erasure") }}', encoding="utf-8")
-    with pytest.raises(PlumblineError, match="findings.md, line 1: .*runs' is not a recorded run"):
+    with pytest.raises(PlumblineError, match=r"findings\.md, line 1: .*runs' is not a recorded run"):
         fill_page(run.parent / "findings.md")
 
 

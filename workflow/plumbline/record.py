@@ -221,8 +221,8 @@ def _keys(keys: Mapping[str, Any]) -> str:
 def fill_page(template: Path, folder: Path | None = None, into: Path | None = None) -> str:
     """The page of a template, with numbers of the recorded run in its folder or of another one.
 
-    `recorded(NAME)` is a run in a folder next to the template or next to its folder; a template without a run of its own
-    only has these. Pictures are drawn next to the file `into`, and named after the template's folder.
+    `recorded(NAME)` is a run in a folder next to the template or next to its folder; a template without its own run has
+    only these. Pictures are drawn next to the file `into`, and named after the template's folder.
     """
     home = folder or template.parent
 
