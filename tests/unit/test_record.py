@@ -16,7 +16,8 @@ from matplotlib.pyplot import imread
 from plumbline.cli import main
 from plumbline.config.resolve import resolve
 from plumbline.errors import PlumblineError
-from plumbline.record import WIDTH, _without_folders, fill_page, overview, record_run
+from plumbline.pages import WIDTH, fill_page
+from plumbline.record import _without_folders, overview, record_run
 
 PROJECT = Path(__file__).parents[2]
 PAGES = sorted(PROJECT.glob("reproductions/*/page.md"))
@@ -131,6 +132,16 @@ def test_a_page_is_written_to_a_file(run, tmp_path, capsys):
         "its own may be replaced"
     )
     assert main(["fill", str(run / "none.md")]) == 1 and "There is no template" in capsys.readouterr().err
+
+
+def test_a_figure_of_the_report_can_be_drawn_from_a_recorded_run(tmp_path):
+    recorded = PROJECT / "reproductions/scorecard-minilm"
+    (tmp_path / "page.md").write_text(
+        '{{ plot("erasure", "Erasure", dataset="sst", model="minilm") }}', encoding="utf-8"
+    )
+    page = fill_page(tmp_path / "page.md", recorded, tmp_path / "out/page.md")
+    name = f"{tmp_path.name}-erasure-sst-minilm.png"
+    assert page.endswith(f"![Erasure](images/{name})\n") and (tmp_path / "out/images" / name).stat().st_size > 10_000
 
 
 def test_published_numbers_stand_beside_ours(run):

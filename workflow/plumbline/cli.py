@@ -165,7 +165,7 @@ def record(results: Path, folder: Path, note: str) -> None:
 
 def fill(template: Path, into: Path | None, run: Path | None) -> None:
     """Write a page with numbers of a recorded run."""
-    from plumbline.record import fill_page, write_page
+    from plumbline.pages import fill_page, write_page
 
     if not template.is_file():
         raise PlumblineError(f"There is no template '{template}'; give an existing file.")

@@ -1,47 +1,25 @@
-"""Finished runs, recorded next to a paper or in a repository, and pages whose numbers are read from them.
+"""Finished runs, recorded next to a paper or in a repository.
 
-A recorded run is a folder with the tables as Parquet, the study's config and the manifest of the run. A page is a Jinja
-template with expressions in place of numbers; it fails where a row is missing, and so cannot go out of date.
+A recorded run is a folder with the tables as Parquet, the study's config and the manifest of the run.
 """
 
-import re
-import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from shutil import copyfile
-from textwrap import TextWrapper
 from typing import Any
 
 import pandas as pd
 import yaml
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
-from matplotlib.figure import Figure
 
 from plumbline.errors import PlumblineError, nearest
-from plumbline.figures import style
 from plumbline.papers.comparison import counts
-from plumbline.protocols.scorecard.figures import meta_evaluation, scorecard, trust
 from plumbline.protocols.scorecard.verdict import verdict
-from plumbline.protocols.sensitivity.table import smallest_seen
 from plumbline.report.manifest import MANIFEST, find_results, study_of
 from plumbline.report.tables import number, without_categories
 from plumbline.store import read_json, read_stamped, write_json, write_text
 
-WIDTH = 120
-_WRAP = TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
-_WRAP_ITEM = TextWrapper(WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-# The beginning of every page.
-WRITTEN = "<!-- Written by `plumbline fill"
 CONFIG = "study.yaml"
-# Folder of a page's pictures, next to the page.
-IMAGES = "images"
-# Figures of a page, each drawn from rows of a table.
-PICTURES: dict[str, Callable[[pd.DataFrame, str], Figure]] = {
-    "scorecard": scorecard,
-    "meta-evaluation": meta_evaluation,
-    "trust": trust,
-}
 
 
 def record_run(results: Path, folder: Path, note: str = "") -> list[Path]:
@@ -137,7 +115,7 @@ class RecordedRun:
         value, low, high = (self.value(table, column, **keys) for column in ("value", "ci_low", "ci_high"))
         if pd.isna(value):
             raise PlumblineError(f"table '{table}' has no value for {_keys(keys)}.")
-        return _with_interval(value, low, high, decimals)
+        return with_interval(value, low, high, decimals)
 
     def verdict(self, random: str = "random") -> list[str]:
         """What the run found, in sentences."""
@@ -157,10 +135,10 @@ def overview(folder: Path) -> str:
         lines.append([run.folder.name, *([str(judged), str(within)] if judged else ["", ""]), *hours, note])
     if not lines:
         raise PlumblineError(f"There is no recorded run in '{folder}'; `plumbline record` makes one.")
-    return _markdown(["run", "results judged", "within tolerance", "hours of jobs", "on a GPU", "note"], lines)
+    return markdown_table(["run", "results judged", "within tolerance", "hours of jobs", "on a GPU", "note"], lines)
 
 
-def _markdown(titles: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+def markdown_table(titles: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""
     rules = ["---"] * len(titles)
     return "\n".join(
@@ -168,45 +146,9 @@ def _markdown(titles: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     )
 
 
-def _with_interval(value: float, low: float, high: float, decimals: int) -> str:
+def with_interval(value: float, low: float, high: float, decimals: int) -> str:
     ends = "" if pd.isna(low) else f" [{number(low, decimals)}, {number(high, decimals)}]"
     return number(value, decimals) + ends
-
-
-def grid(rows: pd.DataFrame, down: str, across: str, decimals: int = 2, intervals: bool = True) -> str:
-    """A table of values by two keys: of one row with its interval, of several rows their mean, of none empty."""
-    columns = list(rows[across].unique())
-    lines = []
-    for name, some in rows.groupby(down, sort=False, observed=True):
-        cells = []
-        for column in columns:
-            cell = some[some[across] == column]
-            if intervals and len(cell) == 1 and "ci_low" in cell:
-                row = cell.iloc[0]
-                cells.append(_with_interval(row["value"], row["ci_low"], row["ci_high"], decimals))
-            else:
-                cells.append(number(cell["value"].mean(), decimals) if len(cell) else "")
-        lines.append([str(name), *cells])
-    return _markdown([down, *map(str, columns)], lines)
-
-
-def comparison(rows: pd.DataFrame, *keys: str, decimals: int = 2) -> str:
-    """A table of published numbers and ours, from rows of the table `reproduction`, by columns that tell them apart.
-
-    The spread of ours is the standard deviation over seeds.
-    """
-    later = rows["published_later"].notna().any()
-    titles = [*keys, "published", *(["later run"] if later else []), "ours", "tolerance", "within"]
-    lines = []
-    for row in rows.to_dict("records"):
-        cells = ["" if pd.isna(row[key]) else str(row[key]) for key in keys]
-        cells.append(_with_interval(row["published"], row["published_low"], row["published_high"], decimals))
-        cells += [number(row["published_later"], decimals)] if later else []
-        spread = "" if pd.isna(row["ours_spread"]) else f" ± {number(row['ours_spread'], decimals)}"
-        cells += [number(row["ours"], decimals) + spread, number(row["tolerance"], decimals)]
-        cells.append("not judged" if pd.isna(row["within"]) else "yes" if row["within"] else "**no**")
-        lines.append(cells)
-    return _markdown([title.replace("_", " ") for title in titles], lines)
 
 
 def _check_column(frame: pd.DataFrame, table: str, column: str) -> None:
@@ -216,71 +158,3 @@ def _check_column(frame: pd.DataFrame, table: str, column: str) -> None:
 
 def _keys(keys: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value!r}" for key, value in keys.items()) or "any value"
-
-
-def fill_page(template: Path, folder: Path | None = None, into: Path | None = None) -> str:
-    """The page of a template, with numbers of the recorded run in its folder or of another one.
-
-    `recorded(NAME)` is a run in a folder next to the template or next to its folder; a template without its own run has
-    only these. Pictures are drawn next to the file `into`, and named after the template's folder.
-    """
-    home = folder or template.parent
-
-    def recorded(name: str) -> RecordedRun:
-        return RecordedRun((home if (home / name).is_dir() else home.resolve().parent) / name)
-
-    def picture(kind: str, rows: pd.DataFrame, title: str, suffix: str = "") -> str:
-        if kind not in PICTURES:
-            raise PlumblineError(f"there is no picture '{kind}'; {nearest(kind, list(PICTURES))}")
-        name = f"{template.resolve().parent.name}-{kind}{suffix and f'-{suffix}'}.png"
-        if into:
-            style.save(PICTURES[kind](rows, title), into.parent / IMAGES / name)
-        return f"![{title}]({IMAGES}/{name})"
-
-    environment = Environment(
-        loader=FileSystemLoader(template.parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["number"] = number
-    environment.globals.update(
-        recorded=recorded,
-        smallest_seen=smallest_seen,
-        picture=picture,
-        grid=grid,
-        comparison=comparison,
-        counts=counts,
-    )
-    if folder or not any(home.glob("*/tables")):
-        run = RecordedRun(home)
-        environment.globals.update(rows=run.rows, value=run.value, interval=run.interval, verdict=run.verdict)
-        if (run.folder / MANIFEST).is_file():
-            environment.globals["manifest"] = run.manifest
-    try:
-        page = environment.get_template(template.name).render()
-    except (PlumblineError, TemplateError, LookupError, TypeError, ValueError, AttributeError) as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(template)]
-        line = lines[-1] if lines else getattr(error, "lineno", None)
-        said = f"there is no {error}" if isinstance(error, LookupError) else error
-        raise PlumblineError(f"{template}{f', line {line}' if line else ''}: {said}") from error
-    return f"{WRITTEN} {template.as_posix()}`; change that file. -->\n\n{_wrapped(page)}\n"
-
-
-def write_page(page: str, file: Path) -> None:
-    """Write a page to a new file, or over a page that was written so."""
-    if file.exists() and not (
-        file.is_file() and file.read_text(encoding="utf-8", errors="replace").startswith(WRITTEN)
-    ):
-        raise PlumblineError(f"'{file}' exists and was not written by `plumbline fill`; give another file.")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_text(file, page)
-
-
-def _wrapped(page: str) -> str:
-    """A page whose paragraphs and list items have lines of at most WIDTH characters, as expressions change lengths."""
-    blocks = []
-    for block in re.split(r"\n{2,}", page.strip()):
-        # Headings, tables, code, images and comments stay as they are.
-        if not block.startswith(("#", "|", "    ", "!", "<", "`" * 3)):
-            items = [" ".join(item.split()) for item in re.split(r"\n(?=- )", block)]
-            block = "\n".join(_WRAP_ITEM.fill(item) if item.startswith("- ") else _WRAP.fill(item) for item in items)
-        blocks.append(block)
-    return "\n\n".join(blocks)

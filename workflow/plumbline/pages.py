@@ -1,0 +1,152 @@
+"""Pages whose numbers are read from recorded runs.
+
+A page is a Jinja template with expressions in place of numbers. It fails where a row is missing, and so cannot go out
+of date.
+"""
+
+import re
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import TextWrapper
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+from matplotlib.figure import Figure
+
+from plumbline.api.results import load_results
+from plumbline.errors import PlumblineError, nearest
+from plumbline.figures import style
+from plumbline.papers.comparison import counts
+from plumbline.protocols.scorecard.figures import meta_evaluation, scorecard, trust
+from plumbline.protocols.sensitivity.table import smallest_seen
+from plumbline.record import RecordedRun, markdown_table, with_interval
+from plumbline.report.manifest import MANIFEST
+from plumbline.report.tables import number
+from plumbline.store import write_text
+
+WIDTH = 120
+_WRAP = TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
+_WRAP_ITEM = TextWrapper(WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+# The beginning of every page.
+WRITTEN = "<!-- Written by `plumbline fill"
+# Folder of a page's pictures, next to the page.
+IMAGES = "images"
+# Figures of a page, each drawn from rows of a table.
+PICTURES: dict[str, Callable[[pd.DataFrame, str], Figure]] = {
+    "scorecard": scorecard,
+    "meta-evaluation": meta_evaluation,
+    "trust": trust,
+}
+
+
+def grid(rows: pd.DataFrame, down: str, across: str, decimals: int = 2, intervals: bool = True) -> str:
+    """A table of values by two keys: of one row with its interval, of several rows their mean, of none empty."""
+    columns = list(rows[across].unique())
+    lines = []
+    for name, some in rows.groupby(down, sort=False, observed=True):
+        cells = []
+        for column in columns:
+            cell = some[some[across] == column]
+            if intervals and len(cell) == 1 and "ci_low" in cell:
+                row = cell.iloc[0]
+                cells.append(with_interval(row["value"], row["ci_low"], row["ci_high"], decimals))
+            else:
+                cells.append(number(cell["value"].mean(), decimals) if len(cell) else "")
+        lines.append([str(name), *cells])
+    return markdown_table([down, *map(str, columns)], lines)
+
+
+def comparison(rows: pd.DataFrame, *keys: str, decimals: int = 2) -> str:
+    """A table of published numbers and ours, from rows of the table `reproduction`, by columns that tell them apart.
+
+    The spread of ours is the standard deviation over seeds.
+    """
+    later = rows["published_later"].notna().any()
+    titles = [*keys, "published", *(["later run"] if later else []), "ours", "tolerance", "within"]
+    lines = []
+    for row in rows.to_dict("records"):
+        cells = ["" if pd.isna(row[key]) else str(row[key]) for key in keys]
+        cells.append(with_interval(row["published"], row["published_low"], row["published_high"], decimals))
+        cells += [number(row["published_later"], decimals)] if later else []
+        spread = "" if pd.isna(row["ours_spread"]) else f" ± {number(row['ours_spread'], decimals)}"
+        cells += [number(row["ours"], decimals) + spread, number(row["tolerance"], decimals)]
+        cells.append("not judged" if pd.isna(row["within"]) else "yes" if row["within"] else "**no**")
+        lines.append(cells)
+    return markdown_table([title.replace("_", " ") for title in titles], lines)
+
+
+def fill_page(template: Path, folder: Path | None = None, into: Path | None = None) -> str:
+    """The page of a template, with numbers of the recorded run in its folder or of another one.
+
+    `recorded(NAME)` is a run in a folder next to the template or next to its folder; a template without its own run has
+    only these. Pictures are drawn next to the file `into`, and named after the template's folder.
+    """
+    home = folder or template.parent
+
+    def recorded(name: str) -> RecordedRun:
+        return RecordedRun((home if (home / name).is_dir() else home.resolve().parent) / name)
+
+    def picture(kind: str, rows: pd.DataFrame, title: str, suffix: str = "") -> str:
+        if kind not in PICTURES:
+            raise PlumblineError(f"there is no picture '{kind}'; {nearest(kind, list(PICTURES))}")
+        name = f"{template.resolve().parent.name}-{kind}{suffix and f'-{suffix}'}.png"
+        if into:
+            style.save(PICTURES[kind](rows, title), into.parent / IMAGES / name)
+        return f"![{title}]({IMAGES}/{name})"
+
+    def plot(figure: str, title: str, dataset: str = "", model: str = "") -> str:
+        name = "-".join(filter(None, [template.resolve().parent.name, figure, dataset, model])) + ".png"
+        if into:
+            style.save(load_results(home).plot(figure, dataset=dataset, model=model), into.parent / IMAGES / name)
+        return f"![{title}]({IMAGES}/{name})"
+
+    environment = Environment(
+        loader=FileSystemLoader(template.parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["number"] = number
+    environment.globals.update(
+        recorded=recorded,
+        smallest_seen=smallest_seen,
+        picture=picture,
+        grid=grid,
+        comparison=comparison,
+        counts=counts,
+    )
+    if folder or not any(home.glob("*/tables")):
+        run = RecordedRun(home)
+        environment.globals.update(
+            rows=run.rows, value=run.value, interval=run.interval, verdict=run.verdict, plot=plot
+        )
+        if (run.folder / MANIFEST).is_file():
+            environment.globals["manifest"] = run.manifest
+    try:
+        page = environment.get_template(template.name).render()
+    except (PlumblineError, TemplateError, LookupError, TypeError, ValueError, AttributeError) as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(template)]
+        line = lines[-1] if lines else getattr(error, "lineno", None)
+        said = f"there is no {error}" if isinstance(error, LookupError) else error
+        raise PlumblineError(f"{template}{f', line {line}' if line else ''}: {said}") from error
+    return f"{WRITTEN} {template.as_posix()}`; change that file. -->\n\n{_wrapped(page)}\n"
+
+
+def write_page(page: str, file: Path) -> None:
+    """Write a page to a new file, or over a page that was written so."""
+    if file.exists() and not (
+        file.is_file() and file.read_text(encoding="utf-8", errors="replace").startswith(WRITTEN)
+    ):
+        raise PlumblineError(f"'{file}' exists and was not written by `plumbline fill`; give another file.")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_text(file, page)
+
+
+def _wrapped(page: str) -> str:
+    """A page whose paragraphs and list items have lines of at most WIDTH characters, as expressions change lengths."""
+    blocks = []
+    for block in re.split(r"\n{2,}", page.strip()):
+        # Headings, tables, code, images and comments stay as they are.
+        if not block.startswith(("#", "|", "    ", "!", "<", "`" * 3)):
+            items = [" ".join(item.split()) for item in re.split(r"\n(?=- )", block)]
+            block = "\n".join(_WRAP_ITEM.fill(item) if item.startswith("- ") else _WRAP.fill(item) for item in items)
+        blocks.append(block)
+    return "\n\n".join(blocks)
