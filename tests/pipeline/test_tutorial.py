@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -23,6 +24,8 @@ def blocks() -> list[str]:
 
 
 def commands(block: str) -> list[str]:
+    if block.startswith("import plumbline\n"):
+        return [f"python -c {shlex.quote(block)}"]
     return [line for line in block.splitlines() if line.startswith(("plumbline ", "snakemake ", "python "))]
 
 

@@ -20,7 +20,7 @@ from plumbline.figures import style
 from plumbline.papers.comparison import counts
 from plumbline.protocols.scorecard.figures import meta_evaluation, scorecard, trust
 from plumbline.protocols.sensitivity.table import smallest_seen
-from plumbline.record import RecordedRun, markdown_table, with_interval
+from plumbline.record import CONFIG, RecordedRun, markdown_table, with_interval
 from plumbline.report.manifest import MANIFEST
 from plumbline.report.tables import number
 from plumbline.store import write_text
@@ -98,7 +98,9 @@ def fill_page(template: Path, folder: Path | None = None, into: Path | None = No
     def plot(figure: str, title: str, dataset: str = "", model: str = "") -> str:
         name = "-".join(filter(None, [template.resolve().parent.name, figure, dataset, model])) + ".png"
         if into:
-            style.save(load_results(home).plot(figure, dataset=dataset, model=model), into.parent / IMAGES / name)
+            # Without a manifest, the config next to the tables says what they are of.
+            results = load_results(home, None if (home / MANIFEST).is_file() else home / CONFIG)
+            style.save(results.plot(figure, dataset=dataset, model=model), into.parent / IMAGES / name)
         return f"![{title}]({IMAGES}/{name})"
 
     environment = Environment(
