@@ -5,6 +5,7 @@ if is_new(RAW / path for path in FETCHED):
             external(RAW / path for path in FETCHED),
         log:
             "results/logs/fetch_vader.log",
+        localrule: True
         conda:
             ENVIRONMENT
         script:

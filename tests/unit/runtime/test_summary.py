@@ -7,7 +7,7 @@ from plumbline.papers.comparison import stored_verdict
 from plumbline.papers.schemas import REPRODUCTION
 from plumbline.runtime.events import JobRecord, LogHandler
 from plumbline.runtime.summary import exclusion_summary, job_summary, summary
-from plumbline.store import write_table
+from plumbline.store import read_table, write_table
 
 BEGAN = 1000.0
 
@@ -73,6 +73,13 @@ def compared(tmp_path):
     (tmp_path / "tables").mkdir()
     write_table(tmp_path / "tables/reproduction.parquet", REPRODUCTION, frame.to_dict("list"))
     return tmp_path
+
+
+def test_a_run_that_judges_no_published_number_does_not_mention_them(compared):
+    path = compared / "tables/reproduction.parquet"
+    table = read_table(path, REPRODUCTION)
+    write_table(path, REPRODUCTION, table.slice(2))
+    assert stored_verdict(compared) == []
 
 
 def test_published_numbers_are_counted(compared):

@@ -10,12 +10,13 @@ from sklearn.metrics import cohen_kappa_score
 from plumbline.protocols.adversary.table import adversary_rows
 from plumbline.protocols.erasure.schemas import ERASURE
 from plumbline.protocols.performance.schemas import PERFORMANCE
-from plumbline.protocols.performance.table import performance_rows, stored_chance_summary
+from plumbline.protocols.performance.table import performance_rows, performance_table, stored_chance_summary
 from plumbline.protocols.roar.table import faithfulness_rows
 from plumbline.report.tables import performance_overview
 from plumbline.store import write_table
 from plumbline.tables.chance import AT_CHANCE, above_chance_rows, at_chance, chance_summary, mark_at_chance
 from plumbline.tables.export import latex
+from plumbline.tables.sources import File, Sources
 from plumbline.training.performance import above_chance, wilson_low
 from plumbline.training.schemas import PREDICTIONS
 
@@ -77,6 +78,14 @@ def test_seeds_at_chance_are_named_with_a_reason():
     assert found["d", "plain", "m", 2].endswith("below 0.2")
     assert at_chance(scores_of([0.49], None)) == {}
     assert at_chance(scores_of([0.49], -1)) == {}
+
+
+def test_models_at_chance_are_reported_as_soon_as_the_table_of_performance_is_made(tmp_path):
+    write_table(tmp_path / "predictions.parquet", PREDICTIONS, predictions([0.49, 0.93]))
+    files = {"predictions": [File(CELL, str(tmp_path / "predictions.parquet"))]}
+    with pytest.warns(UserWarning, match="plumbline: Left out of the scorecard and of means: 1 of 2 trained models"):
+        _, rows = performance_table(Sources(files, {"least_above_chance": 0.2}))
+    assert len(at_chance(rows)) == 1
 
 
 def test_the_summary_of_a_run_says_how_many_models_are_at_chance(tmp_path):

@@ -23,7 +23,7 @@ class StoredTables:
         return sorted(path.stem for path in (self.folder / "tables").glob("*.parquet"))
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table by its name, such as `erasure`; docs/reference/tables.md lists the columns of each."""
+        """A table by its name, such as `erasure`; the page *Tables* lists the columns of each."""
         if name not in self.tables:
             raise PlumblineError(f"There is no table '{name}' in '{self.folder}'; {nearest(name, self.tables)}")
         frame: pd.DataFrame = read_stamped(self.folder / "tables" / f"{name}.parquet")[1].to_pandas()

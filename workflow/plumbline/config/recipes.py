@@ -161,8 +161,8 @@ class Training(Recipe):
     precision: Literal["tf32", "float32", "bfloat16"] = Field(
         "tf32",
         description="Arithmetic of training on a GPU; a CPU computes in float32. `tf32` rounds the factors of matrix "
-        "products, `bfloat16` is mixed precision, and `float32` is exact. docs/reference/engine.md reports the "
-        "effect on speed and scores.",
+        "products, `bfloat16` is mixed precision, and `float32` is exact. The page *Engine* has the effect on "
+        "speed and scores.",
     )
 
     @model_validator(mode="after")

@@ -190,9 +190,10 @@ def _counted(within: pd.Series) -> str:
 
 
 def stored_verdict(results: Path) -> list[str]:
-    """The verdict on the stored table `reproduction`; empty if the table is missing, unreadable or empty."""
+    """The verdict on the stored table `reproduction`; empty if the table is missing, unreadable or judges nothing."""
     try:
         reproduction = read_table(results / "tables/reproduction.parquet", REPRODUCTION)
     except (OSError, PlumblineError):
         return []
-    return [verdict(reproduction.to_pandas())] if len(reproduction) else []
+    frame = reproduction.to_pandas()
+    return [verdict(frame)] if frame["within"].notna().any() else []

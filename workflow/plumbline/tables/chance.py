@@ -41,8 +41,8 @@ def chance_summary(performance: pd.DataFrame) -> list[str]:
     for (dataset, _, model, seed), reason in excluded.items():
         sentences.append(
             f"Left out of the scorecard and of means: {len(excluded)} of {len(tested)} trained models, at chance. For "
-            f"{model} on {dataset}, seed {seed}, {reason}: train it longer, give more data, or change "
-            "`least_above_chance` in the config."
+            f"{model} on {dataset}, seed {seed}, {reason}: train it longer or with another learning rate, give "
+            "more data, or change `least_above_chance` in the config."
         )
         break
     for first in kept.head(1).to_dict("records"):

@@ -237,7 +237,7 @@ def test_the_scorecard_has_reasons_and_intervals():
     assert rows.loc["permutation", "attention"]["value"] == 0.3
     assert rows.loc["permutation", "gradient"]["reason"] == "it applies to attention only"
     assert rows.loc["comprehensiveness", "lime"]["reason"] == "it has no value for this measure"
-    assert rows.loc["ROAR", "lime"]["reason"].startswith("the study does not have it")
+    assert rows.loc["ROAR", "lime"]["reason"].startswith("the study does not compute it")
     assert set(rows["status"]) == {"ok", "missing"} and "agreement" not in rows.index.get_level_values(0)
     assert rows.loc["sufficiency", "attention"]["direction"] == "lower"
 

@@ -32,7 +32,7 @@ def folder(
     stratified: bool = True,
 ) -> ImageCorpus:
     """Your own images: `path` holds a folder for each class, or one for each split with one for each class
-    (docs/how-to/own-data.md).
+    (page *Own data*).
 
     Options:
         path: Folder of the images.

@@ -35,7 +35,7 @@ def hub(
     options: TextOptions = TextOptions(),
 ) -> Corpus:
     """Texts of a dataset of the Hugging Face hub at a fixed `revision`, or of a local folder in the hub's format
-    (docs/how-to/own-data.md).
+    (page *Own data*).
 
     Options:
         name: Name on the hub, `OWNER/NAME`, or a local folder.

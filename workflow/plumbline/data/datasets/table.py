@@ -32,7 +32,7 @@ def table(
     options: TextOptions = TextOptions(),
 ) -> Corpus:
     """Your own texts: a file, or one for each split, with a column `text`, a column `label` and any others that the
-    options name (docs/how-to/own-data.md).
+    options name (page *Own data*).
 
     Options:
         path: The file, or a file for each split.

@@ -1,5 +1,6 @@
 """Performance of the trained models on each split."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,11 @@ def performance_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """Performance of the models of all cells."""
     files = sources["predictions"]
     tables = (read_table(file.path, PREDICTIONS) for file in files)
-    return PERFORMANCE, performance_rows([file.keys for file in files], tables, sources.facts["least_above_chance"])
+    rows = performance_rows([file.keys for file in files], tables, sources.facts["least_above_chance"])
+    for sentence in chance_summary(rows):
+        # At the end of a run it may be too late: explanations of these models may take hours.
+        warnings.warn(f"plumbline: {sentence}", stacklevel=1)
+    return PERFORMANCE, rows
 
 
 def stored_chance_summary(results: Path) -> list[str]:

@@ -68,7 +68,12 @@ def scorecard(rows: pd.DataFrame, title: str) -> Figure:
         colours = sns.light_palette("#1f6f5c", as_cmap=True)
         _plot_cells(panel, ranks, shown, {} if several else intervals, colours)
         arrows = rows.drop_duplicates("criterion").set_index("criterion")["direction"].map(ARROWS)
-        columns = [f"{name} {arrows[name]}" + ("" if faithfulness[name] else OTHER) for name in criteria]
+        # Of ranks, more is always better.
+        valued = [name for name in criteria if not several or ranks[name].isna().all()]
+        columns = [
+            name + (f" {arrows[name]}" if name in valued else "") + ("" if faithfulness[name] else OTHER)
+            for name in criteria
+        ]
         name_cells(panel, measures, columns, rotation=35)
         if not faithfulness[criteria].all():
             panel.set_xlabel(f"{OTHER} not about faithfulness", loc="right", fontsize=7, color=style.FAINT)

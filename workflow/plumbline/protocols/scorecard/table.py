@@ -114,7 +114,7 @@ def _missing(
         )
     if at_chance:
         return _seeds_at_chance(at_chance)
-    return "the study does not have it for this dataset, variant and model, or it is not defined there"
+    return "the study does not compute it for this dataset, variant and model, or an option leaves it out"
 
 
 def _estimate(rows: pd.DataFrame, bounds: tuple[float, float]) -> dict[str, Any]:
