@@ -20,7 +20,7 @@ from plumbline.runtime.summary import job_summary
 class Run:
     """A logger like Snakemake's, whose clock the test sets."""
 
-    def __init__(self, jobs: int = 4) -> None:
+    def __init__(self, **jobs: int) -> None:
         self.lines: list[str] = []
         self.clock = time.mktime((2026, 11, 16, 9, 0, 0, 0, 0, -1))
         self.logger = logging.Logger("run", logging.INFO)
@@ -50,7 +50,7 @@ class Run:
 
 @pytest.fixture
 def run() -> Run:
-    return Run()
+    return Run(train=2, performance=2)
 
 
 def written(path: Path, text: str) -> str:
@@ -79,7 +79,7 @@ def test_a_job_has_a_line_at_its_start_and_one_at_its_end_with_the_time_left(run
 
 def test_targets_are_no_jobs():
     """So that the last line and the summary count the same."""
-    run = Run(jobs=1)
+    run = Run(prepare=1)
     for job, rule in enumerate(["prepare", "all"]):
         run.start(job, rule)
         run.clock += 5
@@ -90,11 +90,11 @@ def test_targets_are_no_jobs():
     ]
     assert job_summary(run.events, 0)[0] == "plumbline: 1 job done in 0:10."
     rules = [SimpleNamespace(rule=SimpleNamespace(name=name)) for name in ("prepare", "train", "all", "tables")]
-    assert count_jobs(rules) == 2
+    assert count_jobs(rules) == {"prepare": 1, "train": 1}
 
 
 def test_the_time_left_is_shown_once_a_tenth_of_the_jobs_is_done():
-    run = Run(jobs=20)
+    run = Run(prepare=20)
     for job in range(2):
         run.start(job, "prepare")
         run.clock += 5
@@ -103,6 +103,19 @@ def test_the_time_left_is_shown_once_a_tenth_of_the_jobs_is_done():
         "[09:00:05] finished prepare in 0:05; 1 of 20 done",
         "[09:00:10] finished prepare in 0:05; 2 of 20 done, about 1:30 left",
     ]
+
+
+def test_the_time_left_is_that_of_the_rules_to_come():
+    run = Run(train=1, table=9, draw=1)
+    run.start(0, "train")
+    run.clock += 600
+    run.finish(0)
+    for job in range(1, 10):
+        run.start(job, "table")
+        run.clock += 4
+        run.finish(job)
+    assert run.lines[-5].endswith("8 of 11 done, about 0:12 left")
+    assert run.lines[-1].endswith("10 of 11 done, about 0:04 left"), "the median, not the mean with training"
 
 
 def test_a_failure_has_its_message(run, tmp_path):

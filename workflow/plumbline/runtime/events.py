@@ -10,9 +10,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import mean, median
 from typing import Any
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
@@ -112,16 +113,22 @@ class LogHandler(LogHandlerBase):
     def __post_init__(self) -> None:
         self.jobs: dict[int, JobRecord] = {}
         self.began, self.now = time.time(), time.time
+        self._expected: Mapping[str, int] = {}
         self._total, self._finished = 0, 0
         self._causes: dict[int | None, str] = {}
         self._default: logging.Handler | None = None
 
     def attach(
-        self, logger: logging.Logger, jobs: int, print_line: Callable[[str, bool], None], starts: bool = True
+        self,
+        logger: logging.Logger,
+        jobs: Mapping[str, int],
+        print_line: Callable[[str, bool], None],
+        starts: bool = True,
     ) -> None:
-        """Replace Snakemake's own handler in a run of `jobs` jobs, those of targets not counted. `print_line` takes a
-        line and whether it reports a failure; with `starts`, jobs also have a line when they start."""
-        self._total, self._print, self._starts = jobs, print_line, starts
+        """Replace Snakemake's own handler in a run of so many `jobs` of each rule, targets not counted. `print_line`
+        takes a line and whether it reports a failure; with `starts`, jobs also have a line when they start."""
+        self._expected, self._total = jobs, sum(jobs.values())
+        self._print, self._starts = print_line, starts
         self.began = self.now()
         logger.addHandler(self)
         for handler in [other for other in logger.handlers if other.name == SNAKEMAKE_HANDLER]:
@@ -161,9 +168,22 @@ class LogHandler(LogHandlerBase):
         line = f"finished {job.name} in {clock(job.ended - job.started)}; {self._finished} of {self._total} done"
         # The first jobs are no estimate of the others.
         if self._finished * 10 >= self._total:
-            left = (job.ended - self.began) / self._finished * max(0, self._total - self._finished)
-            line += f", about {clock(left)} left"
+            line += f", about {clock(self._seconds_left())} left"
         return line
+
+    def _seconds_left(self) -> float:
+        """The time of the jobs that are left, as many at a time as so far: each as long as the mean of its rule or, of a
+        rule that is still to come, the median of all."""
+        taken: dict[str, list[float]] = {}
+        for job in self.jobs.values():
+            if job.ended is not None and not job.failed and job.rule not in TARGETS:
+                taken.setdefault(job.rule, []).append(job.ended - job.started)
+        all_taken = [seconds for of_rule in taken.values() for seconds in of_rule]
+        left = sum(
+            max(0, count - len(taken.get(rule, []))) * (mean(taken[rule]) if rule in taken else median(all_taken))
+            for rule, count in self._expected.items()
+        )
+        return left * (self.now() - self.began) / (sum(all_taken) or 1.0)
 
     def _job_failed(self, fields: dict[str, Any]) -> str:
         job = self.jobs.get(fields["jobid"])

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Run:
             self.forks.start()
         self._follow(workflow.output_settings, count_jobs(jobs))
 
-    def _follow(self, settings: Any, jobs: int) -> None:
+    def _follow(self, settings: Any, jobs: Mapping[str, int]) -> None:
         """Print the run's events. With --verbose Snakemake prints them itself."""
         import atexit
 
@@ -76,15 +77,15 @@ class Run:
         self.forks.stop()
         if workflow.touch:
             return
-        done = count_jobs(job for job in workflow.dag.jobs if not workflow.dag.needrun(job))
+        done = count_jobs(job for job in workflow.dag.jobs if not workflow.dag.needrun(job)).total()
         lines = summary(self.events, done, left_out, findings, RESULTS, failed)
         # Jobs found these to be damaged; the next run regenerates them.
         aside = [f"plumbline: '{path}' is damaged and set aside as '{path}{ASIDE}'." for path in set_aside_noted()]
         print("", *lines, *aside, "", sep="\n", file=sys.stderr)
 
 
-def count_jobs(jobs: Iterable[Any]) -> int:
-    """The number of Snakemake's jobs, without those that only collect targets."""
+def count_jobs(jobs: Iterable[Any]) -> Counter[str]:
+    """The number of Snakemake's jobs by rule, without those that only collect targets."""
     from plumbline.runtime.events import TARGETS
 
-    return sum(job.rule.name not in TARGETS for job in jobs)
+    return Counter(job.rule.name for job in jobs if job.rule.name not in TARGETS)
