@@ -172,8 +172,8 @@ class LogHandler(LogHandlerBase):
         return line
 
     def _seconds_left(self) -> float:
-        """The time of the jobs that are left, as many at a time as so far: each as long as the mean of its rule or, of a
-        rule that is still to come, the median of all."""
+        """The time of the jobs that are left, as many at a time as so far: each as long as the mean of its rule or, of
+        a rule that is still to come, the median of all."""
         taken: dict[str, list[float]] = {}
         for job in self.jobs.values():
             if job.ended is not None and not job.failed and job.rule not in TARGETS:
