@@ -97,3 +97,11 @@ def test_too_few_measures_for_a_protocol_are_a_warning(tmp_path, capsys):
     assert "conforms" in conforms
     assert main(["runs", str(tmp_path / "my.yaml")]) == 0
     assert "\nwarning: `protocols.agreement` adds no score of model 'average-tanh'" in capsys.readouterr().out
+
+
+def test_a_checkpoint_of_the_hub_is_announced(tmp_path, capsys):
+    study = {"datasets": ["movie"], "models": {"mine": {"kind": "pretrained", "checkpoint": "nowhere"}}}
+    (tmp_path / "my.yaml").write_text(yaml.safe_dump({**study, "measures": ["gradient-norm"]}))
+    assert main(["check", str(tmp_path / "my.yaml")]) == 0
+    warning = "model mine: warning: 'nowhere' is not a folder; a run loads it from the Hugging Face Hub\n"
+    assert warning in capsys.readouterr().out

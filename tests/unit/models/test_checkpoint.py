@@ -152,6 +152,18 @@ def test_a_name_of_the_hub_is_left_to_the_job():
         assert study({"checkpoint": name}).options["model", "my-bert"]["checkpoint"] == name
 
 
+def test_a_checkpoint_without_a_head_is_refused_before_any_job(tiny_bert, tmp_path):
+    folder = str(tiny_bert)
+    config = json.loads((tiny_bert / "config.json").read_text())
+    assert not any(name.endswith("ForSequenceClassification") for name in config["architectures"])
+    with pytest.raises(PlumblineError, match=r"checkpoint`: '.*' is a \w+, without a head; leave out `head: own`\."):
+        study({"checkpoint": folder, "head": "own"})
+    shutil.copytree(folder, tmp_path / "headed")
+    config["architectures"] = ["BertForSequenceClassification"]
+    (tmp_path / "headed/config.json").write_text(json.dumps(config))
+    assert study({"checkpoint": str(tmp_path / "headed"), "head": "own"}).options["model", "my-bert"]["head"] == "own"
+
+
 def damaged(tiny_bert, folder, change):
     shutil.copytree(tiny_bert, folder)
     change(folder)

@@ -16,6 +16,8 @@ from plumbline.errors import PlumblineError
 CONFIG = "config.json"
 # How the names of architectures of causal language models end in a checkpoint's config.
 CAUSAL = ("ForCausalLM", "LMHeadModel")
+# That of a model with a classification head.
+CLASSIFIER = "ForSequenceClassification"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
 WEIGHTS, PICKLED = "model*.safetensors", ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 # Names of models on the hub: `owner/model` or `model`.
@@ -59,7 +61,7 @@ def check_location(where: str, name: str) -> Path | None:
     return folder
 
 
-def check_checkpoint(where: str, name: str, causal: bool) -> None:
+def check_checkpoint(where: str, name: str, causal: bool, own_head: bool) -> None:
     """Check the files of a checkpoint's folder; whether the hub has a name, the job checks."""
     folder = check_location(where, name)
     if folder is None:
@@ -76,7 +78,10 @@ def check_checkpoint(where: str, name: str, causal: bool) -> None:
             f"{where}: '{name}' has the type '{model_type}', an encoder with a decoder, which is not supported; use an "
             "encoder or a causal language model."
         )
-    _check_architecture(where, name, config.get("architectures") or [], causal)
+    architectures = config.get("architectures") or []
+    _check_architecture(where, name, architectures, causal)
+    if own_head and architectures and not any(found.endswith(CLASSIFIER) for found in architectures):
+        raise PlumblineError(f"{where}: '{name}' is a {architectures[0]}, without a head; leave out `head: own`.")
     if not any((folder / file).is_file() for file in TOKENIZER_FILES):
         raise PlumblineError(
             f"{where}: the folder '{name}' has no tokenizer (such as {TOKENIZER_FILES[0]}); save it there with "

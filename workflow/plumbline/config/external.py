@@ -138,7 +138,8 @@ def check_external(resolved: Resolved) -> None:
         elif kind == "measure" and declaration.name == IMPORTED:
             check_columns(f"`{where}.path`", options["path"])
         elif kind == "model" and declaration.reads == "subwords" and declaration.path.is_relative_to(PACKAGE):
-            check_checkpoint(f"`{where}.checkpoint`", options["checkpoint"], "prompt" in options)
+            own_head = options.get("head") == "own"
+            check_checkpoint(f"`{where}.checkpoint`", options["checkpoint"], "prompt" in options, own_head)
             if options.get("labels") and options["head"] != "own":
                 raise PlumblineError(f"`{where}.labels` names outputs of the checkpoint; set `head: own` to keep them.")
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plumbline.config.checkpoints import CONFIG, find_checkpoint
 from plumbline.config.external import locate_files
 from plumbline.config.own_data import OWN
 from plumbline.config.resolve import read_config, resolve
@@ -27,7 +28,8 @@ Line = tuple[str, bool]
 
 
 def preview_studies(configs: Iterable[Path], raw: Path) -> Iterator[Line]:
-    """Lines about the own data of each study and what its scorecard will lack, each with whether it is no fault."""
+    """Lines about the own data of each study, what it downloads and what its scorecard will lack, each with whether it
+    is no fault."""
     for config in configs:
         try:
             content = read_config(config)
@@ -41,11 +43,23 @@ def preview_studies(configs: Iterable[Path], raw: Path) -> Iterator[Line]:
             yield f"{config}: {error}", False
             continue
         yield from ((f"{config}: warning: {gap}", True) for gap in gaps)
+        yield from _downloads(resolved)
         datasets = [name for name in resolved.study.datasets if _is_own(resolved, name)]
         if not datasets:
             yield f"{config}: conforms, and has no data of your own to preview", True
         for dataset in datasets:
             yield _preview(resolved, dataset, raw)
+
+
+def _downloads(resolved: Resolved) -> Iterator[Line]:
+    """Checkpoints that a run will download."""
+    for model in resolved.study.models:
+        name = resolved.options["model", model].get("checkpoint")
+        if name and not Path(find_checkpoint(name), CONFIG).is_file():
+            yield (
+                f"model {model}: warning: '{name}' is not a folder; a run downloads it from the Hugging Face Hub",
+                True,
+            )
 
 
 def _is_own(resolved: Resolved, dataset: str) -> bool:

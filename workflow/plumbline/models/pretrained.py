@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn.functional import pad
 
+from plumbline.config.checkpoints import CLASSIFIER
 from plumbline.errors import PlumblineError, nearest
 
 # Rounding of a pass in single precision.
@@ -17,7 +18,7 @@ LOADING: dict[str, Any] = {"use_safetensors": True, "output_loading_info": True}
 
 def has_classification_head(config: Any) -> bool:
     """Whether a checkpoint was saved with a sequence classification head."""
-    return any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
+    return any(name.endswith(CLASSIFIER) for name in config.architectures or ())
 
 
 def output_of_each_class(checkpoint: str, config: Any, labels: Sequence[int | str], classes: int) -> list[int]:
