@@ -103,5 +103,5 @@ def test_a_checkpoint_of_the_hub_is_announced(tmp_path, capsys):
     study = {"datasets": ["movie"], "models": {"mine": {"kind": "pretrained", "checkpoint": "nowhere"}}}
     (tmp_path / "my.yaml").write_text(yaml.safe_dump({**study, "measures": ["gradient-norm"]}))
     assert main(["check", str(tmp_path / "my.yaml")]) == 0
-    warning = "model mine: warning: 'nowhere' is not a folder; a run loads it from the Hugging Face Hub\n"
+    warning = "model mine: warning: 'nowhere' is not a folder; a run downloads it from the Hugging Face Hub\n"
     assert warning in capsys.readouterr().out
