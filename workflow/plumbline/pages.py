@@ -87,21 +87,21 @@ def fill_page(template: Path, folder: Path | None = None, into: Path | None = No
     def recorded(name: str) -> RecordedRun:
         return RecordedRun((home if (home / name).is_dir() else home.resolve().parent) / name)
 
+    def image(title: str, draw: Callable[[], Figure], *parts: str) -> str:
+        name = "-".join(filter(None, [template.resolve().parent.name, *parts])) + ".png"
+        if into:
+            style.save(draw(), into.parent / IMAGES / name)
+        return f"![{title}]({IMAGES}/{name})"
+
     def picture(kind: str, rows: pd.DataFrame, title: str, suffix: str = "") -> str:
         if kind not in PICTURES:
             raise PlumblineError(f"there is no picture '{kind}'; {nearest(kind, list(PICTURES))}")
-        name = f"{template.resolve().parent.name}-{kind}{suffix and f'-{suffix}'}.png"
-        if into:
-            style.save(PICTURES[kind](rows, title), into.parent / IMAGES / name)
-        return f"![{title}]({IMAGES}/{name})"
+        return image(title, lambda: PICTURES[kind](rows, title), kind, suffix)
 
     def plot(figure: str, title: str, dataset: str = "", model: str = "") -> str:
-        name = "-".join(filter(None, [template.resolve().parent.name, figure, dataset, model])) + ".png"
-        if into:
-            # Without a manifest, the config next to the tables says what they are of.
-            results = load_results(home, None if (home / MANIFEST).is_file() else home / CONFIG)
-            style.save(results.plot(figure, dataset=dataset, model=model), into.parent / IMAGES / name)
-        return f"![{title}]({IMAGES}/{name})"
+        # Without a manifest, the config next to the tables says what they are of.
+        results = load_results(home, None if (home / MANIFEST).is_file() else home / CONFIG)
+        return image(title, lambda: results.plot(figure, dataset=dataset, model=model), figure, dataset, model)
 
     environment = Environment(
         loader=FileSystemLoader(template.parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

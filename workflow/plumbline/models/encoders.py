@@ -97,7 +97,7 @@ class CNN(Encoder):
 def convolve(signal: torch.Tensor, layer: Any) -> torch.Tensor:
     """A convolution along the texts of a signal [B, L, d], as one matrix product and a sum of its shifted parts.
 
-    In float32, training with PyTorch's convolution is several times slower (see bench/RESULTS.md).
+    Training with PyTorch's convolution in float32 is two to three times slower on a CPU (see bench/RESULTS.md).
     """
     (width,), length = layer.kernel_size, signal.shape[1]
     filters = layer.weight.permute(2, 0, 1).flatten(0, 1)
