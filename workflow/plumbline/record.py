@@ -129,8 +129,10 @@ def overview(folder: Path) -> str:
     lines = []
     for run in [RecordedRun(path.parent) for path in sorted(folder.glob("*/tables"))]:
         judged, within = counts(run.rows("reproduction")) if run.has("reproduction") else (0, 0)
-        seconds = run.rows("timings").groupby("device")["seconds"].sum() / 3600
-        hours = [number(value, 2) for value in (seconds.sum(), seconds.get("cuda", 0.0))]
+        hours = ["", ""]
+        if run.has("timings"):
+            seconds = run.rows("timings").groupby("device")["seconds"].sum() / 3600
+            hours = [number(value, 2) for value in (seconds.sum(), seconds.get("cuda", 0.0))]
         note = run.manifest.get("note", "") if (run.folder / MANIFEST).is_file() else ""
         lines.append([run.folder.name, *([str(judged), str(within)] if judged else ["", ""]), *hours, note])
     if not lines:

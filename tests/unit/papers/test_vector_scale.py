@@ -18,14 +18,16 @@ USUAL = {
 
 
 def rows() -> pd.DataFrame:
-    """τ of two classes at two scales and with random vectors, of another dataset, a size and a single seed."""
+    """τ of two classes at two scales and with random vectors, of another dataset, a size, an epoch selected on test
+    data and a single seed."""
     values = {"half": (0.1, 0.3), "whole": (0.3, 0.5), "random": (0.6, 0.6), "other": (0.7, 0.7)}
     lines = [
         USUAL | {"dataset": name, "predicted_class": str(number), "ours": value}
         for name, of_classes in values.items()
         for number, value in enumerate(of_classes)
     ]
-    lines += [USUAL | {"dataset": name, "metric": "vocab_size", "ours": 9.0} for name in ("half", "whole")]
+    for key, value in {"metric": "vocab_size", "selected_on": "test"}.items():
+        lines += [USUAL | {"dataset": name, key: value, "ours": 9.0} for name in ("half", "whole")]
     return pd.DataFrame([*lines, USUAL | {"dataset": "half", "seed": 3, "ours": 9.0}])
 
 
@@ -46,7 +48,10 @@ def test_published_numbers_are_dashed_lines_of_the_same_colour():
     assert [list(line.get_ydata()) for line in drawn] == [pytest.approx([0.2, 0.4])] * 2
     assert {line.get_color() for line in drawn} == {line.get_color() for line in dashed}
     assert [text.get_text() for text in panel.get_legend().get_texts()] == ["gradient", "leave-one-out"]
-    assert panel.get_title(loc="left") == "J&W, sst: mean τ"
+    assert panel.get_title(loc="left") == "J&W, sst: mean τ with attention"
+    assert [label.get_text() for label in panel.get_xticklabels()] == ["0.5", "1", "random"]
+    hollow = [line for line in panel.lines if line.get_fillstyle() == "none" and line.get_marker() in "os"]
+    assert {tuple(line.get_xdata()) for line in hollow} == {(panel.get_xticks()[-1],)}
 
 
 def test_the_numbers_that_change_the_most_are_drawn():
