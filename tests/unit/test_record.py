@@ -161,6 +161,18 @@ def test_published_numbers_stand_beside_ours(run):
         "| imdb | 0.30 [0.20, 0.50] | – | 0.90 | 0.10 | **no** |",
         "| snli | 0.50 | – | 0.60 | – | not judged |",
     ]
+    rows[0]["note"], rows[1]["note"] = "partial", None
+    pq.write_table(pa.Table.from_pylist(rows), run / "tables/reproduction.parquet")
+    noted = '{{ comparison(only(rows("reproduction"), within=[true, false]), "dataset", notes=true) }}'
+    lines = [line.split(" | ")[-1] for line in fill(run, noted).splitlines()]
+    assert lines == ["note |", "|---|---|---|---|---|---|---|", "partial |", " |"]
+
+
+def test_some_of_several_rows_are_chosen_by_their_values(run):
+    assert fill(run, '{{ only(rows("erasure"), measure=["lime", "none"], ci_low=0.25) | length }}') == "1\n"
+    assert fill(run, '{{ only(rows("erasure"), measure="attention") | length }}') == "0\n"
+    with pytest.raises(PlumblineError, match="the table has no column 'measures'; did you mean 'measure'"):
+        fill(run, '{{ only(rows("erasure"), measures="lime") }}')
 
 
 def test_pictures_are_drawn_next_to_the_page(tmp_path):
@@ -206,7 +218,11 @@ def test_templates_hold_no_numbers_of_their_own(template):
 
 
 def literals(text: str) -> list[str]:
-    """The numbers outside expressions; those of code, names such as H200, 0 and 1, and `95 %` are no results."""
+    """The numbers outside expressions; those of code, names such as H200, 0 and 1, and `95 %` are no results, nor are
+    years, numbers of tables and figures, and what is said of a paper and its code."""
+    sections = "What the study asks|How to run it|Where paper and code differ"
+    text = re.sub(rf"^## ({sections})\n.*?(?=^## |\Z)", "", text, flags=re.M | re.S)
+    text = re.sub(r"\b(Tables?|Figures?) \d+((,| to| and) \d+(?!,\d))*|\b(19|20)\d\d\b(?![.,]\d)", "", text)
     prose = re.sub(r"\{\{.*?\}\}|\{%.*?%\}", "", text, flags=re.S)
     prose = re.sub(r"`[^`]*`|^    .*$|\]\([^)]*\)", "", prose, flags=re.M)
     found = re.findall(r"(?<![\w.\-])\d[\d.,]*(?!\w)(?! %)", prose)
@@ -214,5 +230,6 @@ def literals(text: str) -> list[str]:
 
 
 def test_a_number_of_its_own_is_found():
-    text = "Of 12 it is {{ value(3) }}, 0.25 on an H200 (`share: 0.5`, τ 1).\n\n    code 7\n\nThen 95 % and bAbI-2, 42."
-    assert literals(text) == ["12", "0.25", "42."]
+    text = "Of 12 it is {{ value(3) }}, 0.25 on an H200 (`share: 0.5`, τ 1).\n\n    code 7\n\nThen 95 % and bAbI-2, 42.\n"
+    text += "In 2019, Tables 2 and 3.\n## Where paper and code differ\n128 units\n## Limits\n7 seeds, Figure 4 and 2,000"
+    assert literals(text) == ["12", "0.25", "42.", "7", "2,000"]

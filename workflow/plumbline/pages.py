@@ -18,9 +18,10 @@ from plumbline.api.results import load_results
 from plumbline.errors import PlumblineError, nearest
 from plumbline.figures import style
 from plumbline.papers.comparison import counts
+from plumbline.papers.figures import published_and_ours
 from plumbline.protocols.scorecard.figures import meta_evaluation, scorecard, trust
 from plumbline.protocols.sensitivity.table import smallest_seen
-from plumbline.record import CONFIG, RecordedRun, markdown_table, with_interval
+from plumbline.record import CONFIG, RecordedRun, markdown_table, only, with_interval
 from plumbline.report.manifest import MANIFEST
 from plumbline.report.tables import number
 from plumbline.store import write_text
@@ -32,11 +33,14 @@ _WRAP_ITEM = TextWrapper(WIDTH, subsequent_indent="  ", break_long_words=False, 
 WRITTEN = "<!-- Written by `plumbline fill"
 # Folder of a page's pictures, next to the page.
 IMAGES = "images"
+# Titles of columns of comparisons, where they are not the column's own name.
+TITLES = {"predicted_class": "class", "measure_a": "measure", "measure_b": "measure"}
 # Figures of a page, each drawn from rows of a table.
 PICTURES: dict[str, Callable[[pd.DataFrame, str], Figure]] = {
     "scorecard": scorecard,
     "meta-evaluation": meta_evaluation,
     "trust": trust,
+    "published-and-ours": published_and_ours,
 }
 
 
@@ -57,10 +61,10 @@ def grid(rows: pd.DataFrame, down: str, across: str, decimals: int = 2, interval
     return markdown_table([down, *map(str, columns)], lines)
 
 
-def comparison(rows: pd.DataFrame, *keys: str, decimals: int = 2) -> str:
+def comparison(rows: pd.DataFrame, *keys: str, decimals: int = 2, notes: bool = False) -> str:
     """A table of published numbers and ours, from rows of the table `reproduction`, by columns that tell them apart.
 
-    The spread of ours is the standard deviation over seeds.
+    The spread of ours is the standard deviation over seeds. With `notes`, those of the rows are the last column.
     """
     later = rows["published_later"].notna().any()
     titles = [*keys, "published", *(["later run"] if later else []), "ours", "tolerance", "within"]
@@ -72,8 +76,9 @@ def comparison(rows: pd.DataFrame, *keys: str, decimals: int = 2) -> str:
         spread = "" if pd.isna(row["ours_spread"]) else f" ± {number(row['ours_spread'], decimals)}"
         cells += [number(row["ours"], decimals) + spread, number(row["tolerance"], decimals)]
         cells.append("not judged" if pd.isna(row["within"]) else "yes" if row["within"] else "**no**")
-        lines.append(cells)
-    return markdown_table([title.replace("_", " ") for title in titles], lines)
+        lines.append([*cells, "" if pd.isna(row["note"]) else str(row["note"])] if notes else cells)
+    titles = [TITLES.get(title, title.replace("_", " ")) for title in [*titles, *(["note"] if notes else [])]]
+    return markdown_table(titles, lines)
 
 
 def fill_page(template: Path, folder: Path | None = None, into: Path | None = None) -> str:
@@ -114,6 +119,7 @@ def fill_page(template: Path, folder: Path | None = None, into: Path | None = No
         grid=grid,
         comparison=comparison,
         counts=counts,
+        only=only,
     )
     if folder or not any(home.glob("*/tables")):
         run = RecordedRun(home)

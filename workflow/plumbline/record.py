@@ -87,10 +87,7 @@ class RecordedRun:
 
     def rows(self, table: str, **keys: Any) -> pd.DataFrame:
         """The rows of a table with these values; a list admits several."""
-        frame = self._read(table)
-        for key, value in keys.items():
-            _check_column(frame, table, key)
-            frame = frame[frame[key].isin(value if isinstance(value, (list, tuple)) else [value])]
+        frame = only(self._read(table), f"table '{table}'", **keys)
         if frame.empty:
             raise PlumblineError(f"table '{table}' has no row with {_keys(keys)}.")
         return frame
@@ -98,7 +95,7 @@ class RecordedRun:
     def value(self, table: str, column: str, **keys: Any) -> Any:
         """The value of a column that all rows with these keys share, often of one row."""
         found = self.rows(table, **keys)
-        _check_column(found, table, column)
+        _check_column(found, f"table '{table}'", column)
         values = found[column].unique()
         if len(values) > 1:
             differing = [
@@ -121,6 +118,14 @@ class RecordedRun:
         """What the run found, in sentences."""
         names = [path.stem for path in (self.folder / "tables").glob("*.parquet")]
         return verdict({name: self._read(name) for name in names}, random)
+
+
+def only(frame: pd.DataFrame, where: str = "the table", /, **keys: Any) -> pd.DataFrame:
+    """Those of some rows with these values, perhaps none; a list admits several."""
+    for key, value in keys.items():
+        _check_column(frame, where, key)
+        frame = frame[frame[key].isin(value if isinstance(value, (list, tuple)) else [value])]
+    return frame
 
 
 def overview(folder: Path) -> str:
@@ -153,9 +158,9 @@ def with_interval(value: float, low: float, high: float, decimals: int) -> str:
     return number(value, decimals) + ends
 
 
-def _check_column(frame: pd.DataFrame, table: str, column: str) -> None:
+def _check_column(frame: pd.DataFrame, where: str, column: str) -> None:
     if column not in frame:
-        raise PlumblineError(f"table '{table}' has no column '{column}'; {nearest(column, list(frame.columns))}")
+        raise PlumblineError(f"{where} has no column '{column}'; {nearest(column, list(frame.columns))}")
 
 
 def _keys(keys: Mapping[str, Any]) -> str:
