@@ -230,6 +230,6 @@ def literals(text: str) -> list[str]:
 
 
 def test_a_number_of_its_own_is_found():
-    text = "Of 12 it is {{ value(3) }}, 0.25 on an H200 (`share: 0.5`, τ 1).\n\n    code 7\n\nThen 95 % and bAbI-2, 42.\n"
-    text += "In 2019, Tables 2 and 3.\n## Where paper and code differ\n128 units\n## Limits\n7 seeds, Figure 4 and 2,000"
+    text = "Of 12 it is {{ value(3) }}, 0.25 on an H200 (`share: 0.5`, τ 1).\n\n    code 7\n\nThen 95 % and bAbI-2, 42."
+    text += "\n2019, Tables 2 and 3.\n## Where paper and code differ\n128 units\n## Limits\n7 seeds, Figure 4 and 2,000"
     assert literals(text) == ["12", "0.25", "42.", "7", "2,000"]

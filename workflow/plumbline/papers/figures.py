@@ -32,7 +32,8 @@ def published_and_ours(rows: pd.DataFrame, title: str) -> Figure:
         for (model, within), some in rows.assign(model=rows["model"].fillna("")).groupby(["model", "within"]):
             panel.errorbar(
                 some["published"], some["ours"], yerr=some["ours_spread"].fillna(0), linestyle="", elinewidth=0.6,
-                marker=markers[model], markersize=3.8, color=colours[model], markerfacecolor=colours[model] if within else "white",
+                marker=markers[model], markersize=3.8, color=colours[model],
+                markerfacecolor=colours[model] if within else "white",
             )  # fmt: skip
         ends = [rows[["published", "ours"]].min().min(), rows[["published", "ours"]].max().max()]
         panel.plot(ends, ends, color=style.FAINT, linewidth=0.8, zorder=0)
