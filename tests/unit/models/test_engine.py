@@ -1,8 +1,10 @@
 """The parts of the training engine, on the CPU; test_gpu.py compares its two ways on a GPU."""
 
+import gc
 import itertools
 import subprocess
 import sys
+import weakref
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -183,6 +185,33 @@ def test_seeds_that_do_not_fit_together_train_in_smaller_groups(monkeypatch):
     assert sizes == [5, 2, 3, 1, 2] and len(budget.events) == 2
     for one, other in zip(alone, found, strict=True):
         assert all(torch.equal(one.state[name], other.state[name]) for name in one.state)
+
+
+def test_what_did_not_fit_is_freed_before_fewer_seeds_are_tried(monkeypatch):
+    class Step:
+        def __init__(self):
+            self.own = self.run
+
+        def run(self):
+            pass
+
+    held = []
+
+    def short_of_memory(_, seeds, __):
+        assert not any(reference() for reference in held)
+        if len(seeds) > 1:
+            held.append(weakref.ref(Step()))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return list(seeds)
+
+    monkeypatch.setattr("plumbline.training.trainer.train_together", short_of_memory)
+    gc.disable()
+    try:
+        with pytest.warns(UserWarning, match="continuing with 1"):
+            assert train_seeds(SeedSetup(make, {}, Training(), record=True), [0, 1], Budget(400)) == [0, 1]
+    finally:
+        gc.enable()
+    assert len(held) == 1
 
 
 def test_one_seed_that_does_not_fit_trains_with_smaller_passes_of_evaluation(monkeypatch):

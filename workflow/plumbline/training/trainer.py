@@ -1,5 +1,6 @@
 """Training of a block of seeds on one dataset; each seed is independent and reproducible to the byte on one machine."""
 
+import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -162,6 +163,8 @@ def train_seeds(setup: SeedSetup, seeds: list[int], budget: Budget) -> list[Trai
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
+        # A recorded step and its learner refer to each other, so their memory is free only after a collection.
+        gc.collect()
         torch.cuda.empty_cache()
         if len(group) == 1:
             if budget.tokens <= FEW_TOKENS:
