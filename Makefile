@@ -83,6 +83,7 @@ docs: $(READY)
 record: $(READY)
 	for page in reproductions/*/page.md; do study=$$(basename $$(dirname $$page)); \
 	    $(BIN)/python -m plumbline.cli fill $$page --into docs/studies/$$study.md || exit 1; done
+	$(BIN)/python -m plumbline.cli fill reproductions/findings.md --into docs/findings.md
 
 # What a release needs: checks, the site, one version everywhere, a wheel that runs alone, the workflow catalogue's files.
 release-check: lint docs

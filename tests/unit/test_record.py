@@ -20,7 +20,9 @@ from plumbline.pages import WIDTH, fill_page
 from plumbline.record import _without_folders, overview, record_run
 
 PROJECT = Path(__file__).parents[2]
-PAGES = sorted(PROJECT.glob("reproductions/*/page.md"))
+# The templates of pages and the pages.
+PAGES = {page: PROJECT / f"docs/studies/{page.parent.name}.md" for page in PROJECT.glob("reproductions/*/page.md")}
+PAGES[PROJECT / "reproductions/findings.md"] = PROJECT / "docs/findings.md"
 ROWS = pd.DataFrame(
     {
         "measure": ["lime", "gradient", "none"],
@@ -205,14 +207,14 @@ def test_folders_of_the_machine_are_not_recorded():
     assert _without_folders(study) == {"models": {"m": {"checkpoint": "minilm", "layers": [1, "x"]}}, "name": "a/b"}
 
 
-@pytest.mark.parametrize("template", PAGES, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("template", sorted(PAGES), ids=lambda path: PAGES[path].stem)
 def test_committed_pages_are_those_of_the_recorded_tables(template, monkeypatch):
     monkeypatch.chdir(PROJECT)
     page = fill_page(template.relative_to(PROJECT))
-    assert (PROJECT / f"docs/studies/{template.parent.name}.md").read_text(encoding="utf-8") == page, "run make record"
+    assert PAGES[template].read_text(encoding="utf-8") == page, "run make record"
 
 
-@pytest.mark.parametrize("template", PAGES, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("template", sorted(PAGES), ids=lambda path: PAGES[path].stem)
 def test_templates_hold_no_numbers_of_their_own(template):
     assert literals(template.read_text(encoding="utf-8")) == []
 

@@ -6,7 +6,7 @@ of date.
 
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from textwrap import TextWrapper
 
@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from plumbline.api.results import load_results
 from plumbline.errors import PlumblineError, nearest
 from plumbline.figures import style
+from plumbline.figures.values import values
 from plumbline.papers.comparison import counts
 from plumbline.papers.figures import published_and_ours
 from plumbline.protocols.scorecard.figures import meta_evaluation, scorecard, trust
@@ -41,6 +42,7 @@ PICTURES: dict[str, Callable[[pd.DataFrame, str], Figure]] = {
     "meta-evaluation": meta_evaluation,
     "trust": trust,
     "published-and-ours": published_and_ours,
+    "values": values,
 }
 
 
@@ -59,6 +61,11 @@ def grid(rows: pd.DataFrame, down: str, across: str, decimals: int = 2, interval
                 cells.append(number(cell["value"].mean(), decimals) if len(cell) else "")
         lines.append([str(name), *cells])
     return markdown_table([down, *map(str, columns)], lines)
+
+
+def together(series: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Rows of several frames, each with its name in the column `series`."""
+    return pd.concat([frame.assign(series=name) for name, frame in series.items()], ignore_index=True)
 
 
 def comparison(rows: pd.DataFrame, *keys: str, decimals: int = 2, notes: bool = False) -> str:
@@ -88,12 +95,14 @@ def fill_page(template: Path, folder: Path | None = None, into: Path | None = No
     only these. Pictures are drawn next to the file `into`, and named after the template's folder.
     """
     home = folder or template.parent
+    # Pictures of a template without its own run are named after it, and not after the folder that holds all runs.
+    own = "" if folder or not any(home.glob("*/tables")) else template.stem
 
     def recorded(name: str) -> RecordedRun:
         return RecordedRun((home if (home / name).is_dir() else home.resolve().parent) / name)
 
     def image(title: str, draw: Callable[[], Figure], *parts: str) -> str:
-        name = "-".join(filter(None, [template.resolve().parent.name, *parts])) + ".png"
+        name = "-".join(filter(None, [own or template.resolve().parent.name, *parts])) + ".png"
         if into:
             style.save(draw(), into.parent / IMAGES / name)
         return f"![{title}]({IMAGES}/{name})"
@@ -120,8 +129,9 @@ def fill_page(template: Path, folder: Path | None = None, into: Path | None = No
         comparison=comparison,
         counts=counts,
         only=only,
+        together=together,
     )
-    if folder or not any(home.glob("*/tables")):
+    if not own:
         run = RecordedRun(home)
         environment.globals.update(
             rows=run.rows, value=run.value, interval=run.interval, verdict=run.verdict, plot=plot

@@ -1,0 +1,40 @@
+"""Values by name and series, on rows made by hand."""
+
+import pandas as pd
+import pytest
+
+from plumbline.figures.values import values
+
+
+def ends(figure):
+    """The ends of all intervals."""
+    segments = [segment for bars in figure.axes[0].collections for segment in bars.get_segments()]
+    return sorted((round(float(a[0]), 6), round(float(b[0]), 6)) for a, b in segments)
+
+
+def marks(figure):
+    """The lines with the marks of each series."""
+    return [line for line in figure.axes[0].lines if line.get_marker() in ("o", "s")]
+
+
+def test_marks_are_means_with_standard_deviations():
+    rows = pd.DataFrame({"name": ["a", "a", "b"], "series": "x", "value": [0.1, 0.3, 0.5]})
+    figure = values(rows, "Values")
+    assert [list(line.get_xdata()) for line in marks(figure)] == [pytest.approx([0.2, 0.5])]
+    assert ends(figure)[0] == pytest.approx((0.2 - 0.141421, 0.2 + 0.141421), abs=1e-5)
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["a", "b"]
+
+
+def test_known_intervals_are_drawn_and_series_keep_apart():
+    rows = pd.DataFrame(
+        {"name": ["a", "a"], "series": ["x", "y"], "value": [0.2, 0.6], "ci_low": [0.1, 0.5], "ci_high": [0.4, 0.8]}
+    )
+    figure = values(rows, "Values")
+    assert ends(figure) == [pytest.approx((0.1, 0.4)), pytest.approx((0.5, 0.8))]
+    assert [line.get_ydata()[0] for line in marks(figure)] == [pytest.approx(-0.175), pytest.approx(0.175)]
+    assert [text.get_text() for text in figure.legends[0].get_texts()][-2:] == ["x", "y"]
+
+
+def test_nothing_to_draw_is_said():
+    empty = pd.DataFrame({"name": ["a"], "series": ["x"], "value": [None]})
+    assert "no values" in values(empty, "Values").texts[0].get_text()
