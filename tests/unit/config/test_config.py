@@ -33,6 +33,7 @@ def study(**changes):
         ({"datasets": {"moive": {}}}, r"`datasets.moive`: There is no dataset 'moive'; did you mean 'movie'\?"),
         ({"seeds": ["0-2", "2"]}, r"`seeds` is \['0-2', '2'\]: seed 2 occurs twice"),
         ({"seeds": ["3-1"]}, "'3-1' is not a block of seeds"),
+        ({"seeds": 3}, r"`seeds` is 3: 3 is one seed; write '0-2' for 3 seeds, or \['3'\] for this one\."),
         (
             {"compute": {"jobs": {"moive": {}}}},
             r"`compute.jobs` names 'moive', which is not a dataset of the study; did you mean 'movie'\?",

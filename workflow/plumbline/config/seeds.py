@@ -5,7 +5,9 @@ from typing import Any
 
 
 def list_blocks(value: Any) -> list[str]:
-    """Seed blocks as strings, from a list or a single block."""
+    """Seed blocks as strings, from a list or a single block. A plain number may be meant as a number of seeds."""
+    if isinstance(value, int) and value > 1:
+        raise ValueError(f"{value} is one seed; write '0-{value - 1}' for {value} seeds, or ['{value}'] for this one.")
     return [str(block) for block in (value if isinstance(value, list) else [value])]
 
 
