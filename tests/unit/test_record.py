@@ -224,7 +224,7 @@ def literals(text: str) -> list[str]:
     years, numbers of tables and figures, and what is said of a paper and its code."""
     sections = "What the study asks|How to run it|Where paper and code differ"
     text = re.sub(rf"^## ({sections})\n.*?(?=^## |\Z)", "", text, flags=re.M | re.S)
-    text = re.sub(r"\b(Tables?|Figures?) \d+((,| to| and) \d+(?!,\d))*|\b(19|20)\d\d\b(?![.,]\d)", "", text)
+    text = re.sub(r"\b(Tables?|Figures?)\s\d+((,|\sto|\sand)\s\d+(?!,\d))*|\b(19|20)\d\d\b(?![.,]\d)", "", text)
     prose = re.sub(r"\{\{.*?\}\}|\{%.*?%\}", "", text, flags=re.S)
     prose = re.sub(r"`[^`]*`|^    .*$|\]\([^)]*\)", "", prose, flags=re.M)
     found = re.findall(r"(?<![\w.\-])\d[\d.,]*(?!\w)(?! %)", prose)

@@ -17,11 +17,13 @@ def marks(figure):
     return [line for line in figure.axes[0].lines if line.get_marker() in ("o", "s")]
 
 
-def test_marks_are_means_with_standard_deviations():
+def test_marks_are_means_of_rows_which_are_small_marks():
     rows = pd.DataFrame({"name": ["a", "a", "b"], "series": "x", "value": [0.1, 0.3, 0.5]})
     figure = values(rows, "Values")
-    assert [list(line.get_xdata()) for line in marks(figure)] == [pytest.approx([0.2, 0.5])]
-    assert ends(figure)[0] == pytest.approx((0.2 - 0.141421, 0.2 + 0.141421), abs=1e-5)
+    small, means = marks(figure)
+    assert list(means.get_xdata()) == pytest.approx([0.2, 0.5]) and list(means.get_ydata()) == [0, 1]
+    assert list(small.get_xdata()) == [0.1, 0.3, 0.5] and list(small.get_ydata()) == [0, 0, 1]
+    assert small.get_markersize() < means.get_markersize()
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["a", "b"]
 
 

@@ -1,5 +1,7 @@
 """Values by name, one colour per series: a picture of any few numbers with their intervals."""
 
+from typing import Any
+
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
@@ -10,10 +12,11 @@ from plumbline.figures.layout import MARKERS, finish, panel_figure
 
 # The height of a name and the distance of two series, in inches and in names.
 TALL, APART = 0.28, 0.7
+SIZE: dict[str, Any] = {"markersize": 4.5}
 
 
 def values(rows: pd.DataFrame, title: str, note: str = "") -> Figure:
-    """A mark per name (vertically) and series (colour) with its interval, or with the standard deviation of its rows.
+    """A mark per name (vertically) and series (colour) with its interval, or the mean of rows, which are small marks.
 
     rows: `name`, `series` and `value`, and `ci_low` and `ci_high` where they are known.
     """
@@ -28,15 +31,17 @@ def values(rows: pd.DataFrame, title: str, note: str = "") -> Figure:
         for place, one in enumerate(series):
             some = rows[rows["series"] == one].groupby("name", sort=False)
             value = some["value"].mean()
-            low = high = some["value"].std().fillna(0)
+            shift = (place - (len(series) - 1) / 2) * APART / len(series)
+            heights = {name: names.index(name) + shift for name in value.index}
+            shown = {"linestyle": "", "marker": MARKERS[place % len(MARKERS)], "color": colours[place]}
             if "ci_low" in rows and rows["ci_low"].notna().any():
                 low, high = value - some["ci_low"].mean(), some["ci_high"].mean() - value
-            shift = (place - (len(series) - 1) / 2) * APART / len(series)
-            panel.errorbar(
-                value, [names.index(name) + shift for name in value.index], xerr=[low.fillna(0), high.fillna(0)],
-                linestyle="", marker=MARKERS[place % len(MARKERS)], markersize=4, elinewidth=0.9, capsize=1.5,
-                color=colours[place],
-            )  # fmt: skip
+                ends = [low.fillna(0), high.fillna(0)]
+                panel.errorbar(value, list(heights.values()), xerr=ends, elinewidth=0.9, capsize=1.5, **shown | SIZE)
+                continue
+            own = rows[rows["series"] == one]
+            panel.plot(own["value"], own["name"].map(heights), markersize=2, alpha=0.35, **shown)
+            panel.plot(value, list(heights.values()), **shown | SIZE)
         panel.axvline(0, color=style.FAINT, linewidth=0.7, zorder=0)
         panel.set_yticks(range(len(names)), names)
         panel.set_ylim(len(names) - 0.5, -0.5)

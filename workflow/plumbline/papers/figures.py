@@ -6,9 +6,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plumbline.figures import style
-from plumbline.figures.layout import MARKERS, finish, panel_figure
+from plumbline.figures.layout import finish, panel_figure
 
 TALL = 3.4
+# Shapes with an inside, so that hollow ones can be told apart.
+SHAPES = "os^vDph"
 NOTE = (
     "Each mark is a published number (horizontally) and our value of it (vertically, ± standard deviation over seeds). "
     "On the diagonal both are equal. Hollow marks are outside the tolerance of their number."
@@ -25,7 +27,7 @@ def published_and_ours(rows: pd.DataFrame, title: str) -> Figure:
         return style.sentence_figure(f"{title}: no published number that can be judged")
     models = list(rows["model"].fillna("").unique())
     colours = dict(zip(models, sns.color_palette("colorblind", len(models)), strict=True))
-    markers = {model: MARKERS[place % len(MARKERS)] for place, model in enumerate(models)}
+    markers = {model: SHAPES[place % len(SHAPES)] for place, model in enumerate(models)}
     with style.theme():
         drawn = panel_figure(style.TWO_COLUMNS * 0.75)
         panel = drawn.subplots()
