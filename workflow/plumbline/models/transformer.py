@@ -9,6 +9,7 @@ from plumbline.config.checkpoints import find_checkpoint
 from plumbline.data.subwords import reading_checkpoint
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
+from plumbline.models.first_token import find_first_token_layer, first_token_only
 from plumbline.models.pretrained import load_with_new_head, load_with_own_head, output_of_each_class
 from plumbline.models.reader import VectorReader
 from plumbline.models.sequence import Sequence
@@ -137,6 +138,9 @@ class TransformerClassifier(VectorReader):
             else:
                 config.num_labels, config.vocab_size = classes, len(embedding)
                 encoder = Classifier.from_config(config, **options)
+        first = find_first_token_layer(encoder)
+        # In a list, or its parameters would be saved twice.
+        self._first_token = [] if first is None else [first]
         self.adopt(encoder, checkpoint)
         if attention == "uniform":
             if not getattr(encoder, "_supports_attention_backend", False):
@@ -157,7 +161,9 @@ class TransformerClassifier(VectorReader):
         return nn.functional.one_hot(sequence.order[:, 0], present.shape[1]).to(present.dtype)
 
     def _logits(self, sequence: Sequence, embedded: torch.Tensor) -> torch.Tensor:
-        return self.run(sequence, embedded).logits
+        # In training dropout would draw other numbers.
+        with first_token_only([] if self.training else self._first_token):
+            return self.run(sequence, embedded).logits
 
 
 @model(
