@@ -210,6 +210,10 @@ def explanations(checkpoint: str, device: str, sizes: Sizes) -> Iterator[Row]:
         fast = {p: min(seconds(partial(run, Evaluator, p)) for _ in range(2)) for p in PRECISIONS}
         what = f"{name}, {key}: {count}, {len(some.ids)} texts of SST's lengths, {own}, {device}"
         yield Row(what, slow, fast[own], ", ".join(f"{p} {taken:.3f} s" for p, taken in fast.items()))
+        first, model._first_token = model._first_token, []
+        whole = min(seconds(partial(run, Evaluator, own)) for _ in range(2))
+        model._first_token = first
+        yield Row(f"{name}, the last layer for all tokens or for the first alone, {own}, {device}", whole, fast[own])
 
 
 def ranks(checkpoint: Path, subwords: Path, device: str, sizes: Sizes) -> Iterator[str]:

@@ -34,7 +34,7 @@ ROWS = {
     "training": ["training"] * 2,
     "adversary": ["adversaries"] * 2,
     "memory": [],
-    "transformer": ["fine-tuning", "integrated-gradient", "integrated-gradient-pad", "lime"],
+    "transformer": ["fine-tuning", *["integrated-gradient", "integrated-gradient-pad", "lime"] * 2],
 }
 # On a GPU training has a row for each precision.
 ROWS_ON_GPU = {name: ROWS[name] for name in ROWS if name not in ("kendall", "flow")} | {
