@@ -7,28 +7,13 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from plumbline.attribution.deep_lift import deep_lift
-from plumbline.conformance.checkpoints import save_checkpoint
 from plumbline.models.batch import collate
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.first_token import find_first_token_layer, first_token_only
 from plumbline.models.transformer import TransformerClassifier
-from tests.unit.models.test_families import FAMILIES, LENGTHS, PAIRS, instances_of, rows
+from tests.unit.models.test_families import LENGTHS, PAIRS, instances_of, rows
 
 READING = ["bert", "electra", "roberta", "roberta-prelayernorm", "xlm-roberta"]
-
-
-@pytest.fixture(scope="module")
-def folder_of(tmp_path_factory):
-    """The folder of a small checkpoint of a family."""
-
-    def make(family: str) -> str:
-        folder = tmp_path_factory.mktemp(family)
-        torch.manual_seed(0)
-        kind, options = FAMILIES[family]
-        save_checkpoint(folder, kind, **{"pad_token_id": 0, **options})
-        return str(folder)
-
-    return make
 
 
 def two_ways(folder):

@@ -12,8 +12,11 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-# The implementation of attention that is replaced, and how near logits must be.
-FUSED, CLOSE = "sdpa", 1e-5
+from plumbline.models.pretrained import trial
+from plumbline.models.reader import FUSED
+
+# How near logits must be.
+CLOSE = 1e-5
 
 
 class FirstQuery(nn.Module):
@@ -80,21 +83,17 @@ def _fits(part: Any) -> bool:
     return hasattr(part, "output") and all(hasattr(attention, name) for name in needed)
 
 
-@torch.no_grad()
 def _same_logits(encoder: Any, layer: FirstQuery) -> bool:
     """Whether logits of two texts, one of them padded, are the same either way."""
-    training = encoder.training
-    encoder.eval()
     try:
         weight = encoder.get_input_embeddings().weight
         mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]], device=weight.device)
         vectors = torch.sin(torch.arange(8 * weight.shape[1]).float()).view(2, 4, -1).to(weight) * mask[:, :, None]
-        whole = encoder(inputs_embeds=vectors, attention_mask=mask).logits
-        with first_token_only([layer]):
-            first = encoder(inputs_embeds=vectors, attention_mask=mask).logits
-        return torch.allclose(whole, first, atol=CLOSE, rtol=CLOSE)
+        with trial(encoder):
+            whole = encoder(inputs_embeds=vectors, attention_mask=mask).logits
+            with first_token_only([layer]):
+                first = encoder(inputs_embeds=vectors, attention_mask=mask).logits
     # Whatever a model of unknown code raises.
     except Exception:
         return False
-    finally:
-        encoder.train(training)
+    return torch.allclose(whole, first, atol=CLOSE, rtol=CLOSE)

@@ -1,6 +1,7 @@
 """Loading of transformers checkpoints with their own classification head or a new one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -111,24 +112,36 @@ class Probe(NamedTuple):
     error: str = ""
 
 
-@torch.no_grad()
-def probe(encoder: Any) -> Probe:
-    """Try a model on three vectors, which say more than the name of its type."""
+@contextmanager
+def trial(encoder: Any) -> Iterator[None]:
+    """Evaluation mode without gradients, for a try of a model; afterwards the mode is as before."""
     training = encoder.training
     encoder.eval()
     try:
-        weight = encoder.get_input_embeddings().weight
-        # Of different directions, or normalisation would make them equal.
-        vectors = torch.sin(torch.arange(3 * weight.shape[1]).float()).view(1, 3, -1).to(weight)
-        changed = vectors * torch.tensor([1.0, 1.0, -1.0])[:, None].to(weight)
-        padded, mask = pad(vectors, (0, 0, 0, 2)), torch.tensor([[1, 1, 1, 0, 0]], device=weight.device)
-        one, other = (encoder.base_model(inputs_embeds=rows)[0][:, :2] for rows in (vectors, changed))
-        logits = encoder(inputs_embeds=vectors, attention_mask=mask[:, :3]).logits
-        beside = encoder(inputs_embeds=padded, attention_mask=mask).logits
-        same = torch.allclose(beside[:, : logits.shape[1]], logits, atol=CLOSE, rtol=CLOSE)
-        return Probe(torch.allclose(one, other, atol=CLOSE, rtol=CLOSE), not same)
+        with torch.no_grad():
+            yield
+    finally:
+        encoder.train(training)
+
+
+def probe(encoder: Any) -> Probe:
+    """Try a model on three vectors, which say more than the name of its type."""
+    try:
+        with trial(encoder):
+            return _probe(encoder)
     # Whatever a model of unknown code raises.
     except Exception as error:
         return Probe(error=(str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".: "))
-    finally:
-        encoder.train(training)
+
+
+def _probe(encoder: Any) -> Probe:
+    weight = encoder.get_input_embeddings().weight
+    # Of different directions, or normalisation would make them equal.
+    vectors = torch.sin(torch.arange(3 * weight.shape[1]).float()).view(1, 3, -1).to(weight)
+    changed = vectors * torch.tensor([1.0, 1.0, -1.0])[:, None].to(weight)
+    padded, mask = pad(vectors, (0, 0, 0, 2)), torch.tensor([[1, 1, 1, 0, 0]], device=weight.device)
+    one, other = (encoder.base_model(inputs_embeds=rows)[0][:, :2] for rows in (vectors, changed))
+    logits = encoder(inputs_embeds=vectors, attention_mask=mask[:, :3]).logits
+    beside = encoder(inputs_embeds=padded, attention_mask=mask).logits
+    same = torch.allclose(beside[:, : logits.shape[1]], logits, atol=CLOSE, rtol=CLOSE)
+    return Probe(torch.allclose(one, other, atol=CLOSE, rtol=CLOSE), not same)
