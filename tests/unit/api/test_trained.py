@@ -237,7 +237,7 @@ def test_blocks_whose_weights_were_deleted_are_left_out(study, tmp_path):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("model", ["bilstm-tanh", "my-bert", "language"])
 def test_the_gpu_gives_what_the_cpu_gives(results, model):
-    measures = ["gradient", "leave-one-out", "integrated-gradient-pad"]
+    measures = ["gradient-attached", "leave-one-out", "integrated-gradient-pad"]
     cpu, gpu = (
         plumbline.evaluate(
             results.model(model=model),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from plumbline.attribution.completeness import MAX_REFINEMENT, gauss_legendre, refine
+from plumbline.attribution.completeness import MAX_REFINEMENT, Residuals, gauss_legendre, refine
 from plumbline.attribution.integrated_gradient import integrated_gradient
 from plumbline.attribution.path import integrated_gradient_pad
 from plumbline.conformance import example_instances, example_model
@@ -86,6 +86,15 @@ def test_texts_that_stay_incomplete_are_reported():
         warnings.simplefilter("error")
         integrated_gradient_pad(evaluator, INSTANCES, steps=1, tolerance=0)
         integrated_gradient_pad(make_evaluator(1.0), INSTANCES)
+
+
+def test_scores_that_are_not_finite_are_reported():
+    evaluator = make_evaluator(1.0)
+    residuals = Residuals(3)
+    residuals.add(np.arange(3), torch.tensor([0.0, torch.nan, torch.nan]), torch.tensor([1.0, 1.0, torch.nan]))
+    with pytest.warns(UserWarning, match="scores of 1 of 3 texts are not finite, although the output is"):
+        residuals.warn(evaluator, "Integrated gradients", 50, 0.01)
+    assert len(evaluator.budget.events) == 1
 
 
 def test_the_published_form_has_no_residual():

@@ -54,11 +54,17 @@ class Residuals:
         self.changes[index] = change.detach().cpu().numpy()
 
     def warn(self, evaluator: Evaluator, name: str, steps: int, tolerance: float) -> None:
-        """Report how many texts exceed the tolerance."""
+        """Report how many texts exceed the tolerance, and how many have scores that are no numbers."""
         missed = np.abs(self.values) > tolerance * np.maximum(np.abs(self.changes), 1)
         if tolerance > 0 and missed.any():
             evaluator.budget.note(
                 f"{name}, seed {evaluator.seed}: the scores of {missed.sum()} of {len(missed)} texts do not sum to the "
                 f"change of the output: they differ from it by more than {tolerance:g}, at most by "
-                f"{np.abs(self.values).max():.2g}, with {MAX_REFINEMENT * steps} points."
+                f"{np.nanmax(np.abs(self.values)):.2g}, with {MAX_REFINEMENT * steps} points."
+            )
+        undefined = np.isnan(self.values) & np.isfinite(self.changes)
+        if undefined.any():
+            evaluator.budget.note(
+                f"{name}, seed {evaluator.seed}: the scores of {undefined.sum()} of {len(undefined)} texts are not "
+                "finite, although the output is: gradients exceed the range of the arithmetic."
             )

@@ -13,8 +13,10 @@ from functools import cache, cached_property
 from typing import Any
 
 import torch
-from torch.nn.functional import linear
+from torch.nn.functional import linear, scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
+
+from plumbline.runtime.half_gradients import HalfGradients
 
 # One thread splits four numbers of a row and writes them as large, small and large parts. The first one of a row also
 # writes its last columns, three ones and five zeros. `width` is a quarter of the row's length. Rounding is to the
@@ -178,6 +180,7 @@ class SplitProducts(TorchFunctionMode):
         super().__init__()
         self._split_gradients = split_gradients
         self._splitter = Splitter()
+        self._half_gradients = HalfGradients()
         # Each with its weight and bias, so that their ids stay their own.
         self._split: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor | None, SplitMatrix]] = {}
 
@@ -193,6 +196,8 @@ class SplitProducts(TorchFunctionMode):
                 return self._product(args[0], args[1], args[2], transposed=True)
             if function is torch.addmm and _is_constant(args[1], args[2], args[0]):
                 return self._product(args[1], args[2], args[0])
+        if function is scaled_dot_product_attention and not self._split_gradients:
+            return self._half_gradients.attention(*args, **(kwargs or {}))
         return function(*args, **(kwargs or {}))
 
     def _product(
