@@ -4,7 +4,7 @@ import json
 import os
 import re
 from pathlib import Path
-from shutil import copyfile
+from shutil import copyfile, copytree
 
 import pandas as pd
 import pyarrow as pa
@@ -188,6 +188,20 @@ def test_pictures_are_drawn_next_to_the_page(tmp_path):
     page.write_text('{{ picture("trusts", rows("trust"), "Which one?") }}', encoding="utf-8")
     with pytest.raises(PlumblineError, match="no picture 'trusts'; did you mean 'trust'"):
         fill_page(page)
+
+
+def test_a_run_inside_a_run_has_its_own_figures(tmp_path):
+    for name in ("study", "study/beer"):
+        copytree(PROJECT / "reproductions/vector-scale/beer", tmp_path / name)
+    page = tmp_path / "study/page.md"
+    page.write_text(
+        '{{ rows("ground_truth") | length }} {{ recorded("beer").rows("reproduction", table="T1") | length }}\n\n'
+        '{{ plot("vector-scale", "Scales", run="beer") }}',
+        encoding="utf-8",
+    )
+    filled = fill_page(page, into=tmp_path / "docs/mine.md").partition("-->\n\n")[2]
+    assert filled == "252 28\n\n![Scales](images/study-vector-scale-beer.png)\n"
+    assert imread(tmp_path / "docs/images/study-vector-scale-beer.png").shape[0] > 100
 
 
 def test_recorded_runs_are_listed_with_their_counts_and_hours(tmp_path, capsys):

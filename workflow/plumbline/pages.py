@@ -96,7 +96,8 @@ def fill_page(template: Path, folder: Path | None = None, into: Path | None = No
     """
     home = folder or template.parent
     # Pictures of a template without its own run are named after it, and not after the folder that holds all runs.
-    own = "" if folder or not any(home.glob("*/tables")) else template.stem
+    without = folder is None and not (home / "tables").is_dir() and any(home.glob("*/tables"))
+    own = template.stem if without else ""
 
     def recorded(name: str) -> RecordedRun:
         return RecordedRun((home if (home / name).is_dir() else home.resolve().parent) / name)
@@ -112,10 +113,11 @@ def fill_page(template: Path, folder: Path | None = None, into: Path | None = No
             raise PlumblineError(f"there is no picture '{kind}'; {nearest(kind, list(PICTURES))}")
         return image(title, lambda: PICTURES[kind](rows, title), kind, suffix)
 
-    def plot(figure: str, title: str, dataset: str = "", model: str = "") -> str:
+    def plot(figure: str, title: str, dataset: str = "", model: str = "", run: str = "") -> str:
+        place = recorded(run).folder if run else home
         # Without a manifest, the config next to the tables says what they are of.
-        results = load_results(home, None if (home / MANIFEST).is_file() else home / CONFIG)
-        return image(title, lambda: results.plot(figure, dataset=dataset, model=model), figure, dataset, model)
+        results = load_results(place, None if (place / MANIFEST).is_file() else place / CONFIG)
+        return image(title, lambda: results.plot(figure, dataset=dataset, model=model), figure, dataset, model, run)
 
     environment = Environment(
         loader=FileSystemLoader(template.parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

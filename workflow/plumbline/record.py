@@ -85,14 +85,14 @@ class RecordedRun:
         """The manifest of the run."""
         return dict(read_json(self.folder / MANIFEST))
 
-    def rows(self, table: str, **keys: Any) -> pd.DataFrame:
+    def rows(self, table: str, /, **keys: Any) -> pd.DataFrame:
         """The rows of a table with these values; a list admits several."""
         frame = only(self._read(table), f"table '{table}'", **keys)
         if frame.empty:
             raise PlumblineError(f"table '{table}' has no row with {_keys(keys)}.")
         return frame
 
-    def value(self, table: str, column: str, **keys: Any) -> Any:
+    def value(self, table: str, column: str, /, **keys: Any) -> Any:
         """The value of a column that all rows with these keys share, often of one row."""
         found = self.rows(table, **keys)
         _check_column(found, f"table '{table}'", column)
@@ -107,7 +107,7 @@ class RecordedRun:
             )
         return values[0]
 
-    def interval(self, table: str, decimals: int = 2, **keys: Any) -> str:
+    def interval(self, table: str, decimals: int = 2, /, **keys: Any) -> str:
         """A value with its 95 % interval, such as `0.31 [0.27, 0.35]`; without it where there are too few seeds."""
         value, low, high = (self.value(table, column, **keys) for column in ("value", "ci_low", "ci_high"))
         if pd.isna(value):

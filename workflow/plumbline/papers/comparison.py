@@ -33,6 +33,9 @@ METRIC_LABELS = {
     "adv_F1": "the adversary's F1 on test",
     "TVD": "TVD of outputs",
     "JSD": "JSD of attention",
+    "attributed_correlating": "importance on correlating words",
+    "attributed_non-correlating": "importance on non-correlating words",
+    "attributed_other": "importance on other words",
 }
 # Numbers about the data alone, which are counted separately from results.
 COUNTS = (*paper.SIZES, "vocab_size")
