@@ -25,6 +25,7 @@ from plumbline.protocols.ground_truth.level_curves import attribution_by_reassig
 from plumbline.protocols.ground_truth.rationale_curves import rationale_curves
 from plumbline.protocols.ground_truth.word_groups import (
     COLOURS,
+    MOST_PANELS,
     MOST_WORDS,
     PLAIN,
     ShownText,
@@ -225,6 +226,17 @@ def test_words_of_a_text_are_coloured_by_group_and_long_texts_are_truncated():
     assert {text.get_text() for text in first.get_xticklabels()} == {""}
     assert [text.get_text() for text in second.get_xticklabels()][:2] == ["w0", "w1"]
     assert [p.get_height() for p in third.patches] == [0] * 4
+
+
+def test_many_measures_are_rows_of_shaded_words():
+    words, groups = ["a", "b", "c"], ["one", "", ""]
+    scores = {f"m{number:02}": np.array([2.0, -1, 0]) for number in range(MOST_PANELS)} | {"random": np.zeros(3)}
+    (panel,) = word_attention([ShownText("test 3", words, groups, scores)], ["one"], "t").axes
+    shades = np.asarray(panel.images[0].get_array())
+    assert shades[:-1].tolist() == [[1, 0.5, 0]] * MOST_PANELS and not shades[-1].any()
+    assert [text.get_text() for text in panel.get_yticklabels()] == list(scores)
+    assert [text.get_text() for text in panel.get_xticklabels()] == words
+    assert [text.get_color() for text in panel.get_xticklabels()][:1] == [COLOURS[0]]
 
 
 def test_rationales_with_both_optima():

@@ -112,8 +112,9 @@ def shown_cells(drawing: Drawing) -> Iterator[ShownCell]:
 def draw_words(drawing: Drawing) -> Figure:
     """Share of each word in the total importance of its text, by absolute value (vertically), for one text of each
     class and variant and the first seed: a panel for each measure, with the words below the last one. Colours are the
-    groups of words of the manipulation, grey are all other words. In a model that uses them, the words that determine
-    the label should have the highest bars.
+    groups of words of the manipulation, grey are all other words. If there are many panels, a measure is a row of
+    shaded words instead. In a model that uses them, the words that determine the label should have the highest bars, or
+    the darkest shades.
     """
     texts: list[ShownText] = []
     names: dict[str, None] = {}

@@ -2,7 +2,7 @@
 13)."""
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
+from itertools import cycle, islice
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -28,6 +28,9 @@ PLAIN = "#c3c9d1"
 # The number of words of a text that are shown at most, and the height of a bar in inches.
 MOST_WORDS = 60
 BAR = 0.13
+# With more panels of bars than this, a measure is a row of shaded words.
+MOST_PANELS = 24
+SHADES = "Blues"
 
 
 class ShownText(NamedTuple):
@@ -72,27 +75,34 @@ def attention_by_group(truth: pd.DataFrame, title: str) -> Figure:
 
 
 def word_attention(texts: Sequence[ShownText], names: Sequence[str], title: str) -> Figure:
-    """Each word's share of the importance in single texts: a panel for each text and measure, with the words below,
-    coloured by their group. `names` are the groups, in the order of the legend."""
+    """Each word's share of the importance in single texts, with the words below, coloured by their group: a panel with
+    bars for each text and measure or, if these are many, a panel for each text with a row of shaded words for each
+    measure. `names` are the groups, in the order of the legend."""
     colours = {"": PLAIN, **dict(zip(names, cycle(COLOURS), strict=False))}
     measures = [style.ordered(text.scores, last=RANDOM) for text in texts]
     count = sum(map(len, measures))
     if not count:
         return style.sentence_figure(f"{title}: no text is shown.")
+    shaded = count > MOST_PANELS
     with style.theme():
         figure = panel_figure(style.TWO_COLUMNS)
-        panels = iter(figure.subplots(count, 1, squeeze=False)[:, 0])
+        panels = iter(figure.subplots(len(texts) if shaded else count, 1, squeeze=False)[:, 0])
         for text, own in zip(texts, measures, strict=True):
-            for measure in own:
-                panel = next(panels)
-                _plot_words(panel, text, measure, colours, labelled=measure == own[-1])
-                if measure == own[0]:
-                    cut = f" (the first {MOST_WORDS} of {len(text.words)} words)" * (len(text.words) > MOST_WORDS)
-                    panel.set_title(text.name + cut, loc="left", pad=4, parse_math=False)
+            first = next(panels)
+            cut = f" (the first {MOST_WORDS} of {len(text.words)} words)" * (len(text.words) > MOST_WORDS)
+            first.set_title(text.name + cut, loc="left", pad=4, parse_math=False)
+            if shaded:
+                _shade_words(first, text, own)
+                _label_words(first, text, colours)
+                continue
+            for panel, measure in zip([first, *islice(panels, len(own) - 1)], own, strict=True):
+                _plot_words(panel, text, measure, colours)
+                _label_words(panel, text, colours, labelled=measure == own[-1])
         keys: list[Any] = [Patch(color=colours[name], label=name) for name in names]
         keys.append(Patch(color=PLAIN, label="other words"))
-        note = "Bars: each word's share of the text's total importance, by absolute value."
-        finish(figure, title, keys, note, 0.5 * count + 0.75 * len(texts))
+        share = "each word's share of the text's total importance, by absolute value"
+        note = f"Shades: {share}, up to the largest of a row. Words: their group." if shaded else f"Bars: {share}."
+        finish(figure, title, keys, note, (BAR if shaded else 0.5) * count + 0.75 * len(texts))
     return figure
 
 
@@ -113,20 +123,44 @@ def _plot_bars(panel: Axes, rows: pd.DataFrame, measures: list[str]) -> None:
     panel.grid(visible=False, axis="y")
 
 
-def _plot_words(panel: Axes, text: ShownText, measure: str, colours: Mapping[str, str], labelled: bool) -> None:
+def _shares(text: ShownText, measure: str) -> np.ndarray:
+    """The words' shares of the total importance, of those that are shown."""
     weights = np.abs(text.scores[measure].astype(float))
     shares = weights / weights.sum() if weights.sum() else weights
-    count = min(len(text.words), MOST_WORDS)
-    panel.bar(range(count), shares[:count], color=[colours[group] for group in text.groups[:count]], width=0.8)
+    return np.asarray(shares[:MOST_WORDS])
+
+
+def _plot_words(panel: Axes, text: ShownText, measure: str, colours: Mapping[str, str]) -> None:
+    """A bar for each word."""
+    shares = _shares(text, measure)
+    panel.bar(range(len(shares)), shares, color=[colours[group] for group in text.groups[:MOST_WORDS]], width=0.8)
     panel.set_ylabel("\n".join(wrap(measure, 12)), rotation=0, ha="right", va="center", fontsize=6.5)
     panel.yaxis.label.set_color(style.measure_colour(measure))
-    panel.set(xlim=(-0.6, max(count, 20) - 0.4))
     panel.locator_params(axis="y", nbins=2)
     panel.tick_params(axis="y", labelsize=6)
+
+
+def _shade_words(panel: Axes, text: ShownText, measures: Sequence[str]) -> None:
+    """A row of shaded words for each measure; the largest share of each is the darkest."""
+    rows = [_shares(text, measure) for measure in measures]
+    shades = np.stack([row / row.max() if row.max() else row for row in rows])
+    panel.imshow(shades, cmap=SHADES, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    panel.set_yticks(range(len(measures)), measures, fontsize=6)
+    panel.tick_params(axis="y", length=0)
+    panel.set_yticks(np.arange(len(measures) + 1) - 0.5, minor=True)
+    panel.grid(visible=False, axis="y", which="major")
+    panel.grid(visible=True, axis="y", which="minor", color="white", linewidth=1)
+    panel.tick_params(which="minor", length=0)
+
+
+def _label_words(panel: Axes, text: ShownText, colours: Mapping[str, str], labelled: bool = True) -> None:
+    """The words below a panel, in the colours of their groups."""
+    words = list(text.words[:MOST_WORDS])
+    panel.set(xlim=(-0.6, max(len(words), 20) - 0.4))
     panel.grid(visible=False, axis="x")
-    panel.set_xticks(range(count), text.words[:count] if labelled else [""] * count, rotation=90, fontsize=6)
+    panel.set_xticks(range(len(words)), words if labelled else [""] * len(words), rotation=90, fontsize=6)
     panel.tick_params(axis="x", length=0, pad=1)
-    for label, group in zip(panel.get_xticklabels(), text.groups[:count], strict=True):
+    for label, group in zip(panel.get_xticklabels(), text.groups[:MOST_WORDS], strict=True):
         label.set_parse_math(False)
         if group:
             label.set(color=colours[group], fontweight="bold")
