@@ -70,6 +70,10 @@ def test_a_mask_is_prepared_once_for_all_layers(mask):
     again = half_gradients._biases(given)
     assert again[0] is single and again[1] is half
     assert half_gradients._biases(given.clone())[0] is not single
+    changed = given.clone()
+    before = half_gradients._biases(changed)
+    changed[0] = given[1]
+    assert torch.equal(half_gradients._biases(changed)[0][0], before[0][1]), "a mask changed in place is another one"
 
 
 @pytest.mark.gpu

@@ -66,5 +66,5 @@ class Residuals:
         if undefined.any():
             evaluator.budget.note(
                 f"{name}, seed {evaluator.seed}: the scores of {undefined.sum()} of {len(undefined)} texts are not "
-                "finite, although the output is: gradients exceed the range of the arithmetic."
+                "finite, although the output is: gradients overflow."
             )
