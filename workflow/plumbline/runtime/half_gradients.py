@@ -2,8 +2,8 @@
 
 PyTorch's fused attention has no fast gradients in single precision: for texts of 300 tokens they take a third of the
 time of integrated gradients. Half precision has as many significant bits as TF32, 11, but a small range, so each row's
-gradients are scaled to at most 1 before. Queries, keys and values are not: above 65,504 they overflow, and gradients are
-NaN. Integrated gradients report that, except for the published form, which has no residual.
+gradients are scaled to at most 1 before. Queries, keys and values are not: above 65,504 they overflow, and gradients
+are NaN. Integrated gradients report that, except for the published form, which has no residual.
 """
 
 from typing import Any
