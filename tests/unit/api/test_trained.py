@@ -251,6 +251,7 @@ def test_the_gpu_gives_what_the_cpu_gives(results, model):
         for device in ("cpu", "cuda")
     )
     for one, other in zip(cpu.importances["scores"], gpu.importances["scores"], strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
+        # Gradients of transformers have 11 significant bits on a GPU: a small score differs by the size of a large one.
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=5e-5)
     for one, other in zip(cpu.predictions["probabilities"], gpu.predictions["probabilities"], strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)

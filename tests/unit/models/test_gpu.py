@@ -130,7 +130,7 @@ def test_recorded_steps_do_what_ordinary_steps_do(model):
                 np.testing.assert_allclose(one.probabilities[split], other.probabilities[split], atol=2e-3)
 
 
-@pytest.mark.filterwarnings("error:plumbline. steps cannot be recorded")
+@pytest.mark.filterwarnings("error:plumbline. training steps cannot be captured")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -140,7 +140,7 @@ def test_recorded_steps_do_what_ordinary_steps_do(model):
     ],
 )
 def test_recorded_steps_follow_the_recipe(changes):
-    usual = {"epochs": 5, "learning_rate": 0.005, "precision": "float32", "select_by": "loss", "reduction": "mean"}
+    usual = {"epochs": 5, "learning_rate": 0.01, "precision": "float32", "select_by": "loss", "reduction": "mean"}
     usual |= {"optimiser": "adam", "checkpoint_gain": 0.0}
     training = Training(**usual | changes)
     rows = {device: split_rows(SPLITS, 2, training, device) for device in ("cpu", "cuda")}
@@ -153,11 +153,11 @@ def test_recorded_steps_follow_the_recipe(changes):
             for name, tensor in state.items():
                 assert tensor.device.type == "cpu"
                 torch.testing.assert_close(tensor, one.checkpoints[epoch][name], atol=2e-3, rtol=1e-2)
-    plain = train_seeds(SeedSetup(make, rows["cuda"], Training(**usual), record=True), [1], Budget(600))[0]
-    assert values(found[1][1], "loss") != pytest.approx(values(plain, "loss"), abs=1e-3), "the option has an effect"
+    plain = train_seeds(SeedSetup(make, rows["cuda"], Training(**usual), record=True), [0], Budget(600))[0]
+    assert values(found[1][0], "loss") != pytest.approx(values(plain, "loss"), abs=1e-3), "the option has an effect"
 
 
-@pytest.mark.filterwarnings("error:plumbline. steps cannot be recorded")
+@pytest.mark.filterwarnings("error:plumbline. training steps cannot be captured")
 def test_an_objective_whose_steps_draw_is_recorded():
     training = Training(epochs=4, learning_rate=0.01, select_by="loss", reduction="mean")
     rows = split_rows(SPLITS, 2, training, "cuda")
@@ -172,7 +172,7 @@ def test_an_objective_whose_steps_draw_is_recorded():
     run_epoch(learner, 1)
     assert learner._run.graphs, "the steps are recorded"
     usual, own = torch.cuda.get_rng_state(), learner._run._random.get_state()
-    scores = [learner._score(rows["dev"], learner._evaluation["dev"]).tolist() for _ in range(2)]
+    scores = [learner._evaluate(rows["dev"], learner._chunks["dev"]).tolist() for _ in range(2)]
     assert scores[0] == pytest.approx(scores[1], abs=1e-6), "evaluation draws nothing"
     assert torch.equal(usual, torch.cuda.get_rng_state()) and torch.equal(own, learner._run._random.get_state())
     learner.finish()
@@ -305,7 +305,7 @@ class Impatient(torch.nn.Module):
 def test_a_model_that_cannot_be_recorded_trains_all_the_same():
     training = Training(epochs=2, learning_rate=0.01)
     rows = split_rows(SPLITS, 2, training, "cuda")
-    with pytest.warns(UserWarning, match="cannot be recorded, so training is slower"):
+    with pytest.warns(UserWarning, match="cannot be captured as a CUDA graph, so training is slower"):
         found = train_seeds(SeedSetup(Impatient, rows, training, record=True), [0, 1], Budget(600))
     usual = train_seeds(SeedSetup(make, rows, training, record=True), [0, 1], Budget(600))
     for one, other in zip(found, usual, strict=True):
