@@ -21,7 +21,10 @@ def datasets_table(summaries: list[dict[str, Any]]) -> Table:
             instances = numeric(counts["instances"], 0), _classes(summary, counts["instances_per_class"])
             rows.append([TableCell(summary["dataset"]), name, *instances, *_lengths(summary, counts)])
     columns = ["dataset", "split", "instances", "by class", "mean length", "lengths", "unknown words"]
-    caption = "Splits of the datasets after filtering; lengths of texts in tokens, sizes of images in pixels."
+    caption = (
+        "Splits of the datasets after filtering; lengths of texts in tokens, sizes of images in pixels. Models of "
+        "words read all unknown words as one token; models of subwords read them as they are."
+    )
     return Table(caption, columns, rows, frozenset((2, 4, 5, 6)))
 
 
