@@ -1,6 +1,7 @@
 """Causal language models as classifiers against transformers itself, and their explanations against Captum."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from plumbline.attribution.deep_lift import deep_lift
 from plumbline.attribution.importances import AttributionOptions
 from plumbline.attribution.leave_one_out import leave_one_out
 from plumbline.attribution.lime import lime
+from plumbline.attribution.occlusion import occlusion
 from plumbline.attribution.path import integrated_gradient_pad
+from plumbline.attribution.predicted_occlusion import occlusion_predicted
 from plumbline.attribution.rollout import rollout
 from plumbline.config.recipes import Training
 from plumbline.conformance.checkpoints import save_checkpoint
@@ -300,3 +303,72 @@ def test_heads_that_share_values_share_their_norms(family, folder_of):
     for layer, value in enumerate(values):
         for head in range(2):
             torch.testing.assert_close(norms[0, layer, head, :6], value[0, :6].norm(dim=-1))
+
+
+def predicted_drops(model, text, classes, replacements, special):
+    """The drop of the most probable class's probability for each token but the first, by whole passes of transformers'
+    model."""
+
+    def probabilities(ids):
+        with torch.no_grad():
+            return model(input_ids=torch.tensor(ids)[None]).logits[0, -1, classes].double().softmax(-1)
+
+    with torch.no_grad():
+        following = model(input_ids=torch.from_numpy(text).long()[None]).logits[0].double().softmax(-1)
+    before, drops = probabilities(text.tolist()), []
+    target = int(before.argmax())
+    for place in range(1, len(text)):
+        others = following[place - 1].clone()
+        others[[int(text[place]), special]] = 0
+        chosen = others.argsort(descending=True)[:replacements].tolist()
+        after = [probabilities([*text[:place], token, *text[place + 1 :]])[target] for token in chosen]
+        shares = others[chosen] / others[chosen].sum()
+        drops.append(float(sum(share * (before[target] - p) for share, p in zip(shares, after, strict=True))))
+    return drops
+
+
+@pytest.mark.parametrize("family", RECENT)
+def test_occlusion_with_predicted_tokens_by_whole_passes(family, folder_of):
+    folder = folder_of(family)
+    model = CausalClassifier(None, 3, checkpoint=folder, prompt="{text}", answers=SHORT).eval()
+    other = AutoModelForCausalLM.from_pretrained(folder).eval()
+    texts = rows()
+    evaluator = Evaluator(model.requires_grad_(False), 0, 60)
+    instances = instances_of(texts)
+    for replacements in (1, 4):
+        found = occlusion_predicted(evaluator, instances, replacements=replacements, sign="signed").scores
+        for text, words, scores in zip(texts, instances.maskable, found, strict=True):
+            expected = [np.nan, *predicted_drops(other, text, model._first, replacements, model.special_ids[0])]
+            np.testing.assert_allclose(scores, np.array(expected)[words], atol=1e-6)
+    absolute = occlusion_predicted(evaluator, instances, replacements=4).scores
+    np.testing.assert_array_equal(np.concatenate(absolute), np.abs(np.concatenate(found)))
+
+
+def test_a_first_token_which_nothing_predicts_is_replaced_by_the_baseline(folder_of):
+    folder = folder_of("gpt2")
+    model = CausalClassifier(None, 3, checkpoint=folder, prompt="{text}", answers=SHORT).eval().requires_grad_(False)
+    instances = instances_of(rows())
+    for words in instances.maskable:
+        words[0] = True
+    evaluator = Evaluator(model, 0, 10_000)
+    found, padded = occlusion_predicted(evaluator, instances).scores, occlusion(evaluator, instances).scores
+    assert np.concatenate(padded).min() > 0
+    for predicted, baseline in zip(found, padded, strict=True):
+        np.testing.assert_allclose(predicted[0], baseline[0], rtol=1e-5)
+        assert not np.isclose(predicted[1:], baseline[1:], rtol=1e-3).any()
+
+
+def test_occlusion_with_predicted_tokens_of_second_texts(folder_of):
+    folder = folder_of("llama")
+    model = CausalClassifier(None, 3, checkpoint=folder, prompt="{text}{pair}", answers=SHORT).eval()
+    evaluator = Evaluator(model.requires_grad_(False), 0, 10_000)
+    texts, seconds = rows(), rows((2, 6, 1, 4), 1)
+    joined = instances_of([np.concatenate(both) for both in zip(texts, seconds, strict=True)])
+    instances = instances_of(texts)
+    whole = [np.ones(len(text), bool) for text in seconds]
+    for place, (words, second) in enumerate(zip(joined.maskable, whole, strict=True)):
+        words[:] = np.concatenate([instances.maskable[place], second])
+    split = replace(instances, pair=seconds, pair_maskable=whole)
+    together, apart = occlusion_predicted(evaluator, joined), occlusion_predicted(evaluator, split)
+    for expected, first, second in zip(together.scores, apart.scores, apart.pair, strict=True):
+        np.testing.assert_allclose(np.concatenate([first, second]), expected, atol=1e-6)

@@ -39,11 +39,18 @@ def baseline_vectors(model: Any, batch: Batch, kind: Baseline) -> torch.Tensor:
     """The baseline [B, T, d]: zeros, or the vectors of a text of the same length that consists of padding."""
     if kind == "zero":
         return torch.zeros_like(input_vectors(model, batch))
-    baseline = replace(batch, ids=torch.full_like(batch.ids, _padding(model, model.embedding)))
+    padding = torch.full_like(batch.ids, _padding(model, model.embedding))
     if batch.pair is not None:
-        padding = _padding(model, _pair_embedding(model))
-        baseline = replace(baseline, pair=replace(batch.pair, ids=torch.full_like(batch.pair.ids, padding)))
-    return input_vectors(model, baseline)
+        second = torch.full_like(batch.pair.ids, _padding(model, _pair_embedding(model)))
+        padding = torch.cat([padding, second], dim=1)
+    return vectors_of(model, batch, padding)
+
+
+def vectors_of(model: Any, batch: Batch, ids: torch.Tensor) -> torch.Tensor:
+    """The vectors [B, T, d] of these tokens [B, T] in place of the batch's own."""
+    width = batch.ids.shape[1]
+    pair = None if batch.pair is None else replace(batch.pair, ids=ids[:, width:])
+    return input_vectors(model, replace(batch, ids=ids[:, :width], pair=pair))
 
 
 def feature_mask(batch: Batch, texts: Literal["first", "both"] = "both", specials: bool = True) -> torch.Tensor:

@@ -15,6 +15,7 @@ PARTS = {
     **dict.fromkeys(("attention", "heads"), ("encode", "attend", "decode")),
     "layers": ("layers", "readout"),
     "values": ("value_norms",),
+    "next tokens": ("next_tokens",),
     "maps": ("maps", "readout_weights"),
 }
 

@@ -23,7 +23,7 @@ from plumbline.registry import model
     "causal",
     citation="Wolf et al. (2020), Transformers: State-of-the-Art Natural Language Processing. EMNLP: System "
     "Demonstrations.",
-    provides=["gradient", "layers", "values"],
+    provides=["gradient", "layers", "values", "next tokens"],
     tasks=["classification", "question answering", "inference", "paraphrase"],
     reads="subwords",
     required=["checkpoint", "prompt"],
@@ -74,6 +74,8 @@ class CausalClassifier(VectorReader):
         self.answer_ids = answer_tokens(tokenizer, prompt_end(prompt), answers, classes)
         # The baseline of texts without a word.
         self.pad_id = neutral_id(tokenizer, "pad", "eos", "unk")
+        # Tokens that no text has, so that none is predicted either.
+        self.special_ids: list[int] = sorted(map(int, tokenizer.all_special_ids))
         with reading_checkpoint(checkpoint):
             encoder = load_causal(find_checkpoint(checkpoint), None if embedding is None else len(embedding))
         self.adopt(encoder, checkpoint, causal=True)
@@ -108,6 +110,21 @@ class CausalClassifier(VectorReader):
         sequence = self.sequence(batch)
         last = sequence.order.gather(1, sequence.last[:, None])[:, 0]
         return nn.functional.one_hot(last, sequence.order.shape[1]).to(self.embedding.weight.dtype)
+
+    @torch.no_grad()
+    def next_tokens(self, batch: Batch, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The likeliest other tokens [B, T, k] in place of each token, given those before it, and their probabilities
+        [B, T, k], scaled to sum 1; 0 for the first token, before which there is none. Special tokens are left out."""
+        ids = batch.ids if batch.pair is None else torch.cat([batch.ids, batch.pair.ids], dim=1)
+        sequence = self.sequence(batch)
+        logits = self.run(sequence, sequence.arrange(self.word_vectors(batch))).logits[:, :-1].float()
+        itself = sequence.arrange(ids)[:, 1:, None]
+        logits = logits.scatter(2, itself, float("-inf"))
+        logits[..., self.special_ids] = float("-inf")
+        likeliest = logits.topk(min(count, logits.shape[-1]))
+        # The logits at a position are those of the token after it.
+        tokens, weights = (pad(part, (0, 0, 1, 0)) for part in (likeliest.indices, likeliest.values.softmax(-1)))
+        return sequence.restore(tokens), sequence.restore(weights)
 
     def run(self, sequence: Sequence, embedded: torch.Tensor, **options: Any) -> Any:
         """The output of the transformers model, without a mask: no token attends to the padding after it."""
