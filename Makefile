@@ -79,11 +79,12 @@ docs: $(READY)
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env docs build/docs
 	@echo "build/docs/index.html"
 
-# The pages of recorded runs.
+# The pages of recorded runs, and the README.
 record: $(READY)
 	for page in reproductions/*/page.md; do study=$$(basename $$(dirname $$page)); \
 	    $(BIN)/python -m plumbline.cli fill $$page --into docs/studies/$$study.md || exit 1; done
 	$(BIN)/python -m plumbline.cli fill reproductions/findings.md --into docs/findings.md
+	$(BIN)/python -m plumbline.cli fill reproductions/front-page.md --into README.md
 
 # What a release needs: checks, the site, one version everywhere, a wheel that runs alone, the workflow catalogue's files.
 release-check: lint docs

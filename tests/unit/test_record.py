@@ -23,6 +23,8 @@ PROJECT = Path(__file__).parents[2]
 # The templates of pages and the pages.
 PAGES = {page: PROJECT / f"docs/studies/{page.parent.name}.md" for page in PROJECT.glob("reproductions/*/page.md")}
 PAGES[PROJECT / "reproductions/findings.md"] = PROJECT / "docs/findings.md"
+FRONT = PROJECT / "reproductions/front-page.md"
+PAGES[FRONT] = PROJECT / "README.md"
 ROWS = pd.DataFrame(
     {
         "measure": ["lime", "gradient", "none"],
@@ -230,7 +232,9 @@ def test_committed_pages_are_those_of_the_recorded_tables(template, monkeypatch)
 
 @pytest.mark.parametrize("template", sorted(PAGES), ids=lambda path: PAGES[path].stem)
 def test_templates_hold_no_numbers_of_their_own(template):
-    assert literals(template.read_text(encoding="utf-8")) == []
+    text = template.read_text(encoding="utf-8")
+    # What comes after the findings of the front page are instructions and studies that are not recorded yet.
+    assert literals(text.partition("## Three lines")[0] if template == FRONT else text) == []
 
 
 def literals(text: str) -> list[str]:
