@@ -55,7 +55,10 @@ def test_joined_parts_are_the_whole(tmp_path, number):
     join_importances(parts, tmp_path / "joined", list(measures), SEEDS)
     whole, joined = (read_table(tmp_path / name, ATTRIBUTIONS) for name in ("whole", "joined"))
     assert len(whole) == 2 * 2 * 8
-    keys = [name for name in whole.column_names if name not in ("scores", "residual")]
+    computed = ["scores", "specials"]
+    keys = [name for name in whole.column_names if name not in (*computed, "residual")]
     assert joined.select(keys).to_pylist() == whole.select(keys).to_pylist()
-    for found, expected in zip(joined["scores"].to_pylist(), whole["scores"].to_pylist(), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+    # Batches of other sizes round differently on some processors.
+    for name in computed:
+        for found, expected in zip(joined[name].to_pylist(), whole[name].to_pylist(), strict=True):
+            np.testing.assert_allclose(found or [], expected or [], rtol=0, atol=1e-6)
