@@ -27,6 +27,7 @@ from timing import Row
 from plumbline.attribution.deep_lift import partners
 from plumbline.attribution.importances import Importances
 from plumbline.attribution.schemas import ATTRIBUTIONS
+from plumbline.conformance.examples import example_options
 from plumbline.data.datasets.textures import textures
 from plumbline.data.instances import Instances, Texts
 from plumbline.data.pixels import pack
@@ -42,7 +43,7 @@ from plumbline.store import TableSchema, read_table, write_table
 from plumbline.training.schemas import PREDICTIONS
 
 # A measure explains the first of these that it supports.
-MODELS = ("bilstm-tanh", "bilstm-heads", "minilm-song", "rationale-rl", "resnet-small")
+MODELS = ("bilstm-tanh", "bilstm-heads", "minilm-song", "rationale-rl", "resnet-small", "causal")
 LENGTH = 20
 # Options that set the number of samples of an explanation.
 SAMPLED = ("samples", "steps", "draws", "permutations")
@@ -86,7 +87,9 @@ def model_evaluator(name: str, device: str, seed: int = 0) -> Evaluator:
     if declaration.reads == "words":
         return build_evaluator(name, USEFUL_TOKENS[device], device, seed=seed)
     torch.manual_seed(seed)
-    make = _minilm if declaration.reads == "subwords" else partial(build_model, embedding=None)
+    make = partial(build_model, embedding=None)
+    if declaration.reads == "subwords":
+        make = _language_model if "prompt" in declaration.required else _minilm
     model = make(declaration.pointer, defaults(declaration), classes=2).requires_grad_(False)
     return Evaluator(model, seed, getattr(model, "useful_tokens", USEFUL_TOKENS)[device], device)
 
@@ -99,6 +102,12 @@ def _minilm(pointer: str, options: Mapping[str, Any], classes: int) -> Any:
     with TemporaryDirectory() as folder:
         BertConfig(**shape, initializer_range=0.05).save_pretrained(folder)
         return build_model(pointer, {**options, "checkpoint": folder}, torch.empty(WORDS, 384), classes)
+
+
+def _language_model(pointer: str, options: Mapping[str, Any], classes: int) -> Any:
+    """A small language model of two layers."""
+    example = example_options(Registry().get("model", "causal"), classes)
+    return build_model(pointer, {**options, **example}, torch.empty(WORDS, 1), classes)
 
 
 @cache

@@ -1,5 +1,6 @@
 """Transformers of RoBERTa-base's shape: fine-tuning compared with a plain loop, and explanations in each precision."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from data import defaults, spread
 from sizes import Sizes
-from timing import Row, seconds
+from timing import Row, compare, seconds
 from torch.nn.functional import cross_entropy
 
 from plumbline.attribution.run import MeasureCall, attribute
@@ -141,8 +142,12 @@ def fine_tuning(checkpoint: str, device: str, sizes: Sizes) -> Iterator[Row | st
             taken[attention] = min(seconds(epoch) for _ in range(2))
         ends = []
         for seeds in (1, 1, 3):
+            begun = time.perf_counter()
             ours = Ours(checkpoint, instances, training, seeds, device)
-            taken[f"{seeds}"] = min(seconds(ours.epoch) / seeds for _ in range(3))
+            built = time.perf_counter() - begun
+            epochs = [seconds(ours.epoch) for _ in range(3)]
+            taken[f"{seeds}"] = min(epochs) / seeds
+            start = f"{built:.1f} s to build the models, {sum(epochs) - 3 * min(epochs):.1f} s to record their steps"
             ends.append(ours.weights())
             flops = 6 * sum(p.numel() for n, p in ours.learners[0].model.encoder.named_parameters() if "embed" not in n)
             del ours
@@ -157,6 +162,29 @@ def fine_tuning(checkpoint: str, device: str, sizes: Sizes) -> Iterator[Row | st
         same = "the same bits" if torch.equal(ends[0], ends[1]) else "other bits"
         beside = "the same" if torch.equal(ends[0], ends[2]) else "others"
         yield f"fine-tuning, {name}'s lengths, {device}: two runs end in {same}; with two seeds beside it in {beside}"
+        yield f"fine-tuning, {name}'s lengths, {device}, three seeds: {start}"
+
+
+def building(checkpoint: str, device: str) -> Iterator[Row]:
+    """A trained model, built and given its weights, by transformers alone and here."""
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    trained = TransformerClassifier(None, 2, checkpoint=checkpoint)
+    state, vectors = trained.state_dict(), trained.embedding.weight.detach()
+    config = AutoConfig.from_pretrained(checkpoint)
+    whole = AutoModelForSequenceClassification.from_config(config).state_dict()
+
+    def plain() -> None:
+        model = AutoModelForSequenceClassification.from_config(config)
+        model.load_state_dict(whole)
+        model.to(device)
+
+    def ours() -> None:
+        model = TransformerClassifier(vectors, 2, checkpoint=checkpoint)
+        model.load_state_dict(state)
+        model.to(device)
+
+    yield compare(f"building a trained model, {device}", plain, ours, turns=3)
 
 
 class Padded(Evaluator):
@@ -249,6 +277,7 @@ def rows(device: str, sizes: Sizes, checkpoint: Path | None, subwords: list[Path
     """All of them; ranks only for a checkpoint with its subwords."""
     with TemporaryDirectory() as folder:
         save_random(folder, small=sizes.training.texts < 800)
+        yield from building(folder, device)
         yield from fine_tuning(folder, device, sizes)
         yield from explanations(folder, device, sizes)
     if checkpoint:

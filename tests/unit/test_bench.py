@@ -34,7 +34,11 @@ ROWS = {
     "training": ["training"] * 2,
     "adversary": ["adversaries"] * 2,
     "memory": [],
-    "transformer": ["fine-tuning", *["integrated-gradient", "integrated-gradient-pad", "lime"] * 2],
+    "transformer": [
+        "building a trained model",
+        "fine-tuning",
+        *["integrated-gradient", "integrated-gradient-pad", "lime"] * 2,
+    ],
 }
 # On a GPU training has a row for each precision.
 ROWS_ON_GPU = {name: ROWS[name] for name in ROWS if name not in ("kendall", "flow")} | {
@@ -44,7 +48,7 @@ ROWS_ON_GPU = {name: ROWS[name] for name in ROWS if name not in ("kendall", "flo
 SENTENCES = {
     "every": [f"left out: {declared.name}, " for declared in OBJECTS if declared.facts.get("required")],
     "memory": ["leave-one-out, bilstm-tanh, 1 texts of 70 words, "],
-    "transformer": ["fine-tuning, SST's lengths, "],
+    "transformer": ["fine-tuning, SST's lengths, "] * 2,
 }
 # The group with long texts on a GPU.
 LONG = ("cuda", "transformer")
@@ -80,7 +84,7 @@ def test_group(device, group):
         assert row.what.endswith(device) or group in ("kendall", "flow", "attribution", "every")
         if group in ("attribution", "every"):
             assert re.search(r"scores (differ|correlate) by", row.note), "both versions are compared"
-    starts = SENTENCES.get(group, []) + (["fine-tuning, IMDB's lengths, "] if (device, group) == LONG else [])
+    starts = SENTENCES.get(group, []) + (["fine-tuning, IMDB's lengths, "] * 2 if (device, group) == LONG else [])
     assert len(sentences) == len(starts)
     for sentence, start in zip(sentences, starts, strict=True):
         assert sentence.startswith(start + device)

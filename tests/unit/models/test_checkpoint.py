@@ -17,6 +17,7 @@ from plumbline.conformance import example_instances
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import collate
 from plumbline.models.block import trained_models
+from plumbline.models.pretrained import PlaceholderWeights
 from plumbline.models.transformer import TransformerClassifier
 from plumbline.registry import Registry
 from plumbline.store import write_tensors
@@ -86,6 +87,37 @@ def test_new_output_is_drawn_even_if_the_checkpoint_has_one(classifier, classes)
     assert outputs[0].shape == (classes, 16) and not torch.equal(*outputs)
     assert torch.equal(*bodies) and torch.equal(bodies[0], own.base_model.pooler.dense.weight)
     assert classes != 3 or not torch.equal(outputs[0], own.classifier.weight)
+
+
+def test_a_new_head_of_several_layers_is_drawn_as_for_a_checkpoint_without_one(tmp_path):
+    config = config_of("roberta", hidden_size=64, initializer_range=0.02, num_labels=2)
+    headed = AutoModelForSequenceClassification.from_config(config)
+    for weights in headed.classifier.parameters():
+        torch.nn.init.constant_(weights, 5.0)
+    headed.save_pretrained(tmp_path)
+    torch.manual_seed(1)
+    head = TransformerClassifier(None, 2, checkpoint=str(tmp_path)).encoder.classifier
+    for layer in (head.dense, head.out_proj):
+        assert 0.01 < layer.weight.std() < 0.03 and layer.weight.requires_grad
+        assert layer.bias.tolist() == [0.0] * len(layer.bias)
+
+
+def test_placeholder_weights_are_like_drawn_ones():
+    def layers():
+        return torch.nn.Linear(300, 200), torch.nn.Embedding(3, 7)
+
+    torch.manual_seed(0)
+    with PlaceholderWeights():
+        large, small = layers()
+    torch.manual_seed(0)
+    drawn, other = layers()
+    # The bound of a linear layer's weights.
+    assert 0.95 / 300**0.5 < large.weight.abs().max() <= 1 / 300**0.5
+    assert abs(large.weight.std() / drawn.weight.std() - 1) < 0.05 and large.weight.requires_grad
+    assert torch.linalg.matrix_rank(large.weight) > 1 and not torch.equal(large.weight, drawn.weight)
+    assert small.weight.std() > 0.5 and other.weight.shape == small.weight.shape
+    few = 2**14
+    assert torch.equal(large.weight.flatten()[:few], large.weight.flatten()[few : 2 * few])
 
 
 def test_no_epoch_leaves_the_checkpoint_as_it_is(classifier):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 from torch.nn.functional import pad
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from plumbline.config.checkpoints import CLASSIFIER
 from plumbline.errors import PlumblineError, nearest
@@ -15,6 +16,26 @@ from plumbline.errors import PlumblineError, nearest
 CLOSE = 1e-4
 # Pickled weights can execute arbitrary code, so only safetensors are read.
 LOADING: dict[str, Any] = {"use_safetensors": True, "output_loading_info": True}
+
+
+class PlaceholderWeights(TorchDispatchMode):
+    """Large weights repeat a few random numbers: a model whose weights are then loaded is tried before that, for which
+    they must be neither zero nor infinite. To draw all weights of a RoBERTa would take two seconds."""
+
+    DRAWN = 2**14
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        drawing = function in (torch.ops.aten.normal_.default, torch.ops.aten.uniform_.default)
+        if not drawing or args[0].numel() <= self.DRAWN:
+            return function(*args, **kwargs)
+        weights, *others = args
+        drawn = function(weights.new_empty(self.DRAWN), *others, **kwargs)
+        flat = weights.view(-1)
+        rest = flat.numel() % self.DRAWN
+        flat[: flat.numel() - rest].view(-1, self.DRAWN).copy_(drawn)
+        flat[flat.numel() - rest :].copy_(drawn[:rest])
+        return weights
 
 
 def has_classification_head(config: Any) -> bool:
@@ -78,16 +99,33 @@ def load_with_new_head(path: str, config: Any, options: dict[str, Any]) -> Any:
     """A checkpoint with a randomly initialised classification head, which replaces its own if it has one."""
     from transformers import AutoModelForSequenceClassification
 
-    replaced = has_classification_head(config)
     encoder, info = AutoModelForSequenceClassification.from_pretrained(
         path, config=config, ignore_mismatched_sizes=True, **options, **LOADING
     )
     _check_loaded(path, encoder, info, whole=False)
-    if replaced:
-        new = AutoModelForSequenceClassification.from_config(config, **options).state_dict()
-        inside = f"{encoder.base_model_prefix}."
-        encoder.load_state_dict({k: v for k, v in new.items() if not k.startswith(inside)}, strict=False)
+    if has_classification_head(config):
+        _draw_head(encoder)
     return encoder
+
+
+def _draw_head(encoder: Any) -> None:
+    """Draw the weights of a classification head anew, as transformers does for a checkpoint without one."""
+    body = {*encoder.base_model.modules()}
+    for part in (part for part in encoder.modules() if part is not encoder and part not in body):
+        # transformers does not draw parameters that it has marked as loaded.
+        for name, weights in list(part.named_parameters(recurse=False)):
+            setattr(part, name, nn.Parameter(torch.zeros_like(weights)))
+        if hasattr(part, "reset_parameters"):
+            part.reset_parameters()
+        encoder._init_weights(part)
+
+
+def new_classifier(config: Any, options: dict[str, Any]) -> Any:
+    """The architecture of a checkpoint with a classification head, whose weights are then loaded."""
+    from transformers import AutoModelForSequenceClassification
+
+    with PlaceholderWeights():
+        return AutoModelForSequenceClassification.from_config(config, **options)
 
 
 def load_causal(path: str, vocabulary: int | None = None) -> Any:
@@ -97,7 +135,8 @@ def load_causal(path: str, vocabulary: int | None = None) -> Any:
     config = AutoConfig.from_pretrained(path)
     if vocabulary is not None:
         config.vocab_size = vocabulary
-        return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        with PlaceholderWeights():
+            return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     encoder, info = AutoModelForCausalLM.from_pretrained(path, config=config, dtype=torch.float32, **LOADING)
     _check_loaded(path, encoder, info, whole=True)
     return encoder

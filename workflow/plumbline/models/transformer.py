@@ -10,7 +10,7 @@ from plumbline.data.subwords import reading_checkpoint
 from plumbline.errors import PlumblineError
 from plumbline.models.batch import Batch
 from plumbline.models.first_token import find_first_token_layer, first_token_only
-from plumbline.models.pretrained import load_with_new_head, load_with_own_head, output_of_each_class
+from plumbline.models.pretrained import load_with_new_head, load_with_own_head, new_classifier, output_of_each_class
 from plumbline.models.reader import VectorReader
 from plumbline.models.sequence import Sequence
 from plumbline.registry import model
@@ -119,7 +119,6 @@ class TransformerClassifier(VectorReader):
         labels: list[int | str] = [],  # noqa: B006
     ) -> None:
         from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig
-        from transformers import AutoModelForSequenceClassification as Classifier
         from transformers.masking_utils import eager_mask
 
         super().__init__()
@@ -137,7 +136,7 @@ class TransformerClassifier(VectorReader):
                 encoder = load_with_new_head(path, config, options)
             else:
                 config.num_labels, config.vocab_size = classes, len(embedding)
-                encoder = Classifier.from_config(config, **options)
+                encoder = new_classifier(config, options)
         first = find_first_token_layer(encoder)
         # In a list, or its parameters would be saved twice.
         self._first_token = [] if first is None else [first]
