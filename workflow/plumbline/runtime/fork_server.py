@@ -34,7 +34,7 @@ from plumbline.runtime.fork_client import THREADS, receive_request
 # packages that are imported after a first job has used them.
 AT_START = ("snakemake.script", "numpy", "pyarrow.parquet")
 WHEN_IDLE = ("torch", "pandas")
-AFTER_USE = ("seaborn", "scipy.stats", "transformers", "captum.attr", "sklearn", "spacy")
+AFTER_USE = ("seaborn", "scipy.stats", "transformers.modeling_utils", "captum.attr", "sklearn", "spacy")
 # With fewer jobs, the imports of the server take longer than those of the jobs.
 FEWEST_JOBS = 5
 CLIENT = Path(__file__).with_name("fork_client.py")
