@@ -42,7 +42,7 @@ def occlusion_predicted(
     options: AttributionOptions = AttributionOptions(),
 ) -> Importances:
     """The mean drop of the output when a token is replaced by tokens that the language model itself predicts in its
-    place, weighted by their probabilities, so that texts stay plausible.
+    place, weighted by their probabilities, so that the text up to it stays plausible.
 
     A first token, before which there is none, is replaced by the baseline. ReAGent, in contrast, replaces random sets
     of tokens by the predictions of a second, masked language model.

@@ -1,5 +1,7 @@
 """The scorecard and the meta-evaluation, on tables made by hand."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -355,8 +357,35 @@ def test_cells_of_one_dataset_are_resampled_together():
     assert (two["tau"], two["n_cells"], two["n_datasets"]) == (0.0, 4, 2) and np.isnan(two["ci_low"])
     four = opposite(["sst", "imdb", "agnews", "adr"]).iloc[0]
     assert (four["tau"], four["n_cells"], four["n_datasets"]) == (-0.5, 8, 4)
-    # With 4 draws of 4 datasets the share of the first is 0 with a chance of 0.32 and 3/4 or more with one of 0.05.
-    assert (four["ci_low"], four["ci_high"]) == (-1.0, 0.5)
+    # Four draws of four datasets are all the first with a chance of 1/256, which Student's interval does not leave out.
+    assert (four["ci_low"], four["ci_high"]) == (-1.0, 1.0)
+
+
+def test_cells_share_the_seeds_drawn_and_three_seeds_span_all_resamples():
+    """By all 27 draws of three seeds; independent draws for each variant would have a narrower interval."""
+    random = np.random.default_rng(1)
+    names = ["attention", "gradient", "lime", "loo", "occlusion"]
+
+    def drawn() -> np.ndarray:
+        return np.arange(5)[:, None] + 2 * random.normal(size=(5, 3))
+
+    plain, variants = drawn(), {f"v{i}": drawn() for i in range(6)}
+
+    def means(values: np.ndarray) -> dict[str, list[float]]:
+        return dict(zip(names, values.tolist(), strict=True))
+
+    tables = {
+        "faithfulness": faithfulness(means(plain)),
+        "erasure": pd.concat([erasure(means(values)).assign(variant=name) for name, values in variants.items()]),
+    }
+    (row,) = meta_rows(card(tables), "random").to_dict("records")
+    taus = [
+        np.mean([kendalltau(plain[:, seeds].mean(1), v[:, seeds].mean(1)).statistic for v in variants.values()])
+        for seeds in map(list, product(range(3), repeat=3))
+    ]
+    assert (row["matched"], row["n_cells"], row["resampled"]) == ("dataset", 6, "seed")
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx((min(taus), max(taus)))
+    assert row["ci_low"] < row["tau"] < row["ci_high"]
 
 
 def test_seeds_and_cells_make_the_interval():

@@ -113,28 +113,33 @@ def compare(
     first: Rankings, second: Rankings, generator: np.random.Generator, resamples: int
 ) -> tuple[str, list[ComparedCell]]:
     """The agreement of two criteria on each dataset, variant and model that both rank or, if there is none, on each
-    dataset and model; and which of the two, `variant` or `dataset`."""
+    dataset and model; and which of the two, `variant` or `dataset`.
+
+    The same seeds are drawn for all cells, which often share models.
+    """
     matched, pairs = "variant", [(cell, cell) for cell in sorted(first.keys() & second.keys())]
     if not pairs:
         both = [(a, b) for a in sorted(first) for b in sorted(second)]
         matched, pairs = "dataset", [(a, b) for a, b in both if (a.dataset, a.model) == (b.dataset, b.model)]
+    draws: dict[int, np.ndarray] = {}
     cells = []
     for a, b in pairs:
-        seeds, taus = _taus(first[a], second[b], generator, resamples)
+        seeds = max(first[a].values.shape[1], second[b].values.shape[1])
+        if seeds not in draws:
+            draws[seeds] = generator.integers(seeds, size=(resamples, seeds))
+        taus = _taus(first[a], second[b], draws[seeds])
         if not np.isnan(taus[0]):
             cells.append(ComparedCell(a.dataset, a.model, seeds, taus))
     return matched, cells
 
 
-def _taus(a: Ranking, b: Ranking, generator: np.random.Generator, resamples: int) -> tuple[int, np.ndarray]:
-    """The number of seeds, and τ of all of them, then of resampled ones; NaN without three measures in common."""
+def _taus(a: Ranking, b: Ranking, drawn: np.ndarray) -> np.ndarray:
+    """τ of all seeds, then of drawn ones [draws, n]; NaN without three measures in common."""
     common = [measure for measure in a.measures if measure in b.measures]
     if len(common) < FEWEST_RANKED:
-        return 0, np.full(1, np.nan)
-    seeds = max(a.values.shape[1], b.values.shape[1])
+        return np.full(1, np.nan)
     # A criterion with fewer seeds than the other is averaged over its own: drawn seeds wrap around.
-    drawn = generator.integers(seeds, size=(resamples, seeds))
-    return seeds, tau_of_signs(*(np.vstack([side.signs(common), side.signs(common, drawn)]) for side in (a, b)))
+    return tau_of_signs(*(np.vstack([side.signs(common), side.signs(common, drawn)]) for side in (a, b)))
 
 
 def mean_tau(cells: Sequence[ComparedCell], generator: np.random.Generator) -> dict[str, Any]:
@@ -142,7 +147,7 @@ def mean_tau(cells: Sequence[ComparedCell], generator: np.random.Generator) -> d
 
     Cells of one dataset share its texts, and often models, so datasets are resampled with all their cells, if there are
     three or more, otherwise models, if there are three or more of these; seeds too, if each cell has three or more.
-    There is no interval if nothing can be resampled.
+    There is no interval if nothing can be resampled. Its percentiles are those of the fewest units resampled.
     """
     if not cells:
         reason = f"no dataset and model has {FEWEST_RANKED} measures that both rank"
@@ -151,32 +156,43 @@ def mean_tau(cells: Sequence[ComparedCell], generator: np.random.Generator) -> d
     names = {axis: [getattr(cell, axis) for cell in cells] for axis in ("dataset", "model")}
     counts = {axis: len(set(values)) for axis, values in names.items()}
     resampled = [axis for axis, count in counts.items() if count >= FEWEST][:1]
+    fewest = [counts[axis] for axis in resampled]
     draws = np.repeat(taus[:, :1], taus.shape[1] - 1, axis=1)
     weights = np.ones(draws.shape)
     for axis in resampled:
         units = sorted(set(names[axis]))
         taken = generator.multinomial(len(units), np.full(len(units), 1 / len(units)), size=draws.shape[1])
         weights = taken.T[[units.index(name) for name in names[axis]]].astype(np.float64)
-    if min(cell.seeds for cell in cells) >= FEWEST:
-        draws, resampled = taus[:, 1:], [*resampled, "seed"]
+    if (seeds := min(cell.seeds for cell in cells)) >= FEWEST:
+        draws, resampled, fewest = taus[:, 1:], [*resampled, "seed"], [*fewest, seeds]
+    interval = _interval(draws, weights, min(fewest)) if resampled else (np.nan, np.nan)
     return {
         "n_cells": len(taus),
         "n_datasets": counts["dataset"],
         "n_models": counts["model"],
         "tau": float(taus[:, 0].mean()),
-        **dict(zip(("ci_low", "ci_high"), _interval(draws, weights) if resampled else (np.nan, np.nan), strict=True)),
+        **dict(zip(("ci_low", "ci_high"), interval, strict=True)),
         "resampled": ", ".join(resampled),
         "status": "ok",
         "reason": None,
     }
 
 
-def _interval(draws: np.ndarray, weights: np.ndarray) -> list[float]:
-    """The 95 % interval of the weighted means of draws [cells, resamples], without those that are NaN."""
+def _interval(draws: np.ndarray, weights: np.ndarray, units: int) -> tuple[float, float]:
+    """The 95 % interval of the weighted means of draws [cells, resamples], without those that are NaN.
+
+    Usual percentiles would be too narrow with few units. So the tails are those of Hesterberg's expanded percentiles
+    (2015, What Teachers Should Know About the Bootstrap): as far out as Student's interval is wider than a normal one.
+    Those of three units are the lowest and highest resample.
+    """
+    from scipy.special import ndtr, stdtrit
+
     weights = np.where(np.isnan(draws), 0.0, weights)
     sums = weights.sum(0)
     means = (weights * np.nan_to_num(draws)).sum(0)[sums > 0] / sums[sums > 0]
-    return [float(end) for end in np.percentile(means, [2.5, 97.5])]
+    tail = 100 * ndtr(stdtrit(units - 1, 0.025) * np.sqrt(units / (units - 1)))
+    low, high = np.percentile(means, [tail, 100 - tail])
+    return float(low), float(high)
 
 
 @table("meta_evaluation", reads=["scorecard"], params=["random"])
