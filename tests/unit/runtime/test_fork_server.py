@@ -155,6 +155,23 @@ def test_all_forks_end_with_the_run(own_server, tmp_path, how):
     wait_for(lambda: ended(fork))
 
 
+def test_a_server_in_which_a_package_has_initialised_cuda_forks_no_script(tmp_path):
+    """A stand-in for torch on a machine with a GPU; forks of such a process could not use it."""
+    text = "import runpy, sys, types\ntorch = sys.modules['torch'] = types.ModuleType('torch')\n"
+    text += "torch.cuda = types.SimpleNamespace(is_initialized=lambda: True)\n"
+    text += "runpy.run_module('plumbline.runtime.fork_server', run_name='__main__')\n"
+    address, environment = str(tmp_path / "socket"), os.environ | ENVIRONMENT | {"PYTHONPATH": LIBRARY}
+    command = [sys.executable, "-P", "-c", text, address]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True) as process:
+        wait_for(Path(address).exists)
+        for _ in range(2):
+            running = client(address, written(tmp_path / "job", "import sys\nprint('pyarrow' in sys.modules)\n"))
+            assert running.communicate(timeout=60)[0] == "False\n" and running.returncode == 0
+        assert process.poll() is None
+        process.stdin.close()
+        assert process.wait(20) == 0
+
+
 @pytest.mark.parametrize("other", [{}, {"OMP_NUM_THREADS": "2"}], ids=["no server", "two threads"])
 def test_otherwise_a_script_runs_in_a_process_of_its_own(request, tmp_path, other):
     address = request.getfixturevalue("server")[1] if other else str(tmp_path / "nobody")

@@ -11,6 +11,8 @@ import sys
 # The server runs with one thread; a script that requests more runs in a new process.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "GOTO_NUM_THREADS")
 STREAMS = (0, 1, 2)
+# The server's answer to a script that it cannot run.
+ALONE = b"alone"
 # Digits of the byte count at the start of a request.
 HEADER = 8
 
@@ -50,10 +52,11 @@ def main() -> None:
     address, script = sys.argv[1:]
     one_thread = all(os.environ.get(name, "1") == "1" for name in THREADS)
     connection = send_request(address, script) if one_thread else None
-    if connection is None:
-        os.execv(sys.executable, [sys.executable, script])
     # The server sends nothing if the run has ended.
-    status = int(connection.recv(16) or b"1")
+    answer = ALONE if connection is None else connection.recv(16) or b"1"
+    if answer == ALONE:
+        os.execv(sys.executable, [sys.executable, script])
+    status = int(answer)
     if status < 0:
         os.kill(os.getpid(), -status)
     sys.exit(status)

@@ -28,7 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from plumbline.runtime.fork_client import THREADS, receive_request
+from plumbline.runtime.fork_client import ALONE, THREADS, receive_request
 
 # Packages of every script, imported before the first job; packages of most studies, imported while no job waits; and
 # packages that are imported after a first job has used them.
@@ -98,6 +98,12 @@ class ForkServer:
             self._process = None
 
 
+def _uses_cuda() -> bool:
+    """Whether a package has initialised CUDA at import, so that forks could not use it."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return bool(cuda and cuda.is_initialized())
+
+
 class Server:
     """Forks for each client and sends it the exit status of its fork."""
 
@@ -160,11 +166,15 @@ class Server:
         except (OSError, ValueError):
             client.close()
             return
-        pid = os.fork()
-        if pid:
+        forked = None if _uses_cuda() else os.fork()
+        if forked is None:
+            with client, suppress(OSError):
+                client.sendall(ALONE)
+        elif forked:
+            self._clients[forked] = client
+        if forked != 0:
             for stream in streams:
                 os.close(stream)
-            self._clients[pid] = client
             return
         status = 1
         try:
