@@ -11,6 +11,7 @@ from plumbline.attribution.inputs import vectors_of
 from plumbline.attribution.occlusion import occluded_outputs
 from plumbline.data.instances import Instances
 from plumbline.models.batch import Batch
+from plumbline.models.budget import tokens_of
 from plumbline.models.evaluator import Evaluator
 from plumbline.registry import measure
 
@@ -71,8 +72,8 @@ def occlusion_predicted(
 def _predicted(evaluator: Evaluator, batch: Batch, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The tokens [B, T, k] that the model predicts in place of each one, and their weights [B, T, k]; a few rows at a
     time, because the logits of a whole vocabulary are large."""
-    tokens = batch.present.shape[1] + (0 if batch.pair is None else batch.pair.present.shape[1])
-    rows = max(1, LOGITS // (tokens * len(evaluator.model.embedding.weight)))
+    logits = tokens_of(batch) * len(evaluator.model.embedding.weight)
+    rows = max(1, LOGITS * len(batch.ids) // logits)
     parts = torch.arange(len(batch.ids), device=batch.ids.device).split(rows)
     found = [evaluator.model.next_tokens(batch.take(part), count) for part in parts]
     ids, weights = zip(*found, strict=True)

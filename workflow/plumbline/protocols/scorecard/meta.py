@@ -147,7 +147,7 @@ def mean_tau(cells: Sequence[ComparedCell], generator: np.random.Generator) -> d
 
     Cells of one dataset share its texts, and often models, so datasets are resampled with all their cells, if there are
     three or more, otherwise models, if there are three or more of these; seeds too, if each cell has three or more.
-    There is no interval if nothing can be resampled. Its percentiles are those of the fewest units resampled.
+    There is no interval if nothing can be resampled. It is as wide as the axis with the fewest units requires.
     """
     if not cells:
         reason = f"no dataset and model has {FEWEST_RANKED} measures that both rank"
