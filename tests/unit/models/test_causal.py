@@ -328,7 +328,7 @@ def predicted_drops(model, text, classes, replacements, special):
 
 
 @pytest.mark.parametrize("family", RECENT)
-def test_occlusion_with_predicted_tokens_by_whole_passes(family, folder_of):
+def test_occlusion_with_predicted_tokens_by_whole_passes(family, folder_of, monkeypatch):
     folder = folder_of(family)
     model = CausalClassifier(None, 3, checkpoint=folder, prompt="{text}", answers=SHORT).eval()
     other = AutoModelForCausalLM.from_pretrained(folder).eval()
@@ -340,6 +340,10 @@ def test_occlusion_with_predicted_tokens_by_whole_passes(family, folder_of):
         for text, words, scores in zip(texts, instances.maskable, found, strict=True):
             expected = [np.nan, *predicted_drops(other, text, model._first, replacements, model.special_ids[0])]
             np.testing.assert_allclose(scores, np.array(expected)[words], atol=1e-6)
+    monkeypatch.setattr("plumbline.attribution.predicted_occlusion.LOGITS", 1)
+    for scores, alone in zip(found, occlusion_predicted(evaluator, instances, replacements=4).scores, strict=True):
+        np.testing.assert_allclose(alone, np.abs(scores), atol=1e-6)
+    monkeypatch.undo()
     absolute = occlusion_predicted(evaluator, instances, replacements=4).scores
     np.testing.assert_array_equal(np.concatenate(absolute), np.abs(np.concatenate(found)))
 
