@@ -23,6 +23,7 @@ PROJECT = Path(__file__).parents[2]
 # The templates of pages and the pages.
 PAGES = {page: PROJECT / f"docs/studies/{page.parent.name}.md" for page in PROJECT.glob("reproductions/*/page.md")}
 PAGES[PROJECT / "reproductions/findings.md"] = PROJECT / "docs/findings.md"
+PAGES[PROJECT / "reproductions/quirks.md"] = PROJECT / "docs/studies/quirks.md"
 FRONT = PROJECT / "reproductions/front-page.md"
 PAGES[FRONT] = PROJECT / "README.md"
 ROWS = pd.DataFrame(
@@ -240,7 +241,7 @@ def test_templates_hold_no_numbers_of_their_own(template):
 def literals(text: str) -> list[str]:
     """The numbers outside expressions; those of code, names such as H200, 0 and 1, and `95 %` are no results, nor are
     years, numbers of tables and figures, and what is said of a paper and its code."""
-    sections = "What the study asks|How to run it|Where paper and code differ"
+    sections = "What the study asks|How to run it|Where paper and code differ|All nine quirks"
     text = re.sub(rf"^## ({sections})\n.*?(?=^## |\Z)", "", text, flags=re.M | re.S)
     text = re.sub(r"\b(Tables?|Figures?)\s\d+((,|\sto|\sand)\s\d+(?!,\d))*|\b(19|20)\d\d\b(?![.,]\d)", "", text)
     prose = re.sub(r"\{\{.*?\}\}|\{%.*?%\}", "", text, flags=re.S)
