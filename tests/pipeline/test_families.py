@@ -25,6 +25,7 @@ def model_entries() -> dict[str, dict]:
         **{name: {"checkpoint": name, "training": TRAINED, "datasets": ["mock-2"]} for name in FAMILIES},
         "gpt2": {**prompt, "checkpoint": "gpt2", "answers": [" bad", " good"], "datasets": ["mock-2"]},
         "llama": {**prompt, "checkpoint": "llama", "training": TRAINED, "datasets": ["mock-2"]},
+        "gpt2-verbs": {"kind": "causal", "checkpoint": "gpt2", "prompt": "{text}", "datasets": ["verbs"]},
         "qwen2": {"kind": "causal", "checkpoint": "qwen2", "prompt": "{text} {pair} Answer:", "datasets": ["stories"]},
     }
 
@@ -34,6 +35,15 @@ CONFIG_OF_FAMILIES = {
     "datasets": {
         "mock-2": CONFIG["datasets"]["mock-2"],
         "stories": {"train": 24, "dev": 8, "test": 8, "preparation": {"embedding": {"dimensions": 4}}},
+        "verbs": {
+            "kind": "table",
+            "path": "verbs.csv",
+            "text": "prefix",
+            "label": "good",
+            "answers": ["bad"],
+            "tokens": "cased",
+            "preparation": {"embedding": {"kind": "random", "dimensions": 4}},
+        },
     },
     "models": model_entries(),
     "seeds": ["0"],
@@ -55,6 +65,19 @@ CONFIG_OF_FAMILIES = {
 }
 
 
+def write_verbs(path: Path) -> None:
+    """Minimal pairs of subject-verb agreement with a noun in between, which has the other number."""
+    nouns, verbs = (("key", "keys"), ("dog", "dogs"), ("child", "children")), (("is", "are"), ("has", "have"))
+    rows = [
+        (f"The {subject[number]} near the {other[1 - number]}", verb[number], verb[1 - number])
+        for subject in nouns
+        for other in nouns
+        for verb in verbs
+        for number in (0, 1)
+    ]
+    path.write_text("\n".join(map(",".join, [("prefix", "good", "bad"), *rows])) + "\n")
+
+
 def run_families(folder: Path, tiny_bert: Path) -> None:
     import torch
     from transformers import AutoTokenizer
@@ -71,6 +94,7 @@ def run_families(folder: Path, tiny_bert: Path) -> None:
         torch.manual_seed(0)
         save_checkpoint(folder / name, name, causal=True, **CAUSAL[name], vocab_size=300, max_position_embeddings=700)
         save_tokenizer(folder / name)
+    write_verbs(folder / "verbs.csv")
     run_study(folder, CONFIG_OF_FAMILIES, "all", "--cores", "2")
 
 
@@ -81,6 +105,25 @@ def study(once, tiny_bert) -> Path:
 
 def table(study: Path, name: str) -> pd.DataFrame:
     return pd.read_parquet(study / "results" / "tables" / f"{name}.parquet")
+
+
+def test_a_text_may_have_answers_of_its_own(study):
+    """Only the right verb and its foil are possible, chance is a half, and a measure explains one against the other."""
+    folder = study / "results"
+    classes = json.loads((folder / "data/verbs/dataset.json").read_text())["classes"]
+    predictions = pd.read_parquet(folder / "models/verbs/plain/gpt2-verbs/0/predictions.parquet")
+    numbers = {frozenset((classes.index(a), classes.index(b))) for a, b in (("is", "are"), ("has", "have"))}
+    for row in predictions.itertuples():
+        possible = np.flatnonzero(row.probabilities)
+        assert frozenset(possible) == frozenset(row.answers) and frozenset(possible) in numbers
+        assert row.label in possible
+    test = predictions[predictions["split"] == "test"]
+    performance = table(study, "performance").query("dataset == 'verbs' and split == 'test'")
+    reason = performance.loc[performance["metric"] == "above_chance", "reason"].item()
+    right = np.mean([np.argmax(row.probabilities) == row.label for row in test.itertuples()])
+    assert f"accuracy is {right:.2f} on {len(test)} instances" in reason
+    scores = pd.read_parquet(folder / "attributions/verbs/plain/gpt2-verbs/0/integrated-gradient-pad.parquet")["scores"]
+    assert len(scores) and all(np.abs(row).max() > 0 for row in scores)
 
 
 def test_every_model_is_scored_by_every_protocol(study):

@@ -74,6 +74,10 @@ def test_options_can_be_sent_to_a_job(folder):
 CONFIG_FAULTS = {
     "no text": ({"text": None}, "text` is missing; dataset 'table' needs it. `text`: Column of the texts."),
     "unknown option": ({"column": "x"}, "`datasets.mine.column` (set to 'x') is not a known key"),
+    "classes and answers": (
+        {"classes": ["1", "5"], "answers": ["why"]},
+        "`datasets.mine.answers` makes all answers classes; remove `datasets.mine.classes`.",
+    ),
     "ending": ({"path": "a.xlsx"}, "`datasets.mine.path` is 'a.xlsx', which does not end in one of .csv, .tsv"),
     "encoding": ({"encoding": "utf-9"}, "`datasets.mine.encoding` is 'utf-9', which Python does not know"),
     "separator": ({"separator": "::"}, "`datasets.mine.separator` is '::'; write one character."),

@@ -199,3 +199,32 @@ def test_a_class_too_rare_for_a_drawn_split_is_named():
     assert "`dev_share` draws dev from train, but the data has no splits" in fault(
         values, "text label", split="", dev_share=0.1
     )
+
+
+VERBS = [("The keys to the cabinet", "are", "is"), ("The key to the cabinets", "is", "are"),
+         ("The dogs near the gate", "bark", "barks")]  # fmt: skip
+
+
+def test_each_row_may_have_answers_of_its_own():
+    found = corpus([(*row, split) for split in SPLITS for row in VERBS], "text label foil split", answers=["foil"])
+    assert found.classes == ["are", "bark", "barks", "is"] and not found.every_class
+    assert [(e.label, e.answers) for e in found.examples[:3]] == [(0, [0, 3]), (3, [3, 0]), (1, [1, 2])]
+    # The column of the label may be among them, a cell may be empty, and a cell may hold a list.
+    values = [("a b", "is", ["are", "is", "was"], None, split) for split in SPLITS]
+    found = corpus(values, "text label others more split", answers=["label", "others", "more"])
+    assert found.classes == ["are", "is", "was"] and found.examples[0].answers == [1, 0, 2]
+    # A row without a second answer asks nothing.
+    found = corpus([*values, ("a b", "is", "is", "", "train")], "text label others more split", answers=["others"])
+    assert found.dropped == {"no second answer": {"train": 1}}
+    assert "column 'foil' holds {'a': 1}; it must hold an answer or a list" in fault(
+        [("a", "is", {"a": 1}, "train")], "text label foil split", answers=["foil"]
+    )
+
+
+def test_answers_may_be_many_and_rare_also_in_drawn_splits():
+    values = [(f"text {i}", f"verb {i}", f"verbs {i}") for i in range(150)]
+    found = corpus(values, "text label foil", split="", answers=["foil"])
+    assert len(found.classes) == 300 and Counter(e.split for e in found.examples) == {
+        "train": 120, "dev": 15, "test": 15,
+    }  # fmt: skip
+    assert not found.drawn["stratified"]

@@ -17,7 +17,7 @@ from plumbline.store import write_table
 from plumbline.tables.chance import AT_CHANCE, above_chance_rows, at_chance, chance_summary, mark_at_chance
 from plumbline.tables.export import latex
 from plumbline.tables.sources import File, Sources
-from plumbline.training.performance import above_chance, wilson_low
+from plumbline.training.performance import above_chance, chance_level, wilson_low
 from plumbline.training.schemas import PREDICTIONS
 
 CELL = {"dataset": "d", "variant": "plain", "model": "m"}
@@ -39,6 +39,39 @@ def test_with_many_texts_it_is_cohens_kappa():
     predicted = np.where(random.random(len(labels)) < 0.4, labels, random.integers(3, size=len(labels)))
     kappa = cohen_kappa_score(labels, predicted)
     assert above_chance(answers(predicted, 3), labels) == pytest.approx(kappa, abs=0.005)
+
+
+def test_with_answers_of_its_own_chance_is_drawn_from_those_of_each_text():
+    random = np.random.default_rng(0)
+    n, classes = 20_000, 40
+    labels = random.integers(classes, size=n)
+    pairs = np.stack([labels, labels ^ 1], axis=1)
+    guessed = pairs[np.arange(n), random.integers(2, size=n)]
+    # Among all classes a guess between two seems to be good.
+    assert above_chance(answers(guessed, classes), labels) > 0.4
+    assert chance_level(answers(guessed, classes), labels, list(pairs)) == pytest.approx(0.5, abs=0.01)
+    assert above_chance(answers(guessed, classes), labels, list(pairs)) < 0.02
+    every = [np.arange(classes)] * n
+    assert chance_level(answers(guessed, classes), labels, every) == pytest.approx(
+        chance_level(answers(guessed, classes), labels)
+    )
+    # By hand: "is" is predicted three times of four, so a guess is "is" in 3/4 of the texts.
+    found, right = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])
+    assert chance_level(answers(found, 3), right, [np.array([0, 1])] * 4) == pytest.approx((3 + 3 + 1 + 1) / 16)
+
+
+def test_the_table_reads_the_answers_of_each_text():
+    labels = np.arange(400) % 4
+    found = np.where(np.arange(400) % 8 < 4, labels, labels ^ 1)
+    columns = {"seed": [0] * 400, "split": ["test"] * 400, "instance": range(400), "label": labels,
+               "probabilities": list(answers(found, 4).astype(np.float32))}  # fmt: skip
+    tables = []
+    for own in (None, [[label, label ^ 1] for label in labels]):
+        arrays = {**columns, "answers": own or [None] * 400}
+        table = pa.table({f.name: pa.array(list(arrays[f.name]), f.type) for f in PREDICTIONS.schema})
+        tables.append(performance_rows([CELL], [table], 0.2))
+    status = [rows.loc[rows["metric"] == "above_chance", "status"].item() for rows in tables]
+    assert status == ["ok", AT_CHANCE]
 
 
 def test_a_constant_answer_is_at_chance_however_rare_the_other_class_is():

@@ -87,6 +87,8 @@ def refine_own(resolved: Resolved) -> None:
         options = resolved.options["dataset", name]
         _check_splits(where, options)
         _check_classes(where, options.get("classes"))
+        if options.get("answers") and options["classes"] is not None:
+            raise PlumblineError(f"`{where}.answers` makes all answers classes; remove `{where}.classes`.")
         facts = {"task": IMAGES}
         if declaration.name == TABLE:
             _check_files(where, options)

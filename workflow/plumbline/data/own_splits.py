@@ -19,9 +19,10 @@ def assign_splits(
     shares: Mapping[str, float] | None,
     dev_share: float,
     stratified: bool,
+    every_class: bool = True,
 ) -> tuple[list[str], dict[str, Any]]:
     """The split of each instance, and how it was drawn. `given` holds the splits that the data states, or empty
-    strings; without dev, it is drawn from train as `dev_share` says."""
+    strings; without dev, it is drawn from train as `dev_share` says. Drawn splits need rows of `every_class`."""
     if not any(given):
         if dev_share:
             raise PlumblineError(
@@ -30,7 +31,8 @@ def assign_splits(
             )
         full = {split_of(name): share for name, share in (shares or SHARES).items()}
         splits = draw([*labels], {split: full[split] for split in SPLITS}, [seed], stratified)
-        check_every_class(splits, labels, classes)
+        if every_class:
+            check_every_class(splits, labels, classes)
         return splits, {"shares": full, "seed": seed, "stratified": stratified}
     if shares is not None:
         raise PlumblineError("`shares` draws splits, but the data has its own; remove `shares`.")

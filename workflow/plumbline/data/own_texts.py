@@ -33,6 +33,7 @@ class TextOptions:
     pair: str = ""
     task: Literal["auto", "classification", "question answering", "inference", "paraphrase"] = "auto"
     classes: dict[str, str] | list[str] | None = None
+    answers: list[str] | None = None
     split: str = ""
     shares: dict[str, float] | None = None
     dev_share: float = 0.0
@@ -46,7 +47,8 @@ class TextOptions:
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        return [name for name in (self.text, self.label, self.pair, self.split, self.evidence) if name]
+        named = (self.text, self.label, self.pair, self.split, self.evidence, *(self.answers or ()))
+        return list(dict.fromkeys(filter(None, named)))
 
     @cached_property
     def class_names(self) -> dict[str, str]:
@@ -56,13 +58,15 @@ class TextOptions:
 
 
 class Labelled(NamedTuple):
-    """A row with its text and its label, both as they stand in the file; an empty split is drawn."""
+    """A row with its text, its label and its possible answers, as they stand in the file; an empty split is drawn."""
 
     row: Row
     text: str
     pair: str
     label: str
     split: str
+    # The label and the other answers, if the options name columns of them.
+    answers: list[str]
 
 
 @dataclass(frozen=True)
@@ -82,13 +86,19 @@ class Selected:
 def select_rows(rows: Iterable[Row], options: TextOptions, seed: int, order: Sequence[str] = ()) -> Selected:
     """Name the classes and draw the splits; `order` are the classes that the data itself declares, if any."""
     kept, dropped, found = _keep(rows, options)
-    names = options.class_names or {label: label for label in order or _distinct_labels(kept, options.label)}
+    if options.answers:
+        names = {answer: answer for answer in _sorted({answer for item in kept for answer in item.answers})}
+    else:
+        names = options.class_names or {label: label for label in order or _distinct_labels(kept, options.label)}
     # Labels of one class need not follow each other.
     classes = list(dict.fromkeys(names.values()))
     labels = [classes.index(names[item.label]) for item in kept]
     _check_classes(labels, classes, options, found)
     given = [item.split for item in kept]
-    splits, drawn = assign_splits(given, labels, classes, seed, options.shares, options.dev_share, options.stratified)
+    # An answer may be rare, or never right.
+    stratified = options.stratified and not options.answers
+    draw = (options.shares, options.dev_share, stratified, not options.answers)
+    splits, drawn = assign_splits(given, labels, classes, seed, *draw)
     marked = [_spans(item, options) for item in kept] if options.evidence else []
     return Selected(kept, labels, splits, classes, dropped, drawn, marked)
 
@@ -100,14 +110,16 @@ def read_corpus(rows: Iterable[Row], options: TextOptions, seed: int, order: Seq
     pairs: Sequence[list[str] | None] = [None] * len(tokens)
     if options.pair:
         pairs = tokenize_texts([item.pair for item in selected.rows], options)[1]
-    columns = zip(selected.splits, selected.labels, tokens, pairs, evidence, strict=True)
-    examples = [Example(split, label, text, pair, None, marks) for split, label, text, pair, marks in columns]
+    number = {name: k for k, name in enumerate(selected.classes)}
+    answers = [[number[answer] for answer in item.answers] or None for item in selected.rows]
+    columns = zip(selected.splits, selected.labels, tokens, pairs, answers, evidence, strict=True)
+    examples = [Example(*column) for column in columns]
     return Corpus(
         examples,
         selected.classes,
         dropped=selected.dropped,
         # Answers to questions are often rare.
-        every_class=options.task != "question answering",
+        every_class=options.task != "question answering" and not options.answers,
         drawn=selected.drawn,
     )
 
@@ -138,6 +150,8 @@ def _reason(item: Labelled, options: TextOptions, seen: set[tuple[str, str]]) ->
         return NO_TEXT
     if not item.label:
         return NO_LABEL
+    if options.answers and len(item.answers) < 2:
+        return "no second answer"
     if options.class_names and item.label not in options.class_names:
         return "label not in classes"
     return "duplicate" if options.duplicates == "drop" and (item.text, item.pair) in seen else ""
@@ -148,7 +162,18 @@ def _labelled(row: Row, options: TextOptions) -> Labelled:
     label = row.values.get(options.label)
     if isinstance(label, list | dict):
         raise PlumblineError(f"{row.where}: the label in column '{options.label}' is {label!r}; it must be one value.")
-    return Labelled(row, text, pair, label_text(label), _split(row, options.split))
+    return Labelled(row, text, pair, label_text(label), _split(row, options.split), _answers(row, options))
+
+
+def _answers(row: Row, options: TextOptions) -> list[str]:
+    """The label and the other answers of a row, each once; a cell may hold a list of them."""
+    found: list[Any] = []
+    for column in (options.label, *options.answers) if options.answers else ():
+        value = row.values.get(column)
+        if isinstance(value, dict):
+            raise PlumblineError(f"{row.where}: column '{column}' holds {value!r}; it must hold an answer or a list.")
+        found += value if isinstance(value, list) else [value]
+    return list(dict.fromkeys(filter(None, map(label_text, found))))
 
 
 def _text(row: Row, column: str) -> str:
@@ -173,13 +198,19 @@ def _split(row: Row, column: str) -> str:
 
 
 def _distinct_labels(kept: Sequence[Labelled], column: str) -> list[str]:
-    """The distinct labels, sorted as numbers if all are."""
-    labels = sorted({item.label for item in kept})
+    """The distinct labels, which must be few enough for classes."""
+    labels = _sorted({item.label for item in kept})
     if len(labels) > MOST_CLASSES:
         raise PlumblineError(
-            f"Column '{column}' holds {len(labels)} different labels, such as {', '.join(labels[:EXAMPLES])}; name "
-            "another column in `label`, or list those that are classes in `classes`."
+            f"Column '{column}' holds {len(labels)} different labels, such as {', '.join(sorted(labels)[:EXAMPLES])}; "
+            "name another column in `label`, or list those that are classes in `classes`."
         )
+    return labels
+
+
+def _sorted(labels: Iterable[str]) -> list[str]:
+    """The labels, sorted as numbers if all are."""
+    labels = sorted(labels)
     try:
         return sorted(labels, key=float)
     except ValueError:
@@ -200,7 +231,7 @@ def _check_classes(labels: Sequence[int], classes: Sequence[str], options: TextO
         raise PlumblineError(
             f"Column '{options.label}' holds only the label '{classes[0]}'; a study needs two classes or more."
         )
-    for label in sorted({*range(len(classes))} - {*labels}):
+    for label in sorted({*range(len(classes))} - {*labels}) if not options.answers else ():
         raise PlumblineError(
             f"No row has the class '{classes[label]}'; correct `classes`: {_describe(found, options)}."
         )

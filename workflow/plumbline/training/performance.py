@@ -1,6 +1,6 @@
 """Performance metrics. Every metric takes probabilities [N, C] and labels [N]."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -71,10 +71,18 @@ def wilson_low(hits: float, n: int, z: float = 1.959964) -> float:
     return float((share + more / 2 - z * np.sqrt(share * (1 - share) / n + more / (4 * n))) / (1 + more))
 
 
-def chance_level(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """The accuracy of predictions that are drawn with the model's own class frequencies: Σ_c P(ŷ = c) P(y = c)."""
+def chance_level(probabilities: np.ndarray, labels: np.ndarray, answers: Sequence[np.ndarray] | None = None) -> float:
+    """The accuracy of predictions that are drawn with the model's own class frequencies: Σ_c P(ŷ = c) P(y = c).
+
+    With the possible classes A_i of each instance, `answers`, they are drawn from these: (1/N) Σ_i P(ŷ = y_i) /
+    P(ŷ ∈ A_i).
+    """
     predicted = probabilities.argmax(1)
-    return sum(float(np.mean(predicted == c) * np.mean(labels == c)) for c in np.unique(labels))
+    if answers is None:
+        return sum(float(np.mean(predicted == c) * np.mean(labels == c)) for c in np.unique(labels))
+    # The predicted class of an instance is one of its answers, so no share is 0.
+    frequency = np.bincount(predicted, minlength=probabilities.shape[1]) / len(labels)
+    return float(np.mean([frequency[y] / frequency[a].sum() for y, a in zip(labels, answers, strict=True)]))
 
 
 @metric(
@@ -84,17 +92,19 @@ def chance_level(probabilities: np.ndarray, labels: np.ndarray) -> float:
     unit="share",
     equation="(a - g) / (1 - g); a the lower bound of accuracy's 95 % interval (Wilson), g = Σ_c P(ŷ = c) P(y = c)",
 )
-def above_chance(probabilities: np.ndarray, labels: np.ndarray) -> float:
+def above_chance(probabilities: np.ndarray, labels: np.ndarray, answers: Sequence[np.ndarray] | None = None) -> float:
     """Accuracy rescaled so that chance is 0 and perfect is 1, at the lower bound of its interval; NaN with one class.
 
-    Chance is that of predictions drawn with the model's own class frequencies, as in Cohen's κ.
+    Chance is that of predictions drawn with the model's own class frequencies, as in Cohen's κ; if each instance has
+    possible `answers` of its own, from these.
     """
-    guessed = chance_level(probabilities, labels)
+    guessed = chance_level(probabilities, labels, answers)
     if guessed >= 1:
         return float("nan")
     return (wilson_low(float(np.sum(probabilities.argmax(1) == labels)), len(labels)) - guessed) / (1 - guessed)
 
 
-PERFORMANCE_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+# Of probabilities and labels; `above_chance` also reads the possible answers of each instance.
+PERFORMANCE_METRICS: dict[str, Callable[..., float]] = {
     function.__name__: function for function in (accuracy, f1, macro_f1, roc_auc, above_chance)
 }

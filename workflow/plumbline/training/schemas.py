@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from plumbline.store import INSTANCE_KEY, NUMBERS, WORD, declare
+from plumbline.store import INSTANCE_KEY, INTEGERS, NUMBERS, WORD, declare
 
 HISTORY = declare(
     "history",
@@ -18,9 +18,10 @@ HISTORY = declare(
     required=["seed", "epoch", "split", "metric"],
 )
 
+# `answers` are the possible classes of an instance, if not all are.
 PREDICTIONS = declare(
     "predictions",
-    1,
-    {"seed": pa.int64(), **INSTANCE_KEY, "label": pa.int32(), "probabilities": NUMBERS},
+    2,
+    {"seed": pa.int64(), **INSTANCE_KEY, "label": pa.int32(), "answers": INTEGERS, "probabilities": NUMBERS},
     required=["seed", "split", "instance", "label", "probabilities"],
 )

@@ -208,7 +208,8 @@ def train_block(
     """
     weights: dict[str, torch.Tensor] = {}
     history: dict[str, list[Any]] = {key: [] for key in ("seed", "epoch", "split", "metric", "value", "seconds")}
-    predictions: dict[str, list[Any]] = {key: [] for key in ("seed", "split", "instance", "label", "probabilities")}
+    columns = ("seed", "split", "instance", "label", "answers", "probabilities")
+    predictions: dict[str, list[Any]] = {column: [] for column in columns}
     training, classes, masked_instances = spec.training, spec.classes, spec.masked_instances
     rows: SeedRows
     if masked_instances is None:
@@ -239,5 +240,6 @@ def train_block(
             predictions["split"] += instances.split.tolist()
             predictions["instance"] += instances.instance.tolist()
             predictions["label"] += instances.label.tolist()
+            predictions["answers"] += instances.answers or [None] * len(instances)
             predictions["probabilities"] += list(trained.probabilities[name])
     return weights, history, predictions

@@ -12,6 +12,8 @@ Options:
     pair: Column of second texts; empty for single texts.
     task: Task of the texts; `auto` is inference if there is a column `pair`, and classification otherwise.
     classes: Labels to keep, in the order of the classes, with or without names; by default all labels.
+    answers: Columns of other answers that a row allows besides its label, such as the wrong verb; classes are then all
+        answers, and only those of its row are possible.
     split: Column with the split of each row; empty if files or random draws decide.
     shares: Shares of the random splits train, dev and test; by default 0.8, 0.1 and 0.1.
     dev_share: Share of train that becomes dev if the data has no dev split, 0 to 0.9; 0 draws none.

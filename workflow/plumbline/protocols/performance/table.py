@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from plumbline.data.instances import ragged
+from plumbline.data.instances import optional_ragged, ragged
 from plumbline.errors import PlumblineError
 from plumbline.protocols.performance.schemas import PERFORMANCE
 from plumbline.registry import table
@@ -32,15 +32,18 @@ def performance_rows(
         keys = {key: cell[key] for key in ("dataset", "variant", "model")}
         frame = predicted.select(["seed", "split", "label"]).to_pandas()
         all_probabilities = np.stack(ragged(predicted["probabilities"]))
+        all_answers = optional_ragged(predicted["answers"])
         for (seed, split), group in frame.groupby(["seed", "split"], observed=True):
             probabilities, labels = all_probabilities[group.index], group["label"].to_numpy()
+            answers = None if all_answers is None else [all_answers[k] for k in group.index]
             finite = np.isfinite(probabilities).all()
             for metric, score in PERFORMANCE_METRICS.items():
-                value = score(probabilities, labels) if finite else np.nan
+                more = (answers,) if metric == ABOVE_CHANCE else ()
+                value = score(probabilities, labels, *more) if finite else np.nan
                 reason = None if np.isfinite(value) else ("a class is absent" if finite else "training diverged")
                 status = "undefined" if reason else "ok"
                 if metric == ABOVE_CHANCE and least_above_chance is not None and value < least_above_chance:
-                    right, chance = accuracy(probabilities, labels), chance_level(probabilities, labels)
+                    right, chance = accuracy(probabilities, labels), chance_level(probabilities, labels, answers)
                     status, reason = AT_CHANCE, chance_reason(right, len(labels), chance, value, least_above_chance)
                 rows.append(
                     {**keys, "seed": seed, "split": split, "metric": metric, "value": value}
