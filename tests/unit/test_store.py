@@ -83,7 +83,7 @@ def test_damage_inside_the_pages_is_noticed(tmp_path: Path):
 def test_other_kind_or_version_is_refused(tmp_path: Path):
     path = tmp_path / "a.parquet"
     store.write_table(path, ATTRIBUTIONS, ROWS)
-    with pytest.raises(PlumblineError, match="holds 'attributions' version 4, not 'predictions' version 1"):
+    with pytest.raises(PlumblineError, match="holds 'attributions' version 4, not 'predictions' version 2"):
         store.read_table(path, PREDICTIONS)
     newer = store.TableSchema("attributions", ATTRIBUTIONS.version + 1, ATTRIBUTIONS.schema)
     with pytest.raises(PlumblineError, match="version 4, not 'attributions' version 5"):

@@ -34,6 +34,7 @@ def predictions(probabilities, labels, seed=0):
             "split": ["test"] * n,
             "instance": range(n),
             "label": labels,
+            "answers": pa.nulls(n),
             "probabilities": probabilities,
         }
     )
