@@ -23,7 +23,7 @@ PROJECT = Path(__file__).parents[2]
 # The templates of pages and the pages.
 PAGES = {page: PROJECT / f"docs/studies/{page.parent.name}.md" for page in PROJECT.glob("reproductions/*/page.md")}
 PAGES[PROJECT / "reproductions/findings.md"] = PROJECT / "docs/findings.md"
-PAGES[PROJECT / "reproductions/quirks.md"] = PROJECT / "docs/studies/quirks.md"
+PAGES |= {PROJECT / f"reproductions/{name}.md": PROJECT / f"docs/studies/{name}.md" for name in ("quirks", "results")}
 FRONT = PROJECT / "reproductions/front-page.md"
 PAGES[FRONT] = PROJECT / "README.md"
 ROWS = pd.DataFrame(
@@ -94,8 +94,10 @@ def test_a_page_that_cannot_be_filled_is_refused_with_its_line(run, text, senten
 
 def test_paragraphs_and_items_are_wrapped_and_the_rest_is_kept(run):
     table, code = f"| {'a ' * 100}|", f"    {'b ' * 100}".rstrip()
-    page = fill(run, f"{'word ' * 60}\n\n- one\n  more\n- {'item ' * 40}\n\n{table}\n\n{code}\n")
+    lists = f"- one\n  more\n- {'item ' * 40}\n\n1. first\n2. {'item ' * 40}"
+    page = fill(run, f"{'word ' * 60}\n\n{lists}\n\n{table}\n\n{code}\n")
     assert table in page and code in page and "- one more\n- item" in page and "\n  item" in page
+    assert "1. first\n2. item" in page and "\n   item" in page
     assert [line for line in page.splitlines() if len(line) > WIDTH] == [table, code]
 
 

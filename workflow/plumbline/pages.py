@@ -29,7 +29,8 @@ from plumbline.store import write_text
 
 WIDTH = 120
 _WRAP = TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
-_WRAP_ITEM = TextWrapper(WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+# What begins an item of a list.
+_ITEM = re.compile(r"(?:- |\d+\. )")
 # The beginning of every page.
 WRITTEN = "<!-- Written by `plumbline fill"
 # Folder of a page's pictures, next to the page.
@@ -160,13 +161,19 @@ def write_page(page: str, file: Path) -> None:
     write_text(file, page)
 
 
+def _fill_item(item: str) -> str:
+    """A paragraph or an item of a list, whose further lines are indented."""
+    mark = _ITEM.match(item)
+    _WRAP.subsequent_indent = " " * len(mark[0]) if mark else ""
+    return _WRAP.fill(" ".join(item.split()))
+
+
 def _wrapped(page: str) -> str:
     """A page whose paragraphs and list items have lines of at most WIDTH characters, as expressions change lengths."""
     blocks = []
     for block in re.split(r"\n{2,}", page.strip()):
         # Headings, tables, code, images and comments stay as they are.
         if not block.startswith(("#", "|", "    ", "!", "<", "`" * 3)):
-            items = [" ".join(item.split()) for item in re.split(r"\n(?=- )", block)]
-            block = "\n".join(_WRAP_ITEM.fill(item) if item.startswith("- ") else _WRAP.fill(item) for item in items)
+            block = "\n".join(map(_fill_item, re.split(rf"\n(?={_ITEM.pattern})", block)))
         blocks.append(block)
     return "\n\n".join(blocks)

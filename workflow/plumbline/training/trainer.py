@@ -240,6 +240,6 @@ def train_block(
             predictions["split"] += instances.split.tolist()
             predictions["instance"] += instances.instance.tolist()
             predictions["label"] += instances.label.tolist()
-            predictions["answers"] += instances.answers or [None] * len(instances)
+            predictions["answers"] += [None] * len(instances) if instances.answers is None else instances.answers
             predictions["probabilities"] += list(trained.probabilities[name])
     return weights, history, predictions
