@@ -83,7 +83,7 @@ docs: $(READY)
 record: $(READY)
 	for page in reproductions/*/page.md; do study=$$(basename $$(dirname $$page)); \
 	    $(BIN)/python -m plumbline.cli fill $$page --into docs/studies/$$study.md || exit 1; done
-	for page in quirks results; do \
+	for page in quirks results trust; do \
 	    $(BIN)/python -m plumbline.cli fill reproductions/$$page.md --into docs/studies/$$page.md || exit 1; done
 	$(BIN)/python -m plumbline.cli fill reproductions/findings.md --into docs/findings.md
 	$(BIN)/python -m plumbline.cli fill reproductions/front-page.md --into README.md
