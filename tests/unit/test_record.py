@@ -23,7 +23,9 @@ PROJECT = Path(__file__).parents[2]
 # The templates of pages and the pages.
 PAGES = {page: PROJECT / f"docs/studies/{page.parent.name}.md" for page in PROJECT.glob("reproductions/*/page.md")}
 PAGES[PROJECT / "reproductions/findings.md"] = PROJECT / "docs/findings.md"
-PAGES |= {PROJECT / f"reproductions/{name}.md": PROJECT / f"docs/studies/{name}.md" for name in ("quirks", "results", "trust")}
+PAGES |= {
+    PROJECT / f"reproductions/{name}.md": PROJECT / f"docs/studies/{name}.md" for name in ("quirks", "results", "trust")
+}
 FRONT = PROJECT / "reproductions/front-page.md"
 PAGES[FRONT] = PROJECT / "README.md"
 ROWS = pd.DataFrame(

@@ -28,7 +28,6 @@ from plumbline.report.tables import number
 from plumbline.store import write_text
 
 WIDTH = 120
-_WRAP = TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
 # What begins an item of a list.
 _ITEM = re.compile(r"(?:- |\d+\. )")
 # The beginning of every page.
@@ -164,8 +163,9 @@ def write_page(page: str, file: Path) -> None:
 def _fill_item(item: str) -> str:
     """A paragraph or an item of a list, whose further lines are indented."""
     mark = _ITEM.match(item)
-    _WRAP.subsequent_indent = " " * len(mark[0]) if mark else ""
-    return _WRAP.fill(" ".join(item.split()))
+    indent = " " * len(mark[0]) if mark else ""
+    wrapper = TextWrapper(WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return wrapper.fill(" ".join(item.split()))
 
 
 def _wrapped(page: str) -> str:

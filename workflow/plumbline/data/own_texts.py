@@ -231,7 +231,10 @@ def _check_classes(labels: Sequence[int], classes: Sequence[str], options: TextO
         raise PlumblineError(
             f"Column '{options.label}' holds only the label '{classes[0]}'; a study needs two classes or more."
         )
-    for label in sorted({*range(len(classes))} - {*labels}) if not options.answers else ():
+    missing = {*range(len(classes))} - {*labels}
+    # An answer may be wrong in every row.
+    if missing and not options.answers:
+        label = min(missing)
         raise PlumblineError(
             f"No row has the class '{classes[label]}'; correct `classes`: {_describe(found, options)}."
         )
