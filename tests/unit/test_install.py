@@ -11,16 +11,21 @@ from plumbline.arguments import parser
 from plumbline.project import PROJECT, study_files
 
 PAGES = [PROJECT / "README.md", PROJECT / "config" / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
-# Of plumbline itself, and of the image, whose command it is.
-COMMAND = re.compile(r"^    (?:plumbline|(?:podman|apptainer) run .*?plumbline(?:\.sif|:cuda)?) (run\b.*)$", re.M)
-COMMANDS = [(page.name, line) for page in PAGES for line in COMMAND.findall(page.read_text(encoding="utf-8"))]
+# Of plumbline itself, and of the image, whose command it is, on a line of code; and of plumbline within a sentence.
+COMMAND = re.compile(
+    r"^    (?:plumbline|(?:podman|apptainer) run .*?plumbline(?:\.sif|:cuda)?) (run\b.*)$|`plumbline\s(run\s[^`]+)`",
+    re.M,
+)
+COMMANDS = [
+    (page.name, line or within) for page in PAGES for line, within in COMMAND.findall(page.read_text(encoding="utf-8"))
+]
 
 
 @pytest.mark.parametrize(("page", "line"), COMMANDS)
 def test_commands_of_the_pages_are_valid(page: str, line: str) -> None:
     given = shlex.split(line, comments=True)
     options = parser().parse_args(given[: given.index("--")] if "--" in given else given)
-    assert options.study == "my.yaml" or options.study in study_files(PROJECT)
+    assert options.study in {"my.yaml", "NAME", *study_files(PROJECT)}
 
 
 def test_commands_are_found() -> None:
