@@ -308,6 +308,13 @@ def trust_frame() -> pd.DataFrame:
     return table("trust", [*rows, line | lost]).to_pandas()
 
 
+def trust_common_frame() -> pd.DataFrame:
+    """A criterion that agrees with a truth over three measures."""
+    line = {"criterion": "agreement", "truth": "planted", "matched": "dataset", "n_measures": 3, "status": "ok"}
+    counts = {"n_cells": 1, "n_datasets": 1, "n_models": 1, "resampled": "seed"}
+    return table("trust_common", [line | counts | {"tau": 0.5, "ci_low": 0.3, "ci_high": 0.7}]).to_pandas()
+
+
 def sensitivity_frame() -> pd.DataFrame:
     """A criterion that sees all of a ladder and one that sees none of it."""
     line = CELL | {"measure": "gradient", "direction": "higher", "n_seeds": 3, "status": "ok"}
@@ -390,6 +397,7 @@ def tables() -> dict[str, pd.DataFrame]:
         "scorecard": scorecard_frame(),
         "meta_evaluation": meta_frame(),
         "trust": trust_frame(),
+        "trust_common": trust_common_frame(),
         "sensitivity": sensitivity_frame(),
         "my_own": own,
     }

@@ -7,7 +7,7 @@ from plumbline.errors import PlumblineError
 # Tables that a study may have in addition to those of its protocols.
 TABLES = (
     "performance", "adversary", "roar", "faithfulness", "sparsity", "synthetic_roar", "reproduction", "timings",
-    "quirks", "trace", "scorecard", "meta_evaluation", "trust", "sensitivity",
+    "quirks", "trace", "scorecard", "meta_evaluation", "trust", "trust_common", "sensitivity",
     "masked_faithfulness",
 )  # fmt: skip
 RULES = (

@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import kendalltau
 
 from plumbline.protocols.scorecard.figures import trust
-from plumbline.protocols.scorecard.schemas import TRUST
-from plumbline.protocols.scorecard.trust import EVERY, EVERY_FOUND, trust_rows
+from plumbline.protocols.scorecard.schemas import TRUST, TRUST_COMMON
+from plumbline.protocols.scorecard.trust import EVERY, EVERY_FOUND, common_rows, trust_rows
 from plumbline.protocols.scorecard.trust_page import trust_page, trust_sentences
 from plumbline.store import read_table, write_table
 from tests.reports import content, sensitivity_frame, trust_frame
@@ -16,7 +16,7 @@ MEASURES = ("attention", "gradient", "lime", "random")
 KINDS = {"planted-r0.5": "planted", "planted-r0.8": "planted", "ordered": "ordered"}
 
 
-def card(values: dict[tuple[str, str, str], list[float]]) -> pd.DataFrame:
+def card(values: dict[tuple[str, str, str], list[float]], measures: tuple[str, ...] = MEASURES) -> pd.DataFrame:
     """A scorecard from the values of the measures by criterion, variant and model; three equal seeds."""
     usual = {"direction": "higher", "faithfulness": True, "dataset": "sst", "status": "ok", "n_seeds": 3}
     return pd.DataFrame(
@@ -24,7 +24,7 @@ def card(values: dict[tuple[str, str, str], list[float]]) -> pd.DataFrame:
         | {"criterion": criterion, "variant": variant, "model": model, "measure": measure, "value": value}
         | {"per_seed": [value] * 3, "twin_of": None, "degraded_of": None}
         for (criterion, variant, model), own in values.items()
-        for measure, value in zip(MEASURES, own, strict=True)
+        for measure, value in zip(measures, own, strict=True)
     )
 
 
@@ -71,8 +71,52 @@ def test_models_are_resampled_if_there_are_three(tmp_path):
     assert read_table(tmp_path / "trust.parquet", TRUST).num_rows == 2
 
 
+def test_on_equal_terms_all_rank_the_same_measures_of_the_same_plain_texts(tmp_path):
+    measures = ("attention", "gradient", "lime", "occlusion", "random")
+    truth, other = [4.0, 3.0, 1.0, 2.0, 0.0], [1.0, 2.0, 3.0, 4.0, 0.0]
+    rows = card(
+        {
+            ("ground truth", "ordered", "net"): truth,
+            ("truth found", "ordered", "net"): truth,
+            ("comprehensiveness", "plain", "net"): [4.0, 3.0, 9.0, 2.0, 0.0],
+            # These are ranked elsewhere too, where ROAR is not.
+            ("comprehensiveness", "ordered", "net"): other,
+            ("comprehensiveness", "plain", "masked net"): other,
+            ("agreement", "plain", "net"): other,
+            ("Recursive ROAR", "plain", "net"): truth,
+            # A ranking of two measures would leave too few.
+            ("ROAR", "plain", "net"): truth,
+        },
+        measures,
+    )
+    without = {"Recursive ROAR": ["lime"], "ROAR": ["lime", "occlusion"]}
+    left_out = [m in without.get(c, []) for c, m in zip(rows["criterion"], rows["measure"], strict=True)]
+    found = common_rows(rows[~pd.Series(left_out)], "random", KINDS)
+    assert found.set_index(["criterion", "truth"])["tau"].to_dict() == pytest.approx(
+        {
+            (criterion, truth): tau
+            for criterion, tau in {"comprehensiveness": 1.0, "agreement": -1.0, "Recursive ROAR": 1.0}.items()
+            for truth in (EVERY, EVERY_FOUND, "ordered")
+        }
+    )
+    assert set(found["n_measures"]) == {3} and set(found["n_cells"]) == {1} and set(found["matched"]) == {"dataset"}
+    assert set(found["resampled"]) == {"seed"}
+    write_table(tmp_path / "common.parquet", TRUST_COMMON, pa.Table.from_pandas(found, preserve_index=False))
+    assert read_table(tmp_path / "common.parquet", TRUST_COMMON).num_rows == 9
+
+
+def test_without_a_cell_that_all_rank_the_reason_says_so():
+    rising = [1.0, 2.0, 3.0, 9.0]
+    values = {("ground truth", "ordered", model): rising for model in "ab"}
+    values |= {("agreement", "plain", "a"): rising, ("sufficiency", "plain", "b"): rising}
+    found = common_rows(card(values), "random", KINDS)
+    assert set(found["criterion"]) == {"agreement", "sufficiency"} and set(found["status"]) == {"missing"}
+    assert set(found["n_measures"]) == {0} and found["reason"].str.startswith("no dataset and model").all()
+
+
 def test_a_study_without_a_truth_has_no_row():
-    assert trust_rows(card({("sufficiency", "plain", "net"): [1.0, 2.0, 3.0, 4.0]}), "random", {}).empty
+    rows = card({("sufficiency", "plain", "net"): [1.0, 2.0, 3.0, 4.0]})
+    assert trust_rows(rows, "random", {}).empty and common_rows(rows, "random", {}).empty
 
 
 def test_sentences_state_what_the_intervals_show():

@@ -46,6 +46,11 @@ class Ranking(NamedTuple):
     values: np.ndarray
     means: np.ndarray
 
+    def of(self, measures: Sequence[str]) -> "Ranking":
+        """The ranking of some of the measures."""
+        index = [self.measures.index(measure) for measure in measures]
+        return Ranking(list(measures), self.values[index], self.means[index])
+
     def signs(self, common: Sequence[str], drawn: np.ndarray | None = None) -> np.ndarray:
         """Which measure of each pair is better, by the means over drawn seeds [draws, n]: [draws, pairs]; or over all
         seeds: [1, pairs]."""

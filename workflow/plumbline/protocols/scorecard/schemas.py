@@ -62,3 +62,12 @@ TRUST = declare(
     required=["criterion", "truth", *COUNTS],
     latex={**WITH_INTERVAL, "index": ["criterion"], "columns": ["truth"], "values": "tau"},
 )
+
+# The same, with all criteria on the same plain datasets, models and measures.
+TRUST_COMMON = declare(
+    "trust_common",
+    1,
+    {"criterion": WORD, "truth": WORD, "n_measures": pa.int32(), **TAU},
+    required=["criterion", "truth", "n_measures", *COUNTS],
+    latex={**WITH_INTERVAL, "index": ["criterion"], "columns": ["truth"], "values": "tau"},
+)

@@ -5,14 +5,23 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from plumbline.protocols.scorecard.meta import RESAMPLES, Rankings, compare, mean_tau, rankings
-from plumbline.protocols.scorecard.schemas import SCORECARD, TRUST
+from plumbline.config.variants import PLAIN
+from plumbline.protocols.scorecard.meta import (
+    FEWEST_RANKED,
+    RESAMPLES,
+    RankedCell,
+    Rankings,
+    compare,
+    mean_tau,
+    rankings,
+)
+from plumbline.protocols.scorecard.schemas import SCORECARD, TRUST, TRUST_COMMON
 from plumbline.registry import table
 from plumbline.store import TableSchema
 from plumbline.tables.sources import Sources
 
 # The criteria that compare importances with words that are known to decide.
-GROUND_TRUTH, FOUND, EVIDENCE = "ground truth", "truth found", "evidence"
+TRUTHS = GROUND_TRUTH, FOUND, EVIDENCE = "ground truth", "truth found", "evidence"
 EVERY, EVERY_FOUND = "every manipulation", "every manipulation, found"
 
 
@@ -36,13 +45,57 @@ def trust_rows(card: pd.DataFrame, random: str, kinds: Mapping[str, str], resamp
     rows = []
     for criterion, ranked in found.items():
         for truth, known in known_truths(found, kinds).items():
-            if criterion not in (GROUND_TRUTH, FOUND, EVIDENCE):
+            if criterion not in TRUTHS:
                 matched, cells = compare(ranked, known, generator, resamples)
                 rows.append({"criterion": criterion, "truth": truth, "matched": matched} | mean_tau(cells, generator))
     return pd.DataFrame(rows, columns=TRUST.schema.names)
+
+
+def common_rows(card: pd.DataFrame, random: str, kinds: Mapping[str, str], resamples: int = RESAMPLES) -> pd.DataFrame:
+    """Rows of the table `trust_common`: as `trust`, but every criterion ranks the same measures on the same plain
+    texts, those that all criteria rank."""
+    found, generator = rankings(card, random), np.random.default_rng(0)
+    truths = {name: known for name, known in known_truths(found, kinds).items() if name != EVIDENCE}
+    models = {(cell.dataset, cell.model) for known in truths.values() for cell in known}
+    shared = _shared({name: _plain(ranked, models) for name, ranked in found.items() if name not in TRUTHS})
+    rows = []
+    for criterion, ranked in shared.items():
+        measures = {measure for ranking in ranked.values() for measure in ranking.measures}
+        for truth, known in truths.items():
+            matched, cells = compare(ranked, known, generator, resamples)
+            row = {"criterion": criterion, "truth": truth, "matched": matched, "n_measures": len(measures)}
+            rows.append(row | mean_tau(cells, generator))
+    return pd.DataFrame(rows, columns=TRUST_COMMON.schema.names)
+
+
+def _plain(ranked: Rankings, models: set[tuple[str, str]]) -> Rankings:
+    """A criterion's rankings of three measures or more on plain datasets, by these models."""
+    return {
+        cell: ranking
+        for cell, ranking in ranked.items()
+        if cell.variant == PLAIN and (cell.dataset, cell.model) in models and len(ranking.measures) >= FEWEST_RANKED
+    }
+
+
+def _shared(criteria: Mapping[str, Rankings]) -> dict[str, Rankings]:
+    """Criteria with any rankings, each with the datasets, models and measures that all of them rank."""
+    ranking = {name: ranked for name, ranked in criteria.items() if ranked}
+    cells = sorted(set[RankedCell].intersection(*map(set, ranking.values()))) if ranking else []
+    common = {
+        cell: sorted(set[str].intersection(*(set(ranked[cell].measures) for ranked in ranking.values())))
+        for cell in cells
+    }
+    return {name: {cell: ranked[cell].of(common[cell]) for cell in cells} for name, ranked in ranking.items()}
 
 
 @table("trust", reads=["scorecard", "ground_truth"], params=["random", "manipulation_kinds"])
 def trust_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
     """Agreement of each criterion with each kind of known truth."""
     return TRUST, trust_rows(sources.frame(SCORECARD), sources.facts["random"], sources.facts["manipulation_kinds"])
+
+
+@table("trust_common", reads=["scorecard", "ground_truth"], params=["random", "manipulation_kinds"])
+def trust_common_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
+    """Agreement of each criterion with each kind of known truth, all on the same plain texts and measures."""
+    card, facts = sources.frame(SCORECARD), sources.facts
+    return TRUST_COMMON, common_rows(card, facts["random"], facts["manipulation_kinds"])

@@ -68,12 +68,13 @@ def trust_overview(trust: pd.DataFrame) -> Table:
     """A row for each criterion and kind of truth."""
     frame = without_categories(trust)
     frame = frame[frame["status"] == "ok"]
+    counts = [name for name in ("n_measures", "n_datasets", "n_models", "n_cells") if name in frame]
     rows = [
         [
             TableCell(line["criterion"]),
             TableCell(line["truth"]),
             interval_on_axis(line["tau"], line["ci_low"], line["ci_high"]),
-            *(numeric(line[count], 0) for count in ("n_datasets", "n_models", "n_cells")),
+            *(numeric(line[count], 0) for count in counts),
             TableCell(line["resampled"].replace(", ", " and ") or "nothing"),
         ]
         for line in frame.to_dict("records")
@@ -83,11 +84,11 @@ def trust_overview(trust: pd.DataFrame) -> Table:
         "with its 95\u00a0% interval; higher is better. “cells” counts combinations of dataset, variant and model. "
         "“resampled” says whether the interval covers other datasets, models or seeds."
     )
-    columns = ["criterion", "truth", "τ", "datasets", "models", "cells", "resampled"]
-    return Table(caption, columns, rows, frozenset((2, 3, 4, 5)))
+    columns = ["criterion", "truth", "τ", *(count.removeprefix("n_") for count in counts), "resampled"]
+    return Table(caption, columns, rows, frozenset(range(2, 3 + len(counts))))
 
 
-@page("trust", title="Trust", group="", tables=["trust"], order=12)
+@page("trust", title="Trust", group="", tables=["trust", "trust_common"], order=12)
 def trust_page(content: Content) -> Page:
     """Which criteria agree with which kind of known truth?"""
     frames = content.tables
@@ -106,6 +107,13 @@ def trust_page(content: Content) -> Page:
             "truths",
             "Criteria by kinds of truth",
             tables={"trust": table_of(frames, "trust", trust_overview)},
+        ),
+        Section(
+            "equal-terms",
+            "On equal terms",
+            "Above, criteria differ in the measures and in the texts that they rank. Compare criteria with each other "
+            "here: all rank the same measures on the same plain texts, and the truth is that of the manipulated ones.",
+            tables={"common": table_of(frames, "trust_common", trust_overview)},
         ),
     ]
     agreeing = sum(VERDICTS[0] in sentence and VERDICTS[1] not in sentence for sentence in sentences)
