@@ -104,6 +104,15 @@ def test_criteria_are_compared_with_the_known_truth():
         "Kendall τ with the ranking by the known truth of manipulated texts is above 0 for one (τ 0.50 [0.25, 0.75]); "
         "below 0 for two (τ −0.50 [−0.75, −0.25]); undecided for three (τ 0.10 [−0.20, 0.30])."
     ]
+    # A comparison on equal terms counts, if there is one.
+    common = rows.assign(n_measures=6)
+    assert verdict({"trust": rows, "trust_common": common[common["criterion"] == "one"]}, "random") == [
+        "On equal terms (the same 6 measures on plain texts), Kendall τ with the ranking by the known truth of "
+        "manipulated texts is above 0 for one (τ 0.50 [0.25, 0.75])."
+    ]
+    assert verdict({"trust": rows, "trust_common": common.assign(status="missing")}, "random") == verdict(
+        {"trust": rows}, "random"
+    )
 
 
 def test_models_at_chance_are_counted():

@@ -28,7 +28,9 @@ def verdict(tables: Mapping[str, pd.DataFrame], random: str) -> list[str]:
     if "meta_evaluation" in tables:
         sentences.append(_protocols(without_categories(tables["meta_evaluation"])))
     if "trust" in tables:
-        sentences.append(_truth(without_categories(tables["trust"])))
+        sentences.append(
+            _truth(*(without_categories(tables[name]) for name in ("trust", "trust_common") if name in tables))
+        )
     if "performance" in tables:
         sentences.append(_left_out(without_categories(tables["performance"])))
     return [sentence for sentence in sentences if sentence]
@@ -137,9 +139,16 @@ def _protocols(meta: pd.DataFrame) -> str:
     return f"{text} and {rest} {'is' if rest == 1 else 'are'} undecided."
 
 
-def _truth(trust: pd.DataFrame) -> str:
-    """Which criteria rank measures like the known truth of manipulated texts, and which the other way round."""
-    rows = trust[(trust["status"] == "ok") & (trust["truth"] == EVERY)].dropna(subset=["ci_low", "ci_high"])
+def _truth(trust: pd.DataFrame, common: pd.DataFrame | None = None) -> str:
+    """Which criteria rank measures like the known truth of manipulated texts, and which the other way round; if
+    there is a comparison on equal terms, by that."""
+    rows, equal = _known(trust), None if common is None else _known(common)
+    terms = "Kendall τ"
+    if equal is not None and len(equal):
+        rows, terms = (
+            equal,
+            f"On equal terms (the same {equal['n_measures'].max():g} measures on plain texts), Kendall τ",
+        )
     agree = rows[rows["ci_low"] > 0].sort_values("tau", ascending=False)
     against = rows[rows["ci_high"] < 0].sort_values("tau")
     if agree.empty and against.empty:
@@ -150,7 +159,12 @@ def _truth(trust: pd.DataFrame) -> str:
         if len(lines):
             named = [f"{line['criterion']} ({_tau(line)})" for line in lines.to_dict("records")]
             parts.append(f"{sign} for {_some(named)}")
-    return f"Kendall τ with the ranking by the known truth of manipulated texts is {'; '.join(parts)}."
+    return f"{terms} with the ranking by the known truth of manipulated texts is {'; '.join(parts)}."
+
+
+def _known(trust: pd.DataFrame) -> pd.DataFrame:
+    """The rows that compare a criterion with all manipulations and have an interval."""
+    return trust[(trust["status"] == "ok") & (trust["truth"] == EVERY)].dropna(subset=["ci_low", "ci_high"])
 
 
 def _left_out(performance: pd.DataFrame) -> str:
