@@ -1,8 +1,8 @@
 """Training objectives: a loss per row, and the metrics of held-out rows that the objective adds.
 
-An adversary (Wiegreffe & Pinter 2019; AtteFa) learns to output a base model's predictions with attention that differs
-from the base model's. The rows' columns hold the base model's `base_probabilities` [B, C] and `base_attention`
-[B, L, K] of its K heads.
+An adversary (Wiegreffe & Pinter 2019; Amini & Kosseim 2022) learns to output a base model's predictions with attention
+that differs from the base model's. The rows' columns hold the base model's `base_probabilities` [B, C] and
+`base_attention` [B, L, K] of its K heads.
 """
 
 from collections.abc import Mapping

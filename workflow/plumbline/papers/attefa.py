@@ -1,4 +1,4 @@
-"""Published numbers of AtteFa, Tables 1 to 5, and our values for them."""
+"""Published numbers of AtteFa (Amini & Kosseim 2022), Tables 1 to 5, and our values for them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -136,6 +136,7 @@ def adversaries_page(content: Content) -> Page:
         ),
     ]
     lead = (
-        "The questions of Wiegreffe &amp; Pinter (2019), <cite>Attention is not not Explanation</cite>, and of AtteFa."
+        "The questions of Wiegreffe &amp; Pinter (2019), <cite>Attention is not not Explanation</cite>, and of AtteFa, "
+        "Amini &amp; Kosseim (2022), <cite>How (Un)Faithful is Attention?</cite>"
     )
     return Page(sections, Markup(lead), _finding(frames["adversary"]) if "adversary" in frames else "")

@@ -112,7 +112,10 @@ def adversary_rows(history: pd.DataFrame, cell: Mapping[str, Any]) -> Iterator[d
     "base model per text.",
     misleads="A score near 1 may be a failed search: read JSD, and the status `collapsed`. Where attention hardly "
     "changed, the score is 1 or noise. Of a base model at chance it means nothing.",
-    citation="Wiegreffe & Pinter (2019), Attention is not not Explanation. EMNLP.",
+    citation=[
+        "Wiegreffe & Pinter (2019), Attention is not not Explanation. EMNLP.",
+        "Amini & Kosseim (2022), How (Un)Faithful is Attention? BlackboxNLP.",
+    ],
     metrics=["attefa"],
     reads=["histories:adversaries", "performance"],
 )
