@@ -58,6 +58,14 @@ def test_numbers_are_read_by_the_keys_of_their_rows(run):
     assert fill(run, '{{ rows("erasure", measure=["lime", "gradient"])["value"].sum() | number(4) }}') == "−0.1875\n"
 
 
+def test_intervals_of_tau_are_read_where_a_table_has_no_value(run):
+    pq.write_table(pa.table({"tau": [0.5], "ci_low": [0.25], "ci_high": [1.0]}), run / "tables/trust.parquet")
+    assert fill(run, '{{ interval("trust") }}') == "0.50 [0.25, 1.00]\n"
+    both = pa.table({"value": [0.75], "tau": [1.0], "ci_low": [0.5], "ci_high": [1.0]})
+    pq.write_table(both, run / "tables/sensitivity.parquet")
+    assert fill(run, '{{ interval("sensitivity") }}') == "0.75 [0.50, 1.00]\n"
+
+
 def test_a_page_may_read_several_runs(run):
     other = '{{ recorded("run").interval("erasure", measure="lime") }}'
     assert fill(run, other) == "0.31 [0.25, 0.38]\n", "also from the page of a run"

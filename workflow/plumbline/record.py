@@ -108,8 +108,9 @@ class RecordedRun:
         return values[0]
 
     def interval(self, table: str, decimals: int = 2, /, **keys: Any) -> str:
-        """A value with its 95 % interval, such as `0.31 [0.27, 0.35]`; without it where there are too few seeds."""
-        value, low, high = (self.value(table, column, **keys) for column in ("value", "ci_low", "ci_high"))
+        """A value, or τ, with its 95 % interval, such as `0.31 [0.27, 0.35]`; without it where there are too few seeds."""
+        name = "value" if "value" in self._read(table) else "tau"
+        value, low, high = (self.value(table, column, **keys) for column in (name, "ci_low", "ci_high"))
         if pd.isna(value):
             raise PlumblineError(f"table '{table}' has no value for {_keys(keys)}.")
         return with_interval(value, low, high, decimals)
