@@ -108,7 +108,7 @@ class RecordedRun:
         return values[0]
 
     def interval(self, table: str, decimals: int = 2, /, **keys: Any) -> str:
-        """A value or τ with its 95 % interval, such as `0.31 [0.27, 0.35]`; without it where there are too few seeds."""
+        """A value or τ with its 95 % interval, such as `0.31 [0.27, 0.35]`; with too few seeds without it."""
         name = "value" if "value" in self._read(table) else "tau"
         value, low, high = (self.value(table, column, **keys) for column in (name, "ci_low", "ci_high"))
         if pd.isna(value):
