@@ -309,10 +309,12 @@ def trust_frame() -> pd.DataFrame:
 
 
 def trust_common_frame() -> pd.DataFrame:
-    """A criterion that agrees with a truth over three measures."""
+    """A criterion that agrees with a truth over three measures, together with another model, but not alone."""
     line = {"criterion": "agreement", "truth": "planted", "matched": "dataset", "n_measures": 3, "status": "ok"}
-    counts = {"n_cells": 1, "n_datasets": 1, "n_models": 1, "resampled": "seed"}
-    return table("trust_common", [line | counts | {"tau": 0.5, "ci_low": 0.3, "ci_high": 0.7}]).to_pandas()
+    line |= {"n_datasets": 1, "resampled": "seed"}
+    both = {"model": "every model", "n_cells": 2, "n_models": 2, "tau": 0.5, "ci_low": 0.3, "ci_high": 0.7}
+    alone = {"model": "<net>", "n_cells": 1, "n_models": 1, "tau": 0.1, "ci_low": -0.1, "ci_high": 0.3}
+    return table("trust_common", [line | both, line | alone]).to_pandas()
 
 
 def sensitivity_frame() -> pd.DataFrame:

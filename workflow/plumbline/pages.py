@@ -7,6 +7,7 @@ of date.
 import re
 import traceback
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from textwrap import TextWrapper
 
@@ -17,10 +18,11 @@ from matplotlib.figure import Figure
 from plumbline.api.results import load_results
 from plumbline.errors import PlumblineError, nearest
 from plumbline.figures import style
-from plumbline.figures.values import values
+from plumbline.figures.values import lines, values
 from plumbline.papers.comparison import counts
 from plumbline.papers.figures import published_and_ours
 from plumbline.protocols.scorecard.figures import meta_evaluation, scorecard, trust
+from plumbline.protocols.scorecard.shares import by_share, difference_on_equal_terms, equal_terms
 from plumbline.protocols.sensitivity.table import smallest_seen
 from plumbline.record import CONFIG, RecordedRun, markdown_table, only, with_interval
 from plumbline.report.manifest import MANIFEST
@@ -43,6 +45,7 @@ PICTURES: dict[str, Callable[[pd.DataFrame, str], Figure]] = {
     "trust": trust,
     "published-and-ours": published_and_ours,
     "values": values,
+    "lines": lines,
 }
 
 
@@ -132,6 +135,11 @@ def fill_page(template: Path, folder: Path | None = None, into: Path | None = No
         counts=counts,
         only=only,
         together=together,
+        with_interval=with_interval,
+        # Pages read these again and again.
+        equal_terms=cache(equal_terms),
+        by_share=cache(by_share),
+        difference_on_equal_terms=difference_on_equal_terms,
     )
     if not own:
         run = RecordedRun(home)

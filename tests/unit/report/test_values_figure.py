@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from plumbline.figures.values import values
+from plumbline.figures.values import lines, values
 
 
 def ends(figure):
@@ -40,3 +40,18 @@ def test_known_intervals_are_drawn_and_series_keep_apart():
 def test_nothing_to_draw_is_said():
     empty = pd.DataFrame({"name": ["a"], "series": ["x"], "value": [None]})
     assert "no values" in values(empty, "Values").texts[0].get_text()
+
+
+def test_lines_have_a_panel_per_series_and_a_line_per_name():
+    rows = pd.DataFrame({"series": ["x", "x", "x", "y"], "name": ["a", "a", "b", "a"], "along": [10.0, 1.0, 1.5, 10.0]})
+    rows = rows.assign(value=[0.2, 0.6, 0.4, 0.5], ci_low=[0.1, 0.6, 0.4, 0.4], ci_high=[0.4, 0.7, 0.5, 0.6])
+    figure = lines(rows, "Lines")
+    assert [panel.get_title() for panel in figure.axes] == ["x", "y"]
+    first, second = marks(figure)
+    assert list(first.get_ydata()) == [0.6, 0.2] and list(second.get_ydata()) == [0.4], "in order along the axis"
+    assert list(first.get_xdata()) == pytest.approx([1, 10], rel=0.05)
+    # Intervals are vertical; the label of 1.5 would overlap that of 1.
+    segments = [bars.get_segments() for bars in figure.axes[0].collections]
+    assert sorted(float(segment[0][1]) for found in segments for segment in found) == pytest.approx([0.1, 0.4, 0.6])
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["1", "10"]
+    assert "no values" in lines(rows.assign(value=None), "Lines").texts[0].get_text()

@@ -1,5 +1,6 @@
-"""Values by name, one colour per series: a picture of any few numbers with their intervals."""
+"""Values by name or along an axis, one colour per series: pictures of any few numbers with their intervals."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,10 @@ from plumbline.figures.layout import MARKERS, finish, panel_figure
 # The height of a name and the distance of two series, in inches and in names.
 TALL, APART = 0.28, 0.7
 SIZE: dict[str, Any] = {"markersize": 4.5}
+# The height of a panel of lines, in inches.
+PANEL = 2.0
+# The least ratio of two numbers whose labels do not overlap on the axis of lines.
+APART_BY = 1.8
 
 
 def values(rows: pd.DataFrame, title: str, note: str = "") -> Figure:
@@ -45,9 +50,50 @@ def values(rows: pd.DataFrame, title: str, note: str = "") -> Figure:
         panel.axvline(0, color=style.FAINT, linewidth=0.7, zorder=0)
         panel.set_yticks(range(len(names)), names)
         panel.set_ylim(len(names) - 0.5, -0.5)
-        keys = [
-            Line2D([], [], color=colour, marker=MARKERS[place % len(MARKERS)], markersize=4, linestyle="", label=label)
-            for place, (label, colour) in enumerate(zip(map(str, series), colours, strict=True))
-        ]
-        finish(drawn, title, keys, note, TALL * max(len(names), 4) * max(1, len(series) / 3) + 0.2)
+        finish(drawn, title, _keys(series), note, TALL * max(len(names), 4) * max(1, len(series) / 3) + 0.2)
     return drawn
+
+
+def lines(rows: pd.DataFrame, title: str, note: str = "") -> Figure:
+    """A panel per series with a line per name along a positive number, on a logarithmic axis, with intervals.
+
+    rows: `series`, `name`, `along`, `value`, `ci_low` and `ci_high`.
+    """
+    rows = rows.dropna(subset="value")
+    if rows.empty:
+        return style.sentence_figure(f"{title}: no values")
+    series, names = list(rows["series"].unique()), list(rows["name"].unique())
+    ticks: list[float] = []
+    for tick in sorted(rows["along"].unique()):
+        if not ticks or tick >= APART_BY * ticks[-1]:
+            ticks.append(tick)
+    colours = sns.color_palette("colorblind", len(names))
+    with style.theme():
+        drawn = panel_figure(style.TWO_COLUMNS)
+        panels = drawn.subplots(1, len(series), sharex=True, sharey=True, squeeze=False)[0]
+        for panel, one in zip(panels, series, strict=True):
+            for place, name in enumerate(names):
+                some = rows[(rows["series"] == one) & (rows["name"] == name)].sort_values("along")
+                # Marks of one place stand next to each other.
+                along = some["along"] * 1.06 ** (place - (len(names) - 1) / 2)
+                # An interval may end at the value but for rounding.
+                ends = [(some["value"] - some["ci_low"]).clip(0), (some["ci_high"] - some["value"]).clip(0)]
+                look = {"marker": MARKERS[place % len(MARKERS)], "color": colours[place], "linewidth": 1.1}
+                panel.errorbar(along, some["value"], yerr=ends, elinewidth=0.8, capsize=1.5, **look | SIZE)
+            panel.axhline(0, color=style.FAINT, linewidth=0.7, zorder=0)
+            panel.set_xscale("log")
+            panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            panel.minorticks_off()
+            panel.set_title(str(one), fontsize=8)
+        finish(drawn, title, _keys(names), note, PANEL)
+    return drawn
+
+
+def _keys(labels: Sequence[Any]) -> list[Line2D]:
+    """Keys with a colour and a marker each."""
+    return [
+        Line2D([], [], color=colour, marker=MARKERS[place % len(MARKERS)], markersize=4, linestyle="", label=label)
+        for place, (label, colour) in enumerate(
+            zip(map(str, labels), sns.color_palette("colorblind", len(labels)), strict=True)
+        )
+    ]

@@ -7,7 +7,14 @@ from scipy.stats import kendalltau
 
 from plumbline.protocols.scorecard.figures import trust
 from plumbline.protocols.scorecard.schemas import TRUST, TRUST_COMMON
-from plumbline.protocols.scorecard.trust import EVERY, EVERY_FOUND, common_rows, trust_rows
+from plumbline.protocols.scorecard.trust import (
+    EVERY,
+    EVERY_FOUND,
+    EVERY_MODEL,
+    common_difference,
+    common_rows,
+    trust_rows,
+)
 from plumbline.protocols.scorecard.trust_page import trust_page, trust_sentences
 from plumbline.store import read_table, write_table
 from tests.reports import content, sensitivity_frame, trust_frame
@@ -105,13 +112,54 @@ def test_on_equal_terms_all_rank_the_same_measures_of_the_same_plain_texts(tmp_p
     assert read_table(tmp_path / "common.parquet", TRUST_COMMON).num_rows == 9
 
 
+def test_models_are_compared_together_and_each_alone():
+    rising, falling = [1.0, 2.0, 3.0, 9.0], [3.0, 2.0, 1.0, 9.0]
+    values = {("ground truth", "ordered", model): rising for model in "ab"}
+    values |= {("sufficiency", "plain", "a"): rising, ("sufficiency", "plain", "b"): falling}
+    values |= {("agreement", "plain", model): rising for model in "ab"}
+    found = common_rows(card(values), "random", KINDS)
+    ordered = found[found["truth"] == "ordered"].set_index(["criterion", "model"])
+    assert ordered["tau"].to_dict() == {
+        **{("sufficiency", EVERY_MODEL): 0.0, ("sufficiency", "a"): 1.0, ("sufficiency", "b"): -1.0},
+        **{("agreement", model): 1.0 for model in (EVERY_MODEL, "a", "b")},
+    }
+    assert ordered["n_cells"].to_dict()["sufficiency", EVERY_MODEL] == 2 and set(ordered["n_measures"]) == {3}
+    assert set(ordered.loc["sufficiency"].loc[["a", "b"], "n_models"]) == {1}
+
+
+def test_the_difference_of_two_criteria_is_by_the_same_resamples():
+    rising, falling = [1.0, 2.0, 3.0, 9.0], [3.0, 2.0, 1.0, 9.0]
+    rows = card(
+        {
+            ("ground truth", "ordered", "net"): rising,
+            ("sufficiency", "plain", "net"): rising,
+            ("agreement", "plain", "net"): falling,
+        }
+    )
+    # In one of three seeds both criteria rank the other way round, so that their difference is small in it.
+    judged = rows["criterion"].isin(["sufficiency", "agreement"])
+    changed = [[value, value, 4.0 - value] for value in rows.loc[judged, "value"]]
+    rows.loc[judged, "per_seed"] = pd.Series(changed, index=rows.index[judged])
+    same = common_difference(rows, "random", KINDS, ("sufficiency", "sufficiency"))
+    assert (same["tau"], same["ci_low"], same["ci_high"]) == (0.0, 0.0, 0.0)
+    unlike = common_difference(rows, "random", KINDS, ("sufficiency", "agreement"), "ordered")
+    assert (unlike["tau"], unlike["resampled"]) == (2.0, "seed")
+    # With the changed seed drawn twice or more both rankings are reversed: 1 - (-1) becomes -1 - 1.
+    assert (unlike["ci_low"], unlike["ci_high"]) == (-2.0, 2.0)
+    assert common_difference(rows, "random", KINDS, ("sufficiency", "ROAR"))["status"] == "missing"
+
+
 def test_without_a_cell_that_all_rank_the_reason_says_so():
     rising = [1.0, 2.0, 3.0, 9.0]
     values = {("ground truth", "ordered", model): rising for model in "ab"}
     values |= {("agreement", "plain", "a"): rising, ("sufficiency", "plain", "b"): rising}
     found = common_rows(card(values), "random", KINDS)
     assert set(found["criterion"]) == {"agreement", "sufficiency"} and set(found["status"]) == {"missing"}
-    assert set(found["n_measures"]) == {0} and found["reason"].str.startswith("no dataset and model").all()
+    assert (
+        set(found["n_measures"]) == {0}
+        and set(found["model"]) == {EVERY_MODEL}
+        and found["reason"].str.startswith("no dataset and model").all()
+    )
 
 
 def test_a_study_without_a_truth_has_no_row():

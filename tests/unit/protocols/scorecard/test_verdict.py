@@ -82,8 +82,8 @@ def test_criteria_that_contradict_each_other_are_named_with_intervals():
     found = verdict({"meta_evaluation": meta_rows(rows, "random", resamples=50)}, "random")
     assert found == [
         "The mean Kendall τ between the rankings of two criteria is −0.33 over 3 pairs: 1 agree (95\u00a0% interval "
-        "above 0), 2 contradict each other (most of all one and three (τ −1.00 [−1.00, −1.00]) and two and three (τ "
-        "−1.00 [−1.00, −1.00])) and 0 are undecided."
+        "above 0), 2 contradict each other and 0 are undecided. Contradictions: one with three (τ −1.00 [−1.00, "
+        "−1.00]) and two with three (τ −1.00 [−1.00, −1.00])."
     ]
     alone = card({("one", "a"): [row[:2] for row in rising], ("two", "a"): [row[:2] for row in falling]})
     (sentence,) = verdict({"meta_evaluation": meta_rows(alone, "random", resamples=50)}, "random")
@@ -105,11 +105,15 @@ def test_criteria_are_compared_with_the_known_truth():
         "below 0 for two (τ −0.50 [−0.75, −0.25]); undecided for three (τ 0.10 [−0.20, 0.30])."
     ]
     # A comparison on equal terms counts, if there is one.
-    common = rows.assign(n_measures=6)
+    common = rows.assign(n_measures=6, model="every model")
     assert verdict({"trust": rows, "trust_common": common[common["criterion"] == "one"]}, "random") == [
         "On equal terms (the same 6 measures on plain texts), Kendall τ with the ranking by the known truth of "
         "manipulated texts is above 0 for one (τ 0.50 [0.25, 0.75])."
     ]
+    # So does what holds for all models together, but not for each of them.
+    alone = common.assign(model="net", ci_low=[-0.1, -0.75, 0.2, None], tau=[0.2, -0.5, 0.25, None])
+    (sentence,) = verdict({"trust": rows, "trust_common": pd.concat([common, alone])}, "random")
+    assert sentence.endswith("0.30]). Not by each model alone: one of net (τ 0.20 [−0.10, 0.75]).")
     assert verdict({"trust": rows, "trust_common": common.assign(status="missing")}, "random") == verdict(
         {"trust": rows}, "random"
     )

@@ -63,11 +63,11 @@ TRUST = declare(
     latex={**WITH_INTERVAL, "index": ["criterion"], "columns": ["truth"], "values": "tau"},
 )
 
-# The same, with all criteria on the same plain datasets, models and measures.
+# The same, with all criteria on the same plain datasets, models and measures: for every model, and for each alone.
 TRUST_COMMON = declare(
     "trust_common",
-    1,
-    {"criterion": WORD, "truth": WORD, "n_measures": pa.int32(), **TAU},
-    required=["criterion", "truth", "n_measures", *COUNTS],
-    latex={**WITH_INTERVAL, "index": ["criterion"], "columns": ["truth"], "values": "tau"},
+    2,
+    {"criterion": WORD, "truth": WORD, "model": WORD, "n_measures": pa.int32(), **TAU},
+    required=["criterion", "truth", "model", "n_measures", *COUNTS],
+    latex={**WITH_INTERVAL, "index": ["model", "criterion"], "columns": ["truth"], "values": "tau"},
 )

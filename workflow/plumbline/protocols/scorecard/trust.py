@@ -1,6 +1,7 @@
 """Which criterion to trust for what: its agreement with each kind of known truth."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from plumbline.tables.sources import Sources
 # The criteria that compare importances with words that are known to decide.
 TRUTHS = GROUND_TRUTH, FOUND, EVIDENCE = "ground truth", "truth found", "evidence"
 EVERY, EVERY_FOUND = "every manipulation", "every manipulation, found"
+EVERY_MODEL = "every model"
 
 
 def known_truths(found: Mapping[str, Rankings], kinds: Mapping[str, str]) -> dict[str, Rankings]:
@@ -53,19 +55,45 @@ def trust_rows(card: pd.DataFrame, random: str, kinds: Mapping[str, str], resamp
 
 def common_rows(card: pd.DataFrame, random: str, kinds: Mapping[str, str], resamples: int = RESAMPLES) -> pd.DataFrame:
     """Rows of the table `trust_common`: as `trust`, but every criterion ranks the same measures on the same plain
-    texts, those that all criteria rank."""
-    found, generator = rankings(card, random), np.random.default_rng(0)
+    texts, those that all criteria rank. With several models there are also rows of each model alone."""
+    shared, truths = _on_equal_terms(rankings(card, random), kinds)
+    names = sorted({cell.model for ranked in shared.values() for cell in ranked})
+    rows = []
+    for model in (EVERY_MODEL, *(names if len(names) > 1 else [])):
+        generator = np.random.default_rng(0)
+        for criterion, ranked in shared.items():
+            own = {cell: ranking for cell, ranking in ranked.items() if model in (EVERY_MODEL, cell.model)}
+            measures = {measure for ranking in own.values() for measure in ranking.measures}
+            for truth, known in truths.items():
+                matched, cells = compare(own, known, generator, resamples)
+                row = {"criterion": criterion, "truth": truth, "model": model, "matched": matched}
+                rows.append(row | {"n_measures": len(measures)} | mean_tau(cells, generator))
+    return pd.DataFrame(rows, columns=TRUST_COMMON.schema.names)
+
+
+def common_difference(
+    card: pd.DataFrame, random: str, kinds: Mapping[str, str], pair: tuple[str, str], truth: str = EVERY
+) -> dict[str, Any]:
+    """How much higher τ with a truth is, on equal terms, by the first criterion of a pair than by the second: the mean
+    difference over cells and its interval, both criteria by the same resamples."""
+    shared, truths = _on_equal_terms(rankings(card, random), kinds)
+    first, second = (
+        compare(shared[name], truths[truth], np.random.default_rng(0), RESAMPLES)[1] if name in shared else []
+        for name in pair
+    )
+    both = zip(first, second, strict=True) if len(first) == len(second) else ()
+    gaps = [one._replace(taus=one.taus - other.taus) for one, other in both]
+    return mean_tau(gaps, np.random.default_rng(0))
+
+
+def _on_equal_terms(
+    found: Mapping[str, Rankings], kinds: Mapping[str, str]
+) -> tuple[dict[str, Rankings], dict[str, Rankings]]:
+    """The criteria with the plain datasets, models and measures that all of them rank, and the truths by which measures
+    are ranked on manipulated texts."""
     truths = {name: known for name, known in known_truths(found, kinds).items() if name != EVIDENCE}
     models = {(cell.dataset, cell.model) for known in truths.values() for cell in known}
-    shared = _shared({name: _plain(ranked, models) for name, ranked in found.items() if name not in TRUTHS})
-    rows = []
-    for criterion, ranked in shared.items():
-        measures = {measure for ranking in ranked.values() for measure in ranking.measures}
-        for truth, known in truths.items():
-            matched, cells = compare(ranked, known, generator, resamples)
-            row = {"criterion": criterion, "truth": truth, "matched": matched, "n_measures": len(measures)}
-            rows.append(row | mean_tau(cells, generator))
-    return pd.DataFrame(rows, columns=TRUST_COMMON.schema.names)
+    return _shared({name: _plain(ranked, models) for name, ranked in found.items() if name not in TRUTHS}), truths
 
 
 def _plain(ranked: Rankings, models: set[tuple[str, str]]) -> Rankings:

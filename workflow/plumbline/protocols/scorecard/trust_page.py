@@ -65,14 +65,14 @@ def _ladders(sensitivity: pd.DataFrame) -> dict[str, str]:
 
 
 def trust_overview(trust: pd.DataFrame) -> Table:
-    """A row for each criterion and kind of truth."""
+    """A row for each criterion and kind of truth, and of those on equal terms for each model, if there are several."""
     frame = without_categories(trust)
     frame = frame[frame["status"] == "ok"]
+    keys = ["criterion", "truth", *(["model"] if "model" in frame and frame["model"].nunique() > 1 else [])]
     counts = [name for name in ("n_measures", "n_datasets", "n_models", "n_cells") if name in frame]
     rows = [
         [
-            TableCell(line["criterion"]),
-            TableCell(line["truth"]),
+            *(TableCell(line[key]) for key in keys),
             interval_on_axis(line["tau"], line["ci_low"], line["ci_high"]),
             *(numeric(line[count], 0) for count in counts),
             TableCell(line["resampled"].replace(", ", " and ") or "nothing"),
@@ -84,8 +84,8 @@ def trust_overview(trust: pd.DataFrame) -> Table:
         "with its 95\u00a0% interval; higher is better. “cells” counts combinations of dataset, variant and model. "
         "“resampled” says whether the interval covers other datasets, models or seeds."
     )
-    columns = ["criterion", "truth", "τ", *(count.removeprefix("n_") for count in counts), "resampled"]
-    return Table(caption, columns, rows, frozenset(range(2, 3 + len(counts))))
+    columns = [*keys, "τ", *(count.removeprefix("n_") for count in counts), "resampled"]
+    return Table(caption, columns, rows, frozenset(range(len(keys), len(keys) + 1 + len(counts))))
 
 
 @page("trust", title="Trust", group="", tables=["trust", "trust_common"], order=12)
@@ -112,7 +112,9 @@ def trust_page(content: Content) -> Page:
             "equal-terms",
             "On equal terms",
             "Above, criteria differ in the measures and in the texts that they rank. Compare criteria with each other "
-            "here: all rank the same measures on the same plain texts, and the truth is that of the manipulated ones.",
+            "here: all rank the same measures on the same plain texts, and the truth is that of the manipulated ones. "
+            "They may still differ in the shares of words that they remove, the class that they look at and the number "
+            "of texts.",
             tables={"common": table_of(frames, "trust_common", trust_overview)},
         ),
     ]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from plumbline.protocols.bootstrap import FEWEST, SMALLEST_SPREAD, student_interval
 from plumbline.protocols.scorecard.meta import FEWEST_RANKED, RESOLUTION, Ranking, Rankings, rankings
-from plumbline.protocols.scorecard.trust import EVERY
+from plumbline.protocols.scorecard.trust import EVERY, EVERY_MODEL
 from plumbline.report.tables import number, without_categories
 from plumbline.tables.chance import ABOVE_CHANCE, at_chance
 
@@ -131,24 +131,23 @@ def _protocols(meta: pd.DataFrame) -> str:
         return f"{text}; there is no interval, so it is undecided which criteria disagree."
     rest = len(compared) - agree - len(against)
     text += f": {agree} agree (95\u00a0% interval above 0), {len(against)} contradict each other"
+    text += f" and {rest} {'is' if rest == 1 else 'are'} undecided."
     if len(against):
         pairs = [
-            f"{line['criterion_a']} and {line['criterion_b']} ({_tau(line)})" for line in against.to_dict("records")
+            f"{line['criterion_a']} with {line['criterion_b']} ({_tau(line)})" for line in against.to_dict("records")
         ]
-        text += f" (most of all {_listed(pairs[:2])})"
-    return f"{text} and {rest} {'is' if rest == 1 else 'are'} undecided."
+        text += f" Contradictions: {_some(pairs)}."
+    return text
 
 
 def _truth(trust: pd.DataFrame, common: pd.DataFrame | None = None) -> str:
     """Which criteria rank measures like the known truth of manipulated texts, and which the other way round; if
     there is a comparison on equal terms, by that."""
-    rows, equal = _known(trust), None if common is None else _known(common)
-    terms = "Kendall τ"
-    if equal is not None and len(equal):
-        rows, terms = (
-            equal,
-            f"On equal terms (the same {equal['n_measures'].max():g} measures on plain texts), Kendall τ",
-        )
+    rows, terms, alone = _known(trust), "Kendall τ", pd.DataFrame(columns=["criterion", "ci_low", "ci_high"])
+    equal = None if common is None else _known(common)
+    if equal is not None and (equal["model"] == EVERY_MODEL).any():
+        rows, alone = equal[equal["model"] == EVERY_MODEL], equal[equal["model"] != EVERY_MODEL]
+        terms = f"On equal terms (the same {rows['n_measures'].max():g} measures on plain texts), Kendall τ"
     agree = rows[rows["ci_low"] > 0].sort_values("tau", ascending=False)
     against = rows[rows["ci_high"] < 0].sort_values("tau")
     if agree.empty and against.empty:
@@ -159,7 +158,13 @@ def _truth(trust: pd.DataFrame, common: pd.DataFrame | None = None) -> str:
         if len(lines):
             named = [f"{line['criterion']} ({_tau(line)})" for line in lines.to_dict("records")]
             parts.append(f"{sign} for {_some(named)}")
-    return f"{terms} with the ranking by the known truth of manipulated texts is {'; '.join(parts)}."
+    text = f"{terms} with the ranking by the known truth of manipulated texts is {'; '.join(parts)}."
+    unlike = [
+        f"{line['criterion']} of {line['model']} ({_tau(line)})"
+        for lines, other in ((agree, alone["ci_low"] <= 0), (against, alone["ci_high"] >= 0))
+        for line in alone[other & alone["criterion"].isin(lines["criterion"])].to_dict("records")
+    ]
+    return f"{text} Not by each model alone: {_some(unlike)}." if unlike else text
 
 
 def _known(trust: pd.DataFrame) -> pd.DataFrame:
