@@ -301,7 +301,7 @@ def trust_frame() -> pd.DataFrame:
     line = {"criterion": "agreement", "matched": "variant", "n_cells": 3, "n_datasets": 1, "n_models": 3}
     line |= {"resampled": "model, seed", "status": "ok"}
     rows = [
-        line | {"truth": truth, "tau": tau, "ci_low": tau - 0.2, "ci_high": tau + 0.2}
+        line | {"truth": truth, "tau": tau, "ci_low": tau - 0.2, "ci_high": tau + 0.2, "p_value": 0.01}
         for truth, tau in {"every manipulation": 0.0, "planted": 0.5, "<ordered>": -0.5, "unless": 0.1}.items()
     ]
     lost = {"criterion": "permutation", "truth": "planted", "n_cells": 0, "status": "missing", "reason": "no <cell>"}
@@ -312,8 +312,12 @@ def trust_common_frame() -> pd.DataFrame:
     """A criterion that agrees with a truth over three measures, together with another model, but not alone."""
     line = {"criterion": "agreement", "truth": "planted", "matched": "dataset", "n_measures": 3, "status": "ok"}
     line |= {"n_datasets": 1, "resampled": "seed"}
-    both = {"model": "every model", "n_cells": 2, "n_models": 2, "tau": 0.5, "ci_low": 0.3, "ci_high": 0.7}
-    alone = {"model": "<net>", "n_cells": 1, "n_models": 1, "tau": 0.1, "ci_low": -0.1, "ci_high": 0.3}
+    both = {"model": "every model", "n_cells": 2, "n_models": 2, "tau": 0.5, "ci_low": 0.3, "ci_high": 0.7} | {
+        "p_value": 0.03
+    }
+    alone = {"model": "<net>", "n_cells": 1, "n_models": 1, "tau": 0.1, "ci_low": -0.1, "ci_high": 0.3} | {
+        "p_value": 0.6
+    }
     return table("trust_common", [line | both, line | alone]).to_pandas()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from textwrap import TextWrapper
+from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
@@ -21,8 +22,9 @@ from plumbline.figures import style
 from plumbline.figures.values import lines, values
 from plumbline.papers.comparison import counts
 from plumbline.papers.figures import published_and_ours
+from plumbline.protocols.scorecard import shares
 from plumbline.protocols.scorecard.figures import meta_evaluation, scorecard, trust
-from plumbline.protocols.scorecard.shares import by_share, difference_on_equal_terms, equal_terms
+from plumbline.protocols.scorecard.trust import sign_of
 from plumbline.protocols.sensitivity.table import smallest_seen
 from plumbline.record import CONFIG, RecordedRun, markdown_table, only, with_interval
 from plumbline.report.manifest import MANIFEST
@@ -69,6 +71,45 @@ def grid(rows: pd.DataFrame, down: str, across: str, decimals: int = 2, interval
 def together(series: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Rows of several frames, each with its name in the column `series`."""
     return pd.concat([frame.assign(series=name) for name, frame in series.items()], ignore_index=True)
+
+
+@cache
+def tables_of_shares(run: RecordedRun) -> Mapping[str, pd.DataFrame]:
+    """The tables of a recorded run from which criteria by share of words are read."""
+    return {name: run.rows(name) for name in shares.READ if run.has(name)}
+
+
+@cache
+def equal_terms(run: RecordedRun, without: tuple[str, ...] = ()) -> pd.DataFrame:
+    """Criteria on equal terms, also for each share of words, without some measures."""
+    return shares.equal_terms(tables_of_shares(run), without)
+
+
+@cache
+def by_share(run: RecordedRun, without: tuple[str, ...] = ()) -> pd.DataFrame:
+    """Criteria on equal terms for each share of words."""
+    return shares.by_share(tables_of_shares(run), without)
+
+
+def difference(run: RecordedRun, first: str, second: str, without: tuple[str, ...] = (), model: str = "") -> str:
+    """How much higher τ with the truth is on equal terms by one criterion than by another, with its interval."""
+    found = shares.difference(tables_of_shares(run), (first, second), without, model)
+    if found["status"] != "ok":
+        raise PlumblineError(f"'{first}' and '{second}' are not both compared with the truth.")
+    return with_interval(found["tau"], found["ci_low"], found["ci_high"], 2)
+
+
+def agreement(rows: pd.DataFrame, /, **keys: Any) -> str:
+    """τ of the row of a table of trust with these values, with its interval, in bold if the criterion agrees with the
+    truth or contradicts it; a dash without such a row or value."""
+    found = only(rows, **keys)
+    if len(found) > 1:
+        raise PlumblineError(f"{len(found)} rows have {keys}; add a key.")
+    if found.empty or pd.isna(found["tau"].iloc[0]):
+        return "–"
+    row = found.iloc[0]
+    text = with_interval(row["tau"], row["ci_low"], row["ci_high"], 2)
+    return f"**{text}**" if sign_of(found).iloc[0] else text
 
 
 def comparison(rows: pd.DataFrame, *keys: str, decimals: int = 2, notes: bool = False) -> str:
@@ -136,10 +177,10 @@ def fill_page(template: Path, folder: Path | None = None, into: Path | None = No
         only=only,
         together=together,
         with_interval=with_interval,
-        # Pages read these again and again.
-        equal_terms=cache(equal_terms),
-        by_share=cache(by_share),
-        difference_on_equal_terms=difference_on_equal_terms,
+        equal_terms=equal_terms,
+        by_share=by_share,
+        difference=difference,
+        agreement=agreement,
     )
     if not own:
         run = RecordedRun(home)

@@ -57,7 +57,7 @@ def values(rows: pd.DataFrame, title: str, note: str = "") -> Figure:
 def lines(rows: pd.DataFrame, title: str, note: str = "") -> Figure:
     """A panel per series with a line per name along a positive number, on a logarithmic axis, with intervals.
 
-    rows: `series`, `name`, `along`, `value`, `ci_low` and `ci_high`.
+    rows: `series`, `name`, `along`, `value`, `ci_low` and `ci_high`; `axis`, if there is one, is the title of the axis.
     """
     rows = rows.dropna(subset="value")
     if rows.empty:
@@ -85,6 +85,8 @@ def lines(rows: pd.DataFrame, title: str, note: str = "") -> Figure:
             panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             panel.minorticks_off()
             panel.set_title(str(one), fontsize=8)
+        if "axis" in rows:
+            panels[len(panels) // 2].set_xlabel(str(rows["axis"].iloc[0]), fontsize=7)
         finish(drawn, title, _keys(names), note, PANEL)
     return drawn
 

@@ -1,16 +1,10 @@
-"""Criteria by the share of words that they remove, in a recorded run made by hand."""
-
-from pathlib import Path
+"""Criteria by the share of words that they remove, in tables made by hand."""
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from plumbline.errors import PlumblineError
-from plumbline.protocols.scorecard.shares import by_share, difference_on_equal_terms, equal_terms
+from plumbline.protocols.scorecard.shares import by_share, difference, equal_terms
 from plumbline.protocols.scorecard.trust import EVERY
-from plumbline.record import RecordedRun
 from tests.unit.protocols.scorecard.test_trust import card
 
 MEASURES = ("attention", "gradient", "lime", "occlusion", "random")
@@ -32,7 +26,7 @@ def of_every_manipulation(found: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RecordedRun:
+def tables() -> dict[str, pd.DataFrame]:
     """Recursive ROAR ranks measures as the truth does where few words are masked, and the other way round with more;
     comprehensiveness always swaps two."""
     criteria = {
@@ -57,20 +51,16 @@ def run(tmp_path: Path) -> RecordedRun:
         rows(REVERSED, variant="plain", metric="comprehensiveness", ratio=None),
         rows(worse, variant="plain", metric="sufficiency", ratio=20.0),
     ]
-    tables = {
+    return {
         "scorecard": card(criteria, MEASURES),
         "roar": pd.concat(points),
         "faithfulness": pd.DataFrame({"dataset": ["sst"], "metric": ["f1"]}),
         "erasure": pd.concat(erased).rename(columns={"value": "mean"}),
     }
-    (tmp_path / "tables").mkdir()
-    for name, frame in tables.items():
-        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), tmp_path / f"tables/{name}.parquet")
-    return RecordedRun(tmp_path)
 
 
-def test_each_share_is_a_criterion(run):
-    found = of_every_manipulation(equal_terms(run)).set_index("criterion")
+def test_each_share_is_a_criterion(tables):
+    found = of_every_manipulation(equal_terms(tables)).set_index("criterion")
     assert found["tau"].to_dict() == pytest.approx(
         {
             "Recursive ROAR": -1.0,
@@ -84,13 +74,13 @@ def test_each_share_is_a_criterion(run):
     assert set(found["n_measures"]) == {4} and set(found["resampled"]) == {"seed"}
 
 
-def test_some_measures_may_be_left_out(run):
-    found = of_every_manipulation(equal_terms(run, ("occlusion",))).set_index("criterion")
+def test_some_measures_may_be_left_out(tables):
+    found = of_every_manipulation(equal_terms(tables, ("occlusion",))).set_index("criterion")
     assert found["tau"]["comprehensiveness"] == 1.0 and set(found["n_measures"]) == {3}
 
 
-def test_shares_are_numbers_along_an_axis(run):
-    found = of_every_manipulation(by_share(run))
+def test_shares_are_numbers_along_an_axis(tables):
+    found = of_every_manipulation(by_share(tables))
     assert list(zip(found["name"], found["along"], strict=True)) == [
         ("Recursive ROAR", 20.0),
         ("Recursive ROAR", 80.0),
@@ -99,15 +89,14 @@ def test_shares_are_numbers_along_an_axis(run):
     ]
 
 
-def test_the_difference_has_an_interval_or_a_reason(run):
-    assert difference_on_equal_terms(run, "Recursive ROAR, 20 %", "comprehensiveness") == "0.33 [0.33, 0.33]"
-    assert difference_on_equal_terms(run, "Recursive ROAR", "Recursive ROAR, 20 %") == "−2.00 [−2.00, −2.00]"
-    with pytest.raises(PlumblineError, match="'ROAR' and 'comprehensiveness' are not both compared"):
-        difference_on_equal_terms(run, "ROAR", "comprehensiveness")
+def test_the_difference_is_paired_or_missing(tables):
+    found = difference(tables, ("Recursive ROAR, 20 %", "comprehensiveness"))
+    assert [found[key] for key in ("tau", "ci_low", "ci_high")] == pytest.approx([1 / 3] * 3)
+    assert difference(tables, ("Recursive ROAR", "Recursive ROAR, 20 %"), model="net")["tau"] == -2.0
+    assert difference(tables, ("Recursive ROAR, 20 %", "comprehensiveness"), ("occlusion",))["tau"] == 0.0
+    assert difference(tables, ("ROAR", "comprehensiveness"))["status"] == "missing"
 
 
-def test_a_run_without_these_tables_has_the_criteria_of_its_scorecard(run):
-    for name in ("roar", "erasure"):
-        (run.folder / f"tables/{name}.parquet").unlink()
-    assert set(equal_terms(RecordedRun(run.folder))["criterion"]) == {"Recursive ROAR", "comprehensiveness"}
-    assert by_share(RecordedRun(run.folder)).empty
+def test_a_run_without_these_tables_has_the_criteria_of_its_scorecard(tables):
+    own = {"scorecard": tables["scorecard"]}
+    assert set(equal_terms(own)["criterion"]) == {"Recursive ROAR", "comprehensiveness"} and by_share(own).empty

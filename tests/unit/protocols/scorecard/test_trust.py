@@ -127,6 +127,30 @@ def test_models_are_compared_together_and_each_alone():
     assert set(ordered.loc["sufficiency"].loc[["a", "b"], "n_models"]) == {1}
 
 
+def test_p_is_the_share_of_exchanged_measures_with_as_strong_an_agreement():
+    measures = ("attention", "gradient", "lime", "occlusion", "random")
+    truth, close = [4.0, 3.0, 2.0, 1.0, 0.0], [4.0, 3.0, 1.0, 2.0, 0.0]
+    values = {("ground truth", kind, "net"): truth for kind in ("planted-r0.5", "ordered")}
+    values |= {("sufficiency", "plain", "net"): truth, ("agreement", "plain", "net"): close}
+    found = common_rows(card(values, measures), "random", KINDS)
+    p = found[found["truth"] == EVERY].set_index("criterion")["p_value"].to_dict()
+    # Of the 24 orders of four measures one has τ = 1 and one -1; three have 2/3 and three -2/3. Both kinds of truth
+    # rank alike, so that they decide no more than one.
+    assert p == pytest.approx({"sufficiency": 2 / 24, "agreement": 8 / 24})
+    every = found.set_index(["criterion", "truth"])["p_value"]
+    assert every["agreement", "ordered"] == every["agreement", EVERY]
+
+
+def test_many_measures_are_exchanged_at_random():
+    measures = tuple("abcdefghij")
+    values = {("ground truth", "ordered", "net"): list(range(10)), ("sufficiency", "plain", "net"): [*range(9), 8.5]}
+    values |= {("agreement", "plain", "net"): [1, 0, 5, 8, 3, 2, 7, 9, 4, 6]}
+    found = common_rows(card({key: list(map(float, row)) for key, row in values.items()}, measures), "random", KINDS)
+    p = found[found["truth"] == EVERY].set_index("criterion")["p_value"]
+    exact = kendalltau(list(range(10)), values["agreement", "plain", "net"], method="exact").pvalue
+    assert p["agreement"] == pytest.approx(exact, abs=0.03) and p["sufficiency"] < 0.001
+
+
 def test_the_difference_of_two_criteria_is_by_the_same_resamples():
     rising, falling = [1.0, 2.0, 3.0, 9.0], [3.0, 2.0, 1.0, 9.0]
     rows = card(
@@ -169,8 +193,8 @@ def test_a_study_without_a_truth_has_no_row():
 
 def test_sentences_state_what_the_intervals_show():
     (sentence,) = trust_sentences(trust_frame(), sensitivity_frame())
-    assert sentence.startswith("agreement agrees with planted (τ 0.50 [0.30, 0.70])")
-    assert "contradicts <ordered> (τ −0.50" in sentence and "unless (τ 0.10 [−0.10, 0.30])" in sentence
+    assert sentence.startswith("agreement agrees with planted (τ 0.50 [0.30, 0.70], p 0.010)")
+    assert "contradicts <ordered> (τ −0.50" in sentence and "unless (τ 0.10 [−0.10, 0.30], p 0.010)" in sentence
     assert sentence.endswith("it ranks all permuted shares in order and detects a permuted share of 0.5.")
     assert EVERY not in sentence
 

@@ -91,29 +91,32 @@ def test_criteria_that_contradict_each_other_are_named_with_intervals():
 
 
 def test_criteria_are_compared_with_the_known_truth():
-    usual = {"truth": EVERY, "status": "ok"}
+    usual = {"truth": EVERY, "status": "ok", "p_value": 0.025}
     rows = pd.DataFrame(
         [
             usual | {"criterion": "one", "tau": 0.5, "ci_low": 0.25, "ci_high": 0.75},
             usual | {"criterion": "two", "tau": -0.5, "ci_low": -0.75, "ci_high": -0.25},
             usual | {"criterion": "three", "tau": 0.1, "ci_low": -0.2, "ci_high": 0.3},
             usual | {"criterion": "four", "tau": 0.9, "ci_low": None, "ci_high": None},
+            # Seeds are sure of it, but there are too few measures.
+            usual | {"criterion": "five", "tau": 0.8, "ci_low": 0.6, "ci_high": 0.9, "p_value": 0.08},
         ]
     )
     assert verdict({"trust": rows}, "random") == [
-        "Kendall τ with the ranking by the known truth of manipulated texts is above 0 for one (τ 0.50 [0.25, 0.75]); "
-        "below 0 for two (τ −0.50 [−0.75, −0.25]); undecided for three (τ 0.10 [−0.20, 0.30])."
+        "Kendall τ with the ranking by the known truth of manipulated texts is above 0 for one (τ 0.50 [0.25, 0.75], p "
+        "0.025); below 0 for two (τ −0.50 [−0.75, −0.25], p 0.025); undecided for three (τ 0.10 [−0.20, 0.30], p "
+        "0.025) and five (τ 0.80 [0.60, 0.90], p 0.080)."
     ]
     # A comparison on equal terms counts, if there is one.
     common = rows.assign(n_measures=6, model="every model")
     assert verdict({"trust": rows, "trust_common": common[common["criterion"] == "one"]}, "random") == [
         "On equal terms (the same 6 measures on plain texts), Kendall τ with the ranking by the known truth of "
-        "manipulated texts is above 0 for one (τ 0.50 [0.25, 0.75])."
+        "manipulated texts is above 0 for one (τ 0.50 [0.25, 0.75], p 0.025)."
     ]
     # So does what holds for all models together, but not for each of them.
-    alone = common.assign(model="net", ci_low=[-0.1, -0.75, 0.2, None], tau=[0.2, -0.5, 0.25, None])
+    alone = common.assign(model="net", ci_low=[-0.1, -0.75, 0.2, None, 0], tau=[0.2, -0.5, 0.25, None, 0])
     (sentence,) = verdict({"trust": rows, "trust_common": pd.concat([common, alone])}, "random")
-    assert sentence.endswith("0.30]). Not by each model alone: one of net (τ 0.20 [−0.10, 0.75]).")
+    assert sentence.endswith(". Not by each model alone: one of net (τ 0.20 [−0.10, 0.75], p 0.025).")
     assert verdict({"trust": rows, "trust_common": common.assign(status="missing")}, "random") == verdict(
         {"trust": rows}, "random"
     )

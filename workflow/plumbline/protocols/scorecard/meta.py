@@ -1,7 +1,8 @@
 """Rankings of measures by the criteria of the scorecard, and whether protocols agree about measures."""
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, permutations
+from math import factorial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ RESAMPLES = 1000
 FEWEST_RANKED = 3
 # Smaller differences between means are within the error of single precision.
 RESOLUTION = 1e-6
+# The most measures whose orders are all tried in a permutation test, 5,040 of them.
+MOST_EXCHANGED = 7
 
 
 def relative_ranks(card: pd.DataFrame) -> pd.Series:
@@ -57,8 +60,13 @@ class Ranking(NamedTuple):
         index = [self.measures.index(measure) for measure in common]
         rows = self.values[index]
         means = self.means[None, index] if drawn is None else rows[:, drawn % rows.shape[1]].mean(-1).T
-        gaps = np.stack([means[:, a] - means[:, b] for a, b in combinations(range(len(common)), 2)], axis=1)
-        return np.where(np.abs(gaps) > RESOLUTION, np.sign(gaps), 0.0)
+        return _signs(means)
+
+
+def _signs(means: np.ndarray) -> np.ndarray:
+    """Which measure of each pair is better, by means [draws, measures]: [draws, pairs]."""
+    gaps = np.stack([means[:, a] - means[:, b] for a, b in combinations(range(means.shape[1]), 2)], axis=1)
+    return np.where(np.abs(gaps) > RESOLUTION, np.sign(gaps), 0.0)
 
 
 Rankings = dict[RankedCell, Ranking]
@@ -105,22 +113,24 @@ def meta_rows(card: pd.DataFrame, random: str, resamples: int = RESAMPLES) -> pd
 
 
 class ComparedCell(NamedTuple):
-    """The agreement of two criteria on a cell: its dataset and model, its number of seeds, and τ of all seeds, then of
-    resampled ones."""
+    """The agreement of two criteria on a cell: its dataset, model and variants, its number of seeds, τ of all seeds,
+    then of resampled ones, and τ with the measures of the first relabelled, if that was asked for."""
 
     dataset: str
     model: str
+    variants: tuple[str, str]
     seeds: int
     taus: np.ndarray
+    relabelled: np.ndarray | None
 
 
 def compare(
-    first: Rankings, second: Rankings, generator: np.random.Generator, resamples: int
+    first: Rankings, second: Rankings, generator: np.random.Generator, resamples: int, relabel: bool = False
 ) -> tuple[str, list[ComparedCell]]:
     """The agreement of two criteria on each dataset, variant and model that both rank or, if there is none, on each
     dataset and model; and which of the two, `variant` or `dataset`.
 
-    The same seeds are drawn for all cells, which often share models.
+    The same seeds are drawn for all cells, which often share models, and measures are relabelled alike in all.
     """
     matched, pairs = "variant", [(cell, cell) for cell in sorted(first.keys() & second.keys())]
     if not pairs:
@@ -128,23 +138,43 @@ def compare(
         matched, pairs = "dataset", [(a, b) for a, b in both if (a.dataset, a.model) == (b.dataset, b.model)]
     draws: dict[int, np.ndarray] = {}
     cells = []
+    shared = {measure for a, b in pairs for measure in {*first[a].measures} & {*second[b].measures}}
+    labels = Relabelled.of(shared) if relabel else None
     for a, b in pairs:
         seeds = max(first[a].values.shape[1], second[b].values.shape[1])
         if seeds not in draws:
             draws[seeds] = generator.integers(seeds, size=(resamples, seeds))
-        taus = _taus(first[a], second[b], draws[seeds])
-        if not np.isnan(taus[0]):
-            cells.append(ComparedCell(a.dataset, a.model, seeds, taus))
+        common = [measure for measure in first[a].measures if measure in second[b].measures]
+        if len(common) < FEWEST_RANKED:
+            continue
+        # A criterion with fewer seeds than the other is averaged over its own: drawn seeds wrap around.
+        sides = [np.vstack([side.signs(common), side.signs(common, draws[seeds])]) for side in (first[a], second[b])]
+        if not np.isnan((taus := tau_of_signs(*sides))[0]):
+            relabelled = tau_of_signs(labels.signs(first[a], common), sides[1][:1]) if labels else None
+            cells.append(ComparedCell(a.dataset, a.model, (a.variant, b.variant), seeds, taus, relabelled))
     return matched, cells
 
 
-def _taus(a: Ranking, b: Ranking, drawn: np.ndarray) -> np.ndarray:
-    """τ of all seeds, then of drawn ones [draws, n]; NaN without three measures in common."""
-    common = [measure for measure in a.measures if measure in b.measures]
-    if len(common) < FEWEST_RANKED:
-        return np.full(1, np.nan)
-    # A criterion with fewer seeds than the other is averaged over its own: drawn seeds wrap around.
-    return tau_of_signs(*(np.vstack([side.signs(common), side.signs(common, drawn)]) for side in (a, b)))
+class Relabelled(NamedTuple):
+    """Measures with their labels exchanged: orders [orders, measures], all of them if these are few."""
+
+    measures: list[str]
+    orders: np.ndarray
+
+    @classmethod
+    def of(cls, measures: set[str]) -> "Relabelled":
+        """All orders of a few measures, or as many random ones as a few measures have."""
+        names = sorted(measures)
+        if len(names) <= MOST_EXCHANGED:
+            return cls(names, np.array(list(permutations(range(len(names)))), dtype=np.intp))
+        generator = np.random.default_rng(0)
+        return cls(names, generator.random((factorial(MOST_EXCHANGED), len(names))).argsort(1))
+
+    def signs(self, ranking: Ranking, common: Sequence[str]) -> np.ndarray:
+        """Which measure of each pair is better, by means of a ranking with its labels exchanged: [orders, pairs]."""
+        order = self.orders[:, [self.measures.index(measure) for measure in common]].argsort(1)
+        means = ranking.means[[ranking.measures.index(measure) for measure in common]][order]
+        return _signs(means)
 
 
 def mean_tau(cells: Sequence[ComparedCell], generator: np.random.Generator) -> dict[str, Any]:
@@ -178,9 +208,20 @@ def mean_tau(cells: Sequence[ComparedCell], generator: np.random.Generator) -> d
         "tau": float(taus[:, 0].mean()),
         **dict(zip(("ci_low", "ci_high"), interval, strict=True)),
         "resampled": ", ".join(resampled),
+        "p_value": _p_value(cells),
         "status": "ok",
         "reason": None,
     }
+
+
+def _p_value(cells: Sequence[ComparedCell]) -> float:
+    """How often the mean τ is at least as far from 0 if the measures of the first criterion are relabelled, alike in
+    all cells: a permutation test. NaN if they were not relabelled."""
+    relabelled = [cell.relabelled for cell in cells if cell.relabelled is not None]
+    if len(relabelled) < len(cells):
+        return float("nan")
+    observed = abs(np.mean([cell.taus[0] for cell in cells]))
+    return float((np.abs(np.stack(relabelled).mean(0)) >= observed - RESOLUTION).mean())
 
 
 def _interval(draws: np.ndarray, weights: np.ndarray, units: int) -> tuple[float, float]:

@@ -54,11 +54,11 @@ META_EVALUATION = declare(
     latex={**WITH_INTERVAL, "index": ["criterion_a"], "columns": ["criterion_b"], "values": "tau"},
 )
 
-# The agreement of each criterion with each kind of known truth.
+# The agreement of each criterion with each kind of known truth. `p_value` is of a permutation test over measures.
 TRUST = declare(
     "trust",
-    1,
-    {"criterion": WORD, "truth": WORD, **TAU},
+    2,
+    {"criterion": WORD, "truth": WORD, **TAU, "p_value": pa.float64()},
     required=["criterion", "truth", *COUNTS],
     latex={**WITH_INTERVAL, "index": ["criterion"], "columns": ["truth"], "values": "tau"},
 )
@@ -67,7 +67,7 @@ TRUST = declare(
 TRUST_COMMON = declare(
     "trust_common",
     2,
-    {"criterion": WORD, "truth": WORD, "model": WORD, "n_measures": pa.int32(), **TAU},
+    {"criterion": WORD, "truth": WORD, "model": WORD, "n_measures": pa.int32(), **TAU, "p_value": pa.float64()},
     required=["criterion", "truth", "model", "n_measures", *COUNTS],
     latex={**WITH_INTERVAL, "index": ["model", "criterion"], "columns": ["truth"], "values": "tau"},
 )

@@ -25,6 +25,14 @@ from plumbline.tables.sources import Sources
 TRUTHS = GROUND_TRUTH, FOUND, EVIDENCE = "ground truth", "truth found", "evidence"
 EVERY, EVERY_FOUND = "every manipulation", "every manipulation, found"
 EVERY_MODEL = "every model"
+# The largest p of the permutation test over measures at which τ is not due to chance.
+SIGNIFICANT = 0.05
+
+
+def sign_of(rows: pd.DataFrame) -> pd.Series:
+    """1 where τ is surely above 0, -1 where it is surely below, by both seeds and measures; otherwise 0."""
+    sure = rows["p_value"] <= SIGNIFICANT
+    return (sure & (rows["ci_low"] > 0)).astype(int) - (sure & (rows["ci_high"] < 0)).astype(int)
 
 
 def known_truths(found: Mapping[str, Rankings], kinds: Mapping[str, str]) -> dict[str, Rankings]:
@@ -48,7 +56,7 @@ def trust_rows(card: pd.DataFrame, random: str, kinds: Mapping[str, str], resamp
     for criterion, ranked in found.items():
         for truth, known in known_truths(found, kinds).items():
             if criterion not in TRUTHS:
-                matched, cells = compare(ranked, known, generator, resamples)
+                matched, cells = compare(ranked, known, generator, resamples, relabel=True)
                 rows.append({"criterion": criterion, "truth": truth, "matched": matched} | mean_tau(cells, generator))
     return pd.DataFrame(rows, columns=TRUST.schema.names)
 
@@ -65,7 +73,7 @@ def common_rows(card: pd.DataFrame, random: str, kinds: Mapping[str, str], resam
             own = {cell: ranking for cell, ranking in ranked.items() if model in (EVERY_MODEL, cell.model)}
             measures = {measure for ranking in own.values() for measure in ranking.measures}
             for truth, known in truths.items():
-                matched, cells = compare(own, known, generator, resamples)
+                matched, cells = compare(own, known, generator, resamples, relabel=True)
                 row = {"criterion": criterion, "truth": truth, "model": model, "matched": matched}
                 rows.append(row | {"n_measures": len(measures)} | mean_tau(cells, generator))
     return pd.DataFrame(rows, columns=TRUST_COMMON.schema.names)
@@ -75,15 +83,15 @@ def common_difference(
     card: pd.DataFrame, random: str, kinds: Mapping[str, str], pair: tuple[str, str], truth: str = EVERY
 ) -> dict[str, Any]:
     """How much higher τ with a truth is, on equal terms, by the first criterion of a pair than by the second: the mean
-    difference over cells and its interval, both criteria by the same resamples."""
+    difference over cells and its interval, with the same seeds drawn for both if they have as many."""
     shared, truths = _on_equal_terms(rankings(card, random), kinds)
     first, second = (
         compare(shared[name], truths[truth], np.random.default_rng(0), RESAMPLES)[1] if name in shared else []
         for name in pair
     )
-    both = zip(first, second, strict=True) if len(first) == len(second) else ()
-    gaps = [one._replace(taus=one.taus - other.taus) for one, other in both]
-    return mean_tau(gaps, np.random.default_rng(0))
+    others = {(cell.dataset, cell.model, cell.variants): cell for cell in second}
+    both = [(one, others[key]) for one in first if (key := (one.dataset, one.model, one.variants)) in others]
+    return mean_tau([one._replace(taus=one.taus - other.taus) for one, other in both], np.random.default_rng(0))
 
 
 def _on_equal_terms(

@@ -7,7 +7,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from plumbline.protocols.roar.page import interval_on_axis
-from plumbline.protocols.scorecard.trust import EVERY, EVERY_FOUND
+from plumbline.protocols.scorecard.trust import EVERY, EVERY_FOUND, SIGNIFICANT, sign_of
 from plumbline.protocols.sensitivity.table import smallest_seen
 from plumbline.registry import page
 from plumbline.report.content import Content
@@ -18,16 +18,14 @@ from plumbline.report.tables import Table, TableCell, number, numeric, without_c
 VERDICTS = ("agrees with", "contradicts", "has no clear relation to")
 
 
-def verdict(line: dict[Any, Any]) -> str:
-    """What the agreement of a criterion with a truth shows."""
-    if line["ci_low"] > 0:
-        return VERDICTS[0]
-    return VERDICTS[1] if line["ci_high"] < 0 else VERDICTS[2]
+# By the sign of τ.
+VERDICT = {1: VERDICTS[0], -1: VERDICTS[1], 0: VERDICTS[2]}
 
 
 def _taus(lines: Sequence[dict[Any, Any]]) -> str:
     return ", ".join(
-        f"{line['truth']} (τ {number(line['tau'])} [{number(line['ci_low'])}, {number(line['ci_high'])}])"
+        f"{line['truth']} (τ {number(line['tau'])} [{number(line['ci_low'])}, {number(line['ci_high'])}], p "
+        f"{number(line['p_value'], 3)})"
         for line in lines
     )
 
@@ -41,7 +39,7 @@ def trust_sentences(trust: pd.DataFrame, sensitivity: pd.DataFrame | None) -> li
     ladders = {} if sensitivity is None else _ladders(without_categories(sensitivity))
     sentences = []
     for criterion, own in rows.groupby("criterion", sort=False):
-        judged = [(verdict(line), line) for line in own.to_dict("records")]
+        judged = list(zip(sign_of(own).map(VERDICT), own.to_dict("records"), strict=True))
         parts = [
             f"{name} {_taus(lines)}" for name in VERDICTS if (lines := [line for said, line in judged if said == name])
         ]
@@ -74,6 +72,7 @@ def trust_overview(trust: pd.DataFrame) -> Table:
         [
             *(TableCell(line[key]) for key in keys),
             interval_on_axis(line["tau"], line["ci_low"], line["ci_high"]),
+            numeric(line["p_value"], 3),
             *(numeric(line[count], 0) for count in counts),
             TableCell(line["resampled"].replace(", ", " and ") or "nothing"),
         ]
@@ -82,10 +81,11 @@ def trust_overview(trust: pd.DataFrame) -> Table:
     caption = (
         "Kendall τ between the rankings of the measures by a criterion and by a known truth, on an axis from −1 to 1, "
         "with its 95\u00a0% interval; higher is better. “cells” counts combinations of dataset, variant and model. "
-        "“resampled” says whether the interval covers other datasets, models or seeds."
+        "“resampled” says whether the interval covers other datasets, models or seeds, “p” how "
+        "often τ is as far from 0 if the names of the measures are exchanged."
     )
-    columns = [*keys, "τ", *(count.removeprefix("n_") for count in counts), "resampled"]
-    return Table(caption, columns, rows, frozenset(range(len(keys), len(keys) + 1 + len(counts))))
+    columns = [*keys, "τ", "p", *(count.removeprefix("n_") for count in counts), "resampled"]
+    return Table(caption, columns, rows, frozenset(range(len(keys), len(keys) + 2 + len(counts))))
 
 
 @page("trust", title="Trust", group="", tables=["trust", "trust_common"], order=12)
@@ -98,9 +98,12 @@ def trust_page(content: Content) -> Page:
         Section(
             "verdicts",
             "Conclusions",
-            "A criterion agrees with a truth if the whole 95\u00a0% interval of τ is above 0, and contradicts it if "
-            "the whole interval is below 0. A truth is known only for texts made for it: agreement on these does not "
-            "prove that the criterion is right on other texts.",
+            "A criterion agrees with a truth if the whole 95\u00a0% interval of τ is above 0 and p is at most "
+            f"{SIGNIFICANT}, and contradicts it if the whole interval is below 0 and p is at most {SIGNIFICANT}. The "
+            "interval is over seeds (or datasets or models), p of a permutation test over measures: how often τ is as "
+            "far from 0 if the names of the measures are exchanged. Fewer than five measures are too few. A truth is "
+            "known only for texts made for it: agreement on these does not prove that the criterion is right on "
+            "other texts.",
             html=listed if sentences else "",
         ),
         Section(

@@ -10,7 +10,7 @@ import pandas as pd
 
 from plumbline.protocols.bootstrap import FEWEST, SMALLEST_SPREAD, student_interval
 from plumbline.protocols.scorecard.meta import FEWEST_RANKED, RESOLUTION, Ranking, Rankings, rankings
-from plumbline.protocols.scorecard.trust import EVERY, EVERY_MODEL
+from plumbline.protocols.scorecard.trust import EVERY, EVERY_MODEL, sign_of
 from plumbline.report.tables import number, without_categories
 from plumbline.tables.chance import ABOVE_CHANCE, at_chance
 
@@ -143,26 +143,26 @@ def _protocols(meta: pd.DataFrame) -> str:
 def _truth(trust: pd.DataFrame, common: pd.DataFrame | None = None) -> str:
     """Which criteria rank measures like the known truth of manipulated texts, and which the other way round; if
     there is a comparison on equal terms, by that."""
-    rows, terms, alone = _known(trust), "Kendall τ", pd.DataFrame(columns=["criterion", "ci_low", "ci_high"])
+    rows, terms, alone = _known(trust), "Kendall τ", trust[:0]
     equal = None if common is None else _known(common)
     if equal is not None and (equal["model"] == EVERY_MODEL).any():
         rows, alone = equal[equal["model"] == EVERY_MODEL], equal[equal["model"] != EVERY_MODEL]
         terms = f"On equal terms (the same {rows['n_measures'].max():g} measures on plain texts), Kendall τ"
-    agree = rows[rows["ci_low"] > 0].sort_values("tau", ascending=False)
-    against = rows[rows["ci_high"] < 0].sort_values("tau")
-    if agree.empty and against.empty:
+    agree = rows[sign_of(rows) > 0].sort_values("tau", ascending=False)
+    against = rows[sign_of(rows) < 0].sort_values("tau")
+    if rows.empty:
         return ""
     undecided = rows.drop([*agree.index, *against.index])
     parts = []
     for sign, lines in (("above 0", agree), ("below 0", against), ("undecided", undecided)):
         if len(lines):
-            named = [f"{line['criterion']} ({_tau(line)})" for line in lines.to_dict("records")]
+            named = [f"{line['criterion']} ({_tau_and_p(line)})" for line in lines.to_dict("records")]
             parts.append(f"{sign} for {_some(named)}")
     text = f"{terms} with the ranking by the known truth of manipulated texts is {'; '.join(parts)}."
     unlike = [
-        f"{line['criterion']} of {line['model']} ({_tau(line)})"
-        for lines, other in ((agree, alone["ci_low"] <= 0), (against, alone["ci_high"] >= 0))
-        for line in alone[other & alone["criterion"].isin(lines["criterion"])].to_dict("records")
+        f"{line['criterion']} of {line['model']} ({_tau_and_p(line)})"
+        for lines, sign in ((agree, 1), (against, -1))
+        for line in alone[(sign_of(alone) != sign) & alone["criterion"].isin(lines["criterion"])].to_dict("records")
     ]
     return f"{text} Not by each model alone: {_some(unlike)}." if unlike else text
 
@@ -183,6 +183,10 @@ def _left_out(performance: pd.DataFrame) -> str:
 
 def _tau(line: Mapping[Any, Any]) -> str:
     return f"τ {number(line['tau'])} [{number(line['ci_low'])}, {number(line['ci_high'])}]"
+
+
+def _tau_and_p(line: Mapping[Any, Any]) -> str:
+    return f"{_tau(line)}, p {number(line['p_value'], 3)}"
 
 
 def _some(texts: Sequence[str], most: int = MOST) -> str:
