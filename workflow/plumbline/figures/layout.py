@@ -87,7 +87,9 @@ def add_colour_bar(figure: Figure, panels: Axes | np.ndarray, colours: Colormap,
     return bar
 
 
-def write_cell(panel: Axes, row: int, column: int, text: str, raised: float, size: float, ink: str) -> None:
+def write_cell(
+    panel: Axes, row: int, column: int, text: str, raised: float, size: float, ink: str, weight: str = "normal"
+) -> None:
     """Text in the middle of a cell, or `raised` points above it."""
-    look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size, "color": ink}
+    look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size, "color": ink, "weight": weight}
     panel.annotate(text, (column + 0.5, row + 0.5), (0, raised), textcoords="offset points", **look)

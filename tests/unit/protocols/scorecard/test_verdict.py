@@ -85,6 +85,11 @@ def test_criteria_that_contradict_each_other_are_named_with_intervals():
         "above 0), 2 contradict each other and 0 are undecided. Contradictions: one with three (τ −1.00 [−1.00, "
         "−1.00]) and two with three (τ −1.00 [−1.00, −1.00])."
     ]
+    known = card({("one", "a"): rising, ("two", "a"): rising, ("ground truth", "a"): falling})
+    (sentence,) = verdict({"meta_evaluation": meta_rows(known, "random", resamples=50)}, "random")
+    assert sentence.startswith(
+        "The mean Kendall τ between the rankings of two criteria without a known truth is 1.00 ov"
+    )
     alone = card({("one", "a"): [row[:2] for row in rising], ("two", "a"): [row[:2] for row in falling]})
     (sentence,) = verdict({"meta_evaluation": meta_rows(alone, "random", resamples=50)}, "random")
     assert sentence.endswith("over one pair; there is no interval, so it is undecided which criteria disagree.")

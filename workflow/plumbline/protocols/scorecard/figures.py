@@ -19,6 +19,7 @@ from plumbline.protocols.agreement.figures import TICKS
 from plumbline.protocols.criteria import ARROWS
 from plumbline.protocols.scorecard.meta import relative_ranks
 from plumbline.protocols.scorecard.schemas import META_EVALUATION, SCORECARD, TRUST
+from plumbline.protocols.scorecard.trust import sign_of
 from plumbline.registry import figure
 
 # The sides of a cell in inches.
@@ -135,7 +136,8 @@ def meta_evaluation(rows: pd.DataFrame, title: str) -> Figure:
 
 
 def trust(rows: pd.DataFrame, title: str) -> Figure:
-    """Mean τ between the rankings of each criterion, in rows, and of each kind of known truth, in columns.
+    """Mean τ between the rankings of each criterion, in rows, and of each kind of known truth, in columns. Bold: the
+    criterion agrees with the truth or contradicts it.
 
     rows: of the table `trust`.
     """
@@ -150,13 +152,15 @@ def trust(rows: pd.DataFrame, title: str) -> Figure:
         figure = style.new_figure(WIDE * len(truths) + 3.4, 1.25 * HIGH * len(criteria) + 1.9)
         panel = figure.subplots()
         background = np.full((len(criteria), len(truths), 4), 1.0)
-        for row in rows[rows["criterion"].isin(criteria) & rows["truth"].isin(truths)].to_dict("records"):
+        shown = rows[rows["criterion"].isin(criteria) & rows["truth"].isin(truths)]
+        for row in shown.assign(sure=sign_of(shown) != 0).to_dict("records"):
             _write_tau(panel, background, criteria.index(row["criterion"]), truths.index(row["truth"]), row, colours)
         fill_cells(panel, background)
         panel.set(xlim=(0, len(truths)), ylim=(len(criteria), 0))
         name_cells(panel, criteria, truths, rotation=35)
         add_colour_bar(figure, panel, colours, -1, label="mean Kendall τ", ticks=TICKS, shrink=0.7)
-        title_above(figure, title, _note("Kendall τ with the ranking by a known truth", defined))
+        subject = "Kendall τ with the ranking by a known truth"
+        title_above(figure, title, f"{_note(subject, defined)}; bold: agrees or contradicts beyond chance")
     return figure
 
 
@@ -168,7 +172,7 @@ def _note(subject: str, defined: pd.DataFrame) -> str:
 def _write_tau(
     panel: Axes, background: np.ndarray, row: int, column: int, line: dict[Any, Any], colours: Colormap
 ) -> None:
-    """Write a line's τ and interval into a cell and colour it; a dash if it has none."""
+    """Write a line's τ, bold if it is sure, and interval into a cell and colour it; a dash if it has none."""
     if line["status"] != "ok":
         write_cell(panel, row, column, "–", 0, 7, style.FAINT)
         return
@@ -178,7 +182,8 @@ def _write_tau(
     background[row, column, 3] = 1.0
     ink = style.ink_on(background[row, column])
     star = "*" if line["matched"] == "dataset" else ""
-    write_cell(panel, row, column, style.signed(line["tau"]) + star, 3.2 if interval else 0, 7, ink)
+    weight = "bold" if line.get("sure") else "normal"
+    write_cell(panel, row, column, style.signed(line["tau"]) + star, 3.2 if interval else 0, 7, ink, weight)
     if interval:
         write_cell(panel, row, column, _interval(line["ci_low"], line["ci_high"]), -6.0, 4.6, ink)
 

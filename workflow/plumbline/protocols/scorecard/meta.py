@@ -144,7 +144,7 @@ def compare(
         seeds = max(first[a].values.shape[1], second[b].values.shape[1])
         if seeds not in draws:
             draws[seeds] = generator.integers(seeds, size=(resamples, seeds))
-        common = [measure for measure in first[a].measures if measure in second[b].measures]
+        common = sorted({*first[a].measures} & {*second[b].measures})
         if len(common) < FEWEST_RANKED:
             continue
         # A criterion with fewer seeds than the other is averaged over its own: drawn seeds wrap around.
@@ -163,12 +163,12 @@ class Relabelled(NamedTuple):
 
     @classmethod
     def of(cls, measures: set[str]) -> "Relabelled":
-        """All orders of a few measures, or as many random ones as a few measures have."""
+        """All orders of a few measures, or the given one and random ones, as many as a few measures have."""
         names = sorted(measures)
         if len(names) <= MOST_EXCHANGED:
             return cls(names, np.array(list(permutations(range(len(names)))), dtype=np.intp))
-        generator = np.random.default_rng(0)
-        return cls(names, generator.random((factorial(MOST_EXCHANGED), len(names))).argsort(1))
+        drawn = np.random.default_rng(0).random((factorial(MOST_EXCHANGED) - 1, len(names))).argsort(1)
+        return cls(names, np.vstack([np.arange(len(names)), drawn]))
 
     def signs(self, ranking: Ranking, common: Sequence[str]) -> np.ndarray:
         """Which measure of each pair is better, by means of a ranking with its labels exchanged: [orders, pairs]."""

@@ -101,7 +101,7 @@ def trust_page(content: Content) -> Page:
             "A criterion agrees with a truth if the whole 95\u00a0% interval of τ is above 0 and p is at most "
             f"{SIGNIFICANT}, and contradicts it if the whole interval is below 0 and p is at most {SIGNIFICANT}. The "
             "interval is over seeds (or datasets or models), p of a permutation test over measures: how often τ is as "
-            "far from 0 if the names of the measures are exchanged. Fewer than five measures are too few. A truth is "
+            "far from 0 if the names of the measures are exchanged. Three measures are too few. A truth is "
             "known only for texts made for it: agreement on these does not prove that the criterion is right on "
             "other texts.",
             html=listed if sentences else "",

@@ -10,7 +10,7 @@ import pandas as pd
 
 from plumbline.protocols.bootstrap import FEWEST, SMALLEST_SPREAD, student_interval
 from plumbline.protocols.scorecard.meta import FEWEST_RANKED, RESOLUTION, Ranking, Rankings, rankings
-from plumbline.protocols.scorecard.trust import EVERY, EVERY_MODEL, sign_of
+from plumbline.protocols.scorecard.trust import EVERY, EVERY_MODEL, TRUTHS, sign_of
 from plumbline.report.tables import number, without_categories
 from plumbline.tables.chance import ABOVE_CHANCE, at_chance
 
@@ -117,13 +117,15 @@ def _beyond_random(card: pd.DataFrame, random: str) -> str:
 
 
 def _protocols(meta: pd.DataFrame) -> str:
-    """How many pairs of criteria agree, and which contradict each other."""
-    compared = meta[meta["status"] == "ok"]
+    """How many pairs of criteria agree, and which contradict each other; agreement with a known truth is another
+    sentence."""
+    truths = meta[["criterion_a", "criterion_b"]].isin(TRUTHS).any(axis=1)
+    compared = meta[(meta["status"] == "ok") & ~truths]
     if compared.empty:
         return ""
     text = (
-        f"The mean Kendall τ between the rankings of two criteria is {number(compared['tau'].mean())} over "
-        f"{_count(len(compared), 'pair', 'pairs')}"
+        f"The mean Kendall τ between the rankings of two criteria{' without a known truth' if truths.any() else ''} is "
+        f"{number(compared['tau'].mean())} over {_count(len(compared), 'pair', 'pairs')}"
     )
     known = compared.dropna(subset=["ci_low", "ci_high"])
     agree, against = int((known["ci_low"] > 0).sum()), known[known["ci_high"] < 0].sort_values("tau")
