@@ -60,7 +60,10 @@ def tab(chromium: Any) -> Iterator[Callable[..., Tab]]:
     tabs: list[Tab] = []
 
     def open_(address: str, scheme: str = "light", width: int = 1280) -> Tab:
-        context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
+        # Without smooth scrolling, a link's target is where it stays at once.
+        context = chromium.new_context(
+            color_scheme=scheme, reduced_motion="reduce", viewport={"width": width, "height": 800}
+        )
         tabs.append(Tab(context.new_page()))
         tabs[-1].page.goto(address)
         return tabs[-1]
