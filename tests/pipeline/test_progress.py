@@ -64,3 +64,20 @@ def test_jobs_are_live_lines_that_leave_no_trace(tmp_path):
     piped = run_snakemake(folder, *ASKED)
     assert "plumbline: 1 job done in 0:" in piped.stdout and "5 were up to date" in piped.stdout
     assert "\r" not in piped.stdout and "\x1b" not in piped.stdout and "so far" not in piped.stdout
+
+
+def test_a_run_says_that_jobs_will_wait_for_a_gpu(tmp_path):
+    folder = copy_project(tmp_path / "study")
+    write_config(folder, STUDY)
+    tool = tmp_path / "bin/nvidia-smi"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\necho GPU-aaa\n")
+    tool.chmod(0o755)
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "CUDA_VISIBLE_DEVICES")}
+    environment["PATH"] = f"{tool.parent}:{environment['PATH']}"
+    # Where CUDA is real, the jobs do not find this GPU and fail.
+    command = [sys.executable, "-m", "snakemake", *ASKED]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    (line,) = [line for line in done.stderr.splitlines() if "slots_per_gpu" in line]
+    assert line.startswith("plumbline: `gpu=2` lets 2 jobs start, but 1 GPU ")
+    assert done.stderr.index(line) < done.stderr.index("] started  ")

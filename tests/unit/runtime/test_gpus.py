@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.runtime import gpus
-from plumbline.runtime.gpus import Gpu, claim, lock_slot, visible_gpus
+from plumbline.runtime.gpus import Gpu, claim, crowding, lock_slot, visible_gpus
 
 LIBRARY = Path(__file__).parents[3] / "workflow"
 PRESENT = [Gpu("GPU-aaa", "GPU-aaa"), Gpu("GPU-bbb", "GPU-bbb")]
@@ -69,6 +69,16 @@ def test_a_gpu_that_the_scheduler_chose_is_used_without_a_lock(tmp_path):
     worker = start(tmp_path, 1, 1, SLURM_JOB_ID="7", CUDA_VISIBLE_DEVICES="0")
     out, err = worker.communicate(timeout=20)
     assert json.loads(out)[0] == "0" and "waiting" not in err
+
+
+def test_more_jobs_than_the_gpus_take_are_announced():
+    assert crowding(5, 0, 1) == crowding(2, 2, 1) == crowding(4, 1, 4) == ""
+    assert crowding(5, 1, 1) == (
+        "`gpu=5` lets 5 jobs start, but 1 GPU with `compute: {slots_per_gpu: 1}` takes 1 at a time, so that others "
+        "wait. To let 5 jobs share a GPU, set `compute: {slots_per_gpu: 5}` in the config; it changes no result."
+    )
+    assert "2 GPUs with `compute: {slots_per_gpu: 3}` take 6 at" in crowding(7, 2, 3)
+    assert "set `compute: {slots_per_gpu: 4}`" in crowding(7, 2, 3)
 
 
 def test_only_visible_gpus_are_taken():

@@ -56,6 +56,18 @@ def visible_gpus(environment: Mapping[str, str], present: Sequence[Gpu]) -> list
     return gpus
 
 
+def crowding(requested: int, gpus: int, slots: int) -> str:
+    """What to tell a user who lets more jobs start than this machine's GPUs take at a time; empty if they take all."""
+    if not gpus or requested <= gpus * slots:
+        return ""
+    share = -(-requested // gpus)
+    return (
+        f"`gpu={requested}` lets {requested} jobs start, but {gpus} GPU{'s' * (gpus > 1)} with `compute: "
+        f"{{slots_per_gpu: {slots}}}` take{'s' * (gpus == 1)} {gpus * slots} at a time, so that others wait. To let "
+        f"{share} jobs share a GPU, set `compute: {{slots_per_gpu: {share}}}` in the config; it changes no result."
+    )
+
+
 def lock_slot(gpus: Sequence[Gpu], slots: int, folder: Path) -> tuple[Gpu, IO[str]] | None:
     """Lock a free slot on the GPU with the fewest locked slots; None if all are locked."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from typing import Any
 from plumbline.errors import PlumblineError
 from plumbline.runtime.corruption import ASIDE, set_aside_noted
 from plumbline.runtime.fork_server import FEWEST_JOBS, ForkServer
+from plumbline.runtime.gpus import crowding, installed_gpus, visible_gpus
 from plumbline.runtime.merged_jobs import MERGE, write_jobs
 from plumbline.runtime.orphans import mark_processes, slurm_comment, stop_leftovers
 from plumbline.runtime.progress import remove_states
@@ -37,6 +38,8 @@ class Run:
             raise WorkflowError(str(error)) from None
         if message:
             print(f"plumbline: {message}", file=sys.stderr)
+        if workflow.local_exec and (crowded := crowding_of(jobs, workflow.global_resources)):
+            print(f"plumbline: {crowded}", file=sys.stderr)
         mark_processes()
         remove_states(RESULTS)
         remove_default_rate_limit(workflow.scheduler)
@@ -82,6 +85,23 @@ class Run:
         # Jobs found these to be damaged; the next run regenerates them.
         aside = [f"plumbline: '{path}' is damaged and set aside as '{path}{ASIDE}'." for path in set_aside_noted()]
         print("", *lines, *aside, "", sep="\n", file=sys.stderr)
+
+
+def crowding_of(jobs: Iterable[Any], resources: Any) -> str:
+    """What to tell a user about jobs that will wait for a GPU of this machine; empty if none will."""
+    needed = [job.rule.resources for job in jobs]
+    slots = [_amount(one, "slots_per_gpu", 1) for one in needed if _amount(one, "gpu", 0)]
+    requested = _amount(resources, "gpu", 0)
+    if min(len(slots), requested) < 2:
+        return ""
+    return crowding(requested, len(visible_gpus(os.environ, installed_gpus())), max(slots))
+
+
+def _amount(resources: Any, name: str, default: int) -> int:
+    """A number among Snakemake's resources, a mapping or, in newer versions, one of objects with a value."""
+    amount = resources.get(name) if name in resources else None
+    amount = getattr(amount, "value", amount)
+    return amount if isinstance(amount, int) else default
 
 
 def count_jobs(jobs: Iterable[Any]) -> Counter[str]:
