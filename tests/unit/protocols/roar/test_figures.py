@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 
 from plumbline.figures import style
 from plumbline.figures.drawing import Drawing
+from plumbline.papers.schemas import REPRODUCTION  # noqa: F401 - its table is read
 from plumbline.protocols.bootstrap import mean_interval
 from plumbline.protocols.roar.figures import (
     MARKERS,
@@ -195,6 +196,15 @@ def test_each_strategy_and_unit_of_the_table_has_a_panel() -> None:
     assert figure.axes[0].get_ylabel() == "macro f1"
     note = " ".join(words(figure)[-1].split())
     assert "Lower is more faithful" in note and "5 seeds" in note and "95 %" in note
+
+
+def test_absolute_levels_alone_have_no_panels_of_relative_ones() -> None:
+    rows = roar(curves=ALL)
+    everything = (rows["unit"] == "relative") & (rows["level"] == 100) & (rows["measure"] == "random")
+    figure = roar_curves(rows[(rows["unit"] == "absolute") | everything], "accuracy", "sst, bilstm", "random")
+    assert [panel.get_xlabel() for panel in figure.axes] == ["number of masked words"] * 2
+    floor = rows[everything & (rows["metric"] == "accuracy")]["value"].mean()
+    assert [dotted(panel) for panel in figure.axes] == [[pytest.approx(floor)]] * 2
 
 
 def test_a_single_seed_is_a_line_without_a_band() -> None:

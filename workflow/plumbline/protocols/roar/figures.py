@@ -54,7 +54,9 @@ def roar_curves(roar: pd.DataFrame, metric: str, title: str, random: str = "") -
     """
     rows = roar[(roar["metric"] == metric) & (roar["status"] == "ok")].dropna(subset=["value"])
     words, positions = (rows[rows["trained_on"] == inputs] for inputs in ("words", "positions"))
-    drawn = set(zip(words["unit"], words["strategy"], strict=True))
+    # With absolute levels only, the one relative level is that of everything masked, which is no curve.
+    curves = words[words.groupby(["unit", "strategy"], observed=True)["level"].transform("nunique") > 1]
+    drawn = set(zip(curves["unit"], curves["strategy"], strict=True))
     pairs = [pair for pair in product(UNITS, STRATEGIES) if pair in drawn]
     if not pairs:
         return style.sentence_figure(f"{title}: {NOTHING}")
