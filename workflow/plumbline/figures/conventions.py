@@ -55,7 +55,9 @@ OTHER_MEASURES = [
 ]  # fmt: skip
 MUTED = OTHER_MEASURES[::3]
 # Paul Tol's high-contrast colours first: they differ where two histograms overlap, and in grey.
-CLASSES = ["#DDAA33", "#004488", "#BB5566", "#66CCEE", "#228833", "#AA3377"]
+CLASSES = [
+    "#DDAA33", "#004488", "#BB5566", "#66CCEE", "#228833", "#AA3377", "#EE7733", "#44AA99", "#7E6148", "#777777",
+]  # fmt: skip
 # The colour of adversarial attention.
 ADVERSARY = "#B3432B"
 # The name of the second text of each task.
