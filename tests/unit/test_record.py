@@ -220,13 +220,17 @@ def test_a_run_inside_a_run_has_its_own_figures(tmp_path):
 
 
 def test_recorded_runs_are_listed_with_their_counts_and_hours(tmp_path, capsys):
-    (line,) = [line for line in overview(PROJECT / "reproductions").splitlines() if "| scorecard-minilm |" in line]
+    every = overview(PROJECT / "reproductions").splitlines()
+    (line,) = [line for line in every if "| scorecard-minilm |" in line]
     tables = PROJECT / "reproductions/scorecard-minilm/tables"
     seconds = pd.read_parquet(tables / "timings.parquet")["seconds"].sum()
     judged = pd.read_parquet(tables / "reproduction.parquet").query("seed.isna() and within.notna()")
     results = judged[~judged["metric"].str.contains("size|length")]
     assert results.empty and len(judged) == 4, "only sizes of the data are published for this model"
     assert [cell.strip() for cell in line.split("|")[2:5]] == ["", "", f"{seconds / 3600:.2f}"]
+    runs = [line.split("|")[1].strip() for line in every[2:]]
+    assert {"attefa", "attefa/causes", "zhou/transformer"} < set(runs)
+    assert runs == sorted(runs, key=lambda name: name.split("/")), "runs inside of a run follow it"
     assert main(["record", "--list", str(PROJECT / "reproductions")]) == 0 and line in capsys.readouterr().out
     assert main(["record", "--list", str(tmp_path)]) == 1 and "no recorded run" in capsys.readouterr().err
 

@@ -224,7 +224,7 @@ def _add_plan(command: Callable[..., argparse.ArgumentParser]) -> None:
         nargs="+",
         metavar="PATH",
         default=[],
-        help="measured times of other runs: their results folders or files timings.parquet",
+        help="measured times of other runs: their results folders, recorded runs or files timings.parquet",
     )
     planning.add_argument(
         "--directory",

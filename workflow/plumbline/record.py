@@ -133,14 +133,16 @@ def overview(folder: Path) -> str:
     """A table of all recorded runs in a folder: published results judged and within tolerance, hours of jobs, and the
     notes of their manifests."""
     lines = []
-    for run in [RecordedRun(path.parent) for path in sorted(folder.glob("*/tables"))]:
+    runs = sorted(path.parent for path in folder.rglob("tables") if path.parent != folder)
+    for run in map(RecordedRun, runs):
         judged, within = counts(run.rows("reproduction")) if run.has("reproduction") else (0, 0)
         hours = ["", ""]
         if run.has("timings"):
             seconds = run.rows("timings").groupby("device")["seconds"].sum() / 3600
             hours = [number(value, 2) for value in (seconds.sum(), seconds.get("cuda", 0.0))]
         note = run.manifest.get("note", "") if (run.folder / MANIFEST).is_file() else ""
-        lines.append([run.folder.name, *([str(judged), str(within)] if judged else ["", ""]), *hours, note])
+        name = run.folder.relative_to(folder).as_posix()
+        lines.append([name, *([str(judged), str(within)] if judged else ["", ""]), *hours, note])
     if not lines:
         raise PlumblineError(f"There is no recorded run in '{folder}'; `plumbline record` makes one.")
     return markdown_table(["run", "results judged", "within tolerance", "hours of jobs", "on a GPU", "note"], lines)

@@ -298,6 +298,14 @@ def test_a_table_of_timings_holds_the_same_costs_but_for_protocols(tmp_path):
     assert Costs(found, []).work(found[1].work, "cuda") == (2.0, "measured")
 
 
+def test_the_timings_of_a_recorded_run_are_read(tmp_path):
+    cell = {"rule": "train", "dataset": "sst", "variant": "plain", "model": "bilstm-tanh", "seeds": "0"}
+    costs = {"seconds": 6.0, "startup_seconds": 1.0, "peak_rss": 9.0, "peak_gpu": 0.0, "rows": 9, "device": "cuda"}
+    file = timings(tmp_path / "run/tables/timings.parquet", [cell | costs | {"rows_per_second": 1.5, "event": None}])
+    works = Works(resolve(STUDY), tmp_path / "results")
+    assert read_timings(tmp_path / "run", works) == from_table(file, works) != []
+
+
 def test_no_timings_are_refused_in_one_sentence(tmp_path, monkeypatch):
     works = Works(resolve(STUDY), tmp_path)
     for path in (tmp_path / "timings.parquet", tmp_path):

@@ -14,7 +14,7 @@ from plumbline.protocols.timings.schemas import TIMINGS
 from plumbline.store import read_json, read_table
 
 RATES = Path(__file__).with_name("rates.csv")
-NAME_TIMINGS = "give a run's results/tables/timings.parquet or its results folder"
+NAME_TIMINGS = "give a run's results/tables/timings.parquet, its results folder or a recorded run"
 # Folders below a run's results that hold manifests.
 MANIFEST_FOLDERS = ("data", "models", "attributions", "scores", "benchmarks")
 
@@ -117,12 +117,15 @@ def _job(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def read_timings(path: Path, works: Works) -> list[Measurement]:
-    """Measurements of another run, from its table or its results folder."""
+    """Measurements of another run, from its table, its results folder or its recorded tables."""
     if not path.is_file():
         measurements = from_results(path, works)
-        if not measurements:
+        if measurements:
+            return measurements
+        table = path / "tables/timings.parquet"
+        if not table.is_file():
             raise PlumblineError(f"There are no timings in '{path}'; {NAME_TIMINGS}.")
-        return measurements
+        path = table
     try:
         return from_table(path, works)
     except DamagedError as error:
