@@ -15,9 +15,9 @@ from plumbline.protocols.scorecard.trust import (
     common_rows,
     trust_rows,
 )
-from plumbline.protocols.scorecard.trust_page import trust_page, trust_sentences
+from plumbline.protocols.scorecard.trust_page import trust_overview, trust_page, trust_sentences
 from plumbline.store import read_table, write_table
-from tests.reports import content, sensitivity_frame, trust_frame
+from tests.reports import content, sensitivity_frame, trust_common_frame, trust_frame
 
 MEASURES = ("attention", "gradient", "lime", "random")
 KINDS = {"planted-r0.5": "planted", "planted-r0.8": "planted", "ordered": "ordered"}
@@ -205,6 +205,14 @@ def test_the_page_escapes_names_and_counts_criteria():
     page = trust_page(content())
     assert "&lt;ordered&gt;" in str(page.sections[0].html) and "<ordered>" not in str(page.sections[0].html)
     assert page.finding == "0 of 1 criteria agree with some kind of known truth and contradict none."
+
+
+def test_the_tables_say_how_many_small_p_chance_would_give():
+    assert "4 of 4 p are at most 0.05; if no criterion were related to the truth, 0.2 or fewer would be" in (
+        trust_overview(trust_frame()).caption
+    )
+    assert " 1 of 2 p are at most 0.05; " in trust_overview(trust_common_frame()).caption
+    assert " p are " not in trust_overview(trust_frame().assign(p_value=float("nan"))).caption
 
 
 def test_the_figure_has_a_cell_for_each_criterion_and_truth():

@@ -84,8 +84,20 @@ def trust_overview(trust: pd.DataFrame) -> Table:
         "“resampled” says whether the interval covers other datasets, models or seeds, “p” how "
         "often τ is as far from 0 if the names of the measures are exchanged."
     )
+    caption += _expected(frame["p_value"].dropna())
     columns = [*keys, "τ", "p", *(count.removeprefix("n_") for count in counts), "resampled"]
     return Table(caption, columns, rows, frozenset(range(len(keys), len(keys) + 2 + len(counts))))
+
+
+def _expected(tested: pd.Series) -> str:
+    """How many p are small, and how many would be so by chance, since none is corrected for their number."""
+    if tested.empty:
+        return ""
+    small, chance = int((tested <= SIGNIFICANT).sum()), number(len(tested) * SIGNIFICANT, 1)
+    return (
+        f" {small} of {len(tested)} p are at most {SIGNIFICANT}; if no criterion were related to the truth, {chance} "
+        "or fewer would be in the mean, since p is not corrected for the number of comparisons."
+    )
 
 
 @page("trust", title="Trust", group="", tables=["trust", "trust_common"], order=12)
