@@ -79,5 +79,5 @@ def test_a_run_says_that_jobs_will_wait_for_a_gpu(tmp_path):
     command = [sys.executable, "-m", "snakemake", *ASKED]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     (line,) = [line for line in done.stderr.splitlines() if "slots_per_gpu" in line]
-    assert line.startswith("plumbline: `gpu=2` lets 2 jobs start, but 1 GPU ")
+    assert line.startswith("plumbline: 2 jobs that need a GPU may start at a time, but 1 GPU ")
     assert done.stderr.index(line) < done.stderr.index("] started  ")

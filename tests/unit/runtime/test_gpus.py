@@ -8,11 +8,13 @@ import textwrap
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from plumbline.runtime import gpus
+from plumbline.runtime import gpus, run
 from plumbline.runtime.gpus import Gpu, claim, crowding, lock_slot, visible_gpus
+from plumbline.runtime.run import crowding_of
 
 LIBRARY = Path(__file__).parents[3] / "workflow"
 PRESENT = [Gpu("GPU-aaa", "GPU-aaa"), Gpu("GPU-bbb", "GPU-bbb")]
@@ -74,11 +76,22 @@ def test_a_gpu_that_the_scheduler_chose_is_used_without_a_lock(tmp_path):
 def test_more_jobs_than_the_gpus_take_are_announced():
     assert crowding(5, 0, 1) == crowding(2, 2, 1) == crowding(4, 1, 4) == ""
     assert crowding(5, 1, 1) == (
-        "`gpu=5` lets 5 jobs start, but 1 GPU with `compute: {slots_per_gpu: 1}` takes 1 at a time, so that others "
-        "wait. To let 5 jobs share a GPU, set `compute: {slots_per_gpu: 5}` in the config; it changes no result."
+        "5 jobs that need a GPU may start at a time, but 1 GPU with `compute: {slots_per_gpu: 1}` takes 1, so that "
+        "others wait. To let 5 jobs share a GPU, set `compute: {slots_per_gpu: 5}` in the config; it changes no result."
     )
-    assert "2 GPUs with `compute: {slots_per_gpu: 3}` take 6 at" in crowding(7, 2, 3)
+    assert "2 GPUs with `compute: {slots_per_gpu: 3}` take 6, so" in crowding(7, 2, 3)
     assert "set `compute: {slots_per_gpu: 4}`" in crowding(7, 2, 3)
+
+
+def test_no_more_jobs_are_announced_than_cores_and_jobs_let_start(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(run, "installed_gpus", lambda: PRESENT)
+    explains, reads = {"gpu": 1, "slots_per_gpu": 1}, {"mem_mb": 4}
+    jobs = [SimpleNamespace(rule=SimpleNamespace(resources=needed)) for needed in (*[explains] * 4, reads)]
+    assert crowding_of(jobs, {"gpu": 8, "_cores": 16}).startswith("4 jobs that need a GPU")
+    assert crowding_of(jobs, {"gpu": 8, "_cores": SimpleNamespace(value=3)}).startswith("3 jobs that need a GPU")
+    assert crowding_of(jobs, {"gpu": 8, "_cores": 2}) == crowding_of(jobs, {"_cores": 16}) == ""
+    assert crowding_of(jobs[-1:], {"gpu": 8, "_cores": 16}) == ""
 
 
 def test_only_visible_gpus_are_taken():

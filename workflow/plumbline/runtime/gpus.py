@@ -56,15 +56,15 @@ def visible_gpus(environment: Mapping[str, str], present: Sequence[Gpu]) -> list
     return gpus
 
 
-def crowding(requested: int, gpus: int, slots: int) -> str:
-    """What to tell a user who lets more jobs start than this machine's GPUs take at a time; empty if they take all."""
-    if not gpus or requested <= gpus * slots:
+def crowding(jobs: int, gpus: int, slots: int) -> str:
+    """What to tell a user whose run starts more jobs at a time than its GPUs take; empty if they take all."""
+    if not gpus or jobs <= gpus * slots:
         return ""
-    share = -(-requested // gpus)
+    share = -(-jobs // gpus)
     return (
-        f"`gpu={requested}` lets {requested} jobs start, but {gpus} GPU{'s' * (gpus > 1)} with `compute: "
-        f"{{slots_per_gpu: {slots}}}` take{'s' * (gpus == 1)} {gpus * slots} at a time, so that others wait. To let "
-        f"{share} jobs share a GPU, set `compute: {{slots_per_gpu: {share}}}` in the config; it changes no result."
+        f"{jobs} jobs that need a GPU may start at a time, but {gpus} GPU{'s' * (gpus > 1)} with `compute: "
+        f"{{slots_per_gpu: {slots}}}` take{'s' * (gpus == 1)} {gpus * slots}, so that others wait. To let {share} jobs "
+        f"share a GPU, set `compute: {{slots_per_gpu: {share}}}` in the config; it changes no result."
     )
 
 

@@ -91,10 +91,10 @@ def crowding_of(jobs: Iterable[Any], resources: Any) -> str:
     """What to tell a user about jobs that will wait for a GPU of this machine; empty if none will."""
     needed = [job.rule.resources for job in jobs]
     slots = [_amount(one, "slots_per_gpu", 1) for one in needed if _amount(one, "gpu", 0)]
-    requested = _amount(resources, "gpu", 0)
-    if min(len(slots), requested) < 2:
-        return ""
-    return crowding(requested, len(visible_gpus(os.environ, installed_gpus())), max(slots))
+    # Without `--resources gpu=...` any number may start, as the reference says, and none is announced.
+    asked = _amount(resources, "gpu", 0)
+    at_once = min(len(slots), asked, _amount(resources, "_cores", asked))
+    return crowding(at_once, len(visible_gpus(os.environ, installed_gpus())), max(slots)) if at_once > 1 else ""
 
 
 def _amount(resources: Any, name: str, default: int) -> int:
