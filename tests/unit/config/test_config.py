@@ -221,6 +221,14 @@ def test_runs_list_reasons_for_excluded_pairs():
     assert runs.excluded[0].reason == "measure 'attention' needs attention, which model 'bag-of-words' does not provide"
 
 
+def test_one_of_several_needs_may_be_enough():
+    models = ["bilstm-tanh", "bilstm-heads", "bag-of-words"]
+    runs = list_runs(resolve(study(models=models, seeds=["0-1"], protocols=["seed_variance"])))
+    assert [cell.model for cell in runs.scored["seed_variance"]] == ["bilstm-heads", "bilstm-tanh"]
+    reason = "protocol 'seed_variance' needs attention or heads, which model 'bag-of-words' does not provide"
+    assert reason in [line.reason for line in runs.excluded]
+
+
 def test_measure_that_no_model_supports_is_refused():
     with pytest.raises(PlumblineError, match=r"`measures\.attention` cannot explain any model of this study"):
         list_runs(resolve(study(models=["bag-of-words"])))

@@ -26,6 +26,7 @@ from plumbline.report.inputs import read_figures, read_tables
 from plumbline.store import write_table
 from plumbline.tables.chance import COLLAPSED
 from tests.reports import (
+    CELL,
     CLASSES,
     SVG,
     adversarial_frame,
@@ -230,6 +231,40 @@ def test_what_adversaries_reached_is_summed_up() -> None:
     table = adversary.adversary_overview(frame)
     assert "collapsed" in table.caption and "3, 1 diverged, 1 collapsed" in [row[4].text for row in table.rows]
     assert texts(table.rows[3][5:]) == texts(shown.rows[3][5:]), "those that collapsed count"
+
+
+def test_adversaries_are_compared_with_what_costs_nothing() -> None:
+    line = CELL | {"objective": "attefa", "adversary": "attefa", "base_seed": 10, "selected_on": "dev", "status": "ok"}
+    attacks = [
+        line | {"seed": seed, "tvd": tvd, "jsd": np.log(2) / 2, "attefa": 4 * tvd, "f1": 0.5}
+        for seed, tvd in ((1, 0.1), (2, 0.15), (3, 0.3))
+    ]
+    free = line | {"objective": "wiegreffe-pinter", "adversary": "wiegreffe-pinter", "selected_on": "train"}
+    free |= {"seed": 1, "f1": 0.9, "jsd": 0.5}
+    # Of another strength, and of another base model.
+    others = [free | {"strength": 0.1, "tvd": 0.4}, free | {"strength": 0.0, "tvd": 0.4, "base_seed": 11}]
+    rows = [
+        *attacks,
+        free | {"strength": 0.0, "tvd": 0.05},
+        *others,
+        line | {"seed": 1, "selected_on": "test", "tvd": 0},
+    ]
+    frame = table("adversary", rows).to_pandas()
+    score = CELL | {"split": "test", "metric": "f1", "status": "ok"}
+    scores = [score | {"seed": 10, "value": 0.9}, score | {"seed": 11, "value": 0.1}]
+    scores += [scores[0] | {"split": "dev", "value": 0.2}, scores[0] | {"metric": "accuracy", "value": 0.3}]
+    performance = table("performance", scores).to_pandas()
+    # The other seeds are 0.1 and 0.2 away: one adversary is further than both; as far as one would not count.
+    rows = adversary.comparison_overview(frame, seed_variance_frame(), performance).rows
+    assert [texts(row[2:]) for row in rows] == [
+        ["attefa, base seed 10", "3", "0.183 ± 0.085", "0.347 ± 0.000", "0.500 ± 0.000", "0.733 ± 0.340", "–"],
+        ["no reward", "1", "0.050", "0.500", "0.900", "0.200", "3 of 3"],
+        ["other seeds", "2", "0.150 ± 0.050", "0.300 ± 0.100", "–", "0.600", "1 of 3"],
+        ["base model", "1", "–", "–", "0.900", "–", "–"],
+    ]
+    (alone,) = adversary.comparison_overview(frame[frame["strength"] != 0]).rows
+    assert texts(alone[2:]) == texts(rows[0][2:])
+    assert not adversary.comparison_overview(frame[frame["objective"] != "attefa"]).rows
 
 
 def test_seed_variance_is_summed_up() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from plumbline.config.masking import baseline
 from plumbline.config.resolved import Resolved
-from plumbline.registry import Declaration, Kind, needed
+from plumbline.registry import Declaration, Kind, lacking, needed
 
 VERBS = {"measure": "explains", "protocol": "scores"}
 # The most measures that an error message suggests.
@@ -23,8 +23,8 @@ def unsupported(resolved: Resolved, kind: Kind, name: str, model: str) -> str:
     declaration, declared_model = resolved.declarations[kind, name], resolved.declarations["model", model]
     if declared_model.reads == "pixels" and not declaration.pixels:
         return f"{kind} '{name}' {VERBS[kind]} texts, but model '{model}' reads images"
-    lacking = sorted(needed(declaration, resolved.options[kind, name]) - _provided(resolved, model))
-    return f"{kind} '{name}' needs {' and '.join(lacking)}, which model '{model}' does not provide" if lacking else ""
+    missing = lacking(declaration, resolved.options[kind, name], _provided(resolved, model))
+    return f"{kind} '{name}' needs {' and '.join(missing)}, which model '{model}' does not provide" if missing else ""
 
 
 def suggestions(resolved: Resolved, measure: str, models: list[str]) -> str:
@@ -34,7 +34,8 @@ def suggestions(resolved: Resolved, measure: str, models: list[str]) -> str:
     def supports(candidate: Declaration, model: str) -> bool:
         declared_model = resolved.declarations["model", model]
         reads = candidate.pixels or declared_model.reads != "pixels"
-        return reads and not candidate.required and needed(candidate, candidate.defaults) <= _provided(resolved, model)
+        missing = lacking(candidate, candidate.defaults, _provided(resolved, model))
+        return reads and not candidate.required and not missing
 
     candidates = [
         candidate

@@ -21,7 +21,7 @@ from plumbline.models.batch import Batch, collate
 from plumbline.models.block import build_model, with_answers
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols.explained import Explained
-from plumbline.registry import PACKAGE, Declaration, Registry, needed
+from plumbline.registry import PACKAGE, Declaration, Registry, lacking
 from plumbline.training.schemas import PREDICTIONS
 
 CLASSES, ANSWERS, SIDE = 2, 5, 16
@@ -169,7 +169,7 @@ def _example_measures(names: Iterable[str], model: Declaration) -> dict[str, dic
             "stochastic": measure.stochastic,
         }
         for measure in measures
-        if needed(measure, measure.defaults) <= set(model.provides)
+        if not lacking(measure, measure.defaults, model.provides)
     }
 
 

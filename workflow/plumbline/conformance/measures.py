@@ -24,7 +24,7 @@ from plumbline.conformance.notes import Checked, Unchecked, failure, type_name
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
 from plumbline.models.evaluator import Evaluator
-from plumbline.registry import Declaration, Registry, covered, load, needed
+from plumbline.registry import Declaration, Registry, covered, lacking, load, needed
 
 # The number of examples. Images all have the same size, and occlusion needs a forward pass for each pixel.
 TEXT_COUNT, IMAGE_COUNT = 12, 4
@@ -48,11 +48,10 @@ def check_measure(declaration: Declaration, registry: Registry) -> Iterator[str]
     if unset:
         yield Unchecked(f"it was not checked, because only a config can set its option '{unset[0]}'")
         return
-    needs = needed(declaration, options)
-    models = [model for model in registry.all("model") if needs <= set(model.provides)]
+    models = [model for model in registry.all("model") if not lacking(declaration, options, model.provides)]
     models = [model for model in models if model.reads != "pixels" or declaration.pixels]
     if not models:
-        yield f"no registered model provides what it needs: {', '.join(sorted(needs))}."
+        yield f"no registered model provides what it needs: {', '.join(sorted(needed(declaration, options)))}."
         return
     results: dict[str, list[str]] = {}
     # Models with the same code and options, such as those that differ only in their checkpoint, are checked once.

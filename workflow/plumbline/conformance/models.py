@@ -51,7 +51,9 @@ def _known_parts(registry: Registry) -> set[str]:
     """All that measures and protocols need of a model or that models of the library provide."""
     users = [*registry.all("measure"), *registry.all("protocol")]
     provided = {part for model in Registry().all("model") for part in model.provides}
-    return provided | {entry.rpartition(":")[2] for user in users for entry in user.needs}
+    return provided | {
+        part for user in users for entry in user.needs for part in entry.rpartition(":")[2].split(" or ")
+    }
 
 
 def _check_model(declaration: Declaration, paired: bool) -> Iterator[str]:

@@ -17,7 +17,7 @@ from plumbline.conformance.examples import example_explained, reads_one_text
 from plumbline.conformance.notes import Checked, type_name
 from plumbline.errors import PlumblineError, nearest
 from plumbline.protocols.explained import scores_of
-from plumbline.registry import PACKAGE, Declaration, Registry, load
+from plumbline.registry import PACKAGE, Declaration, Registry, lacking, load
 
 # The tables of the library.
 for _path in sorted(PACKAGE.rglob("schemas.py")):
@@ -107,6 +107,6 @@ def _without_path(error: PlumblineError) -> str:
 
 def _example_model_name(declaration: Declaration) -> str:
     """A model that provides what a protocol needs."""
-    needs = set(declaration.needs)
-    models = [m.name for m in Registry().all("model") if needs <= set(m.provides) and reads_one_text(m)]
-    return "average-tanh" if "average-tanh" in models or not models else models[0]
+    models = [m for m in Registry().all("model") if not lacking(declaration, declaration.defaults, m.provides)]
+    names = [model.name for model in models if reads_one_text(model)]
+    return "average-tanh" if "average-tanh" in names or not names else names[0]

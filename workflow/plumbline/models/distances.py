@@ -56,3 +56,12 @@ def match_heads(distances: torch.Tensor) -> torch.Tensor:
     totals = distances[torch.arange(heads, device=distances.device), orders].sum(-1)
     # Indexed by a tensor of one element, so that the host does not wait for the device.
     return orders[totals.argmin()[None]][0]
+
+
+def matched_mean(pairs: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
+    """The mean [B] of values [B, K, K] of pairs of heads over the pairs that are matched by the distances [K, K]."""
+    heads = len(distances)
+    if heads == 1:
+        return pairs[:, 0, 0]
+    order = match_heads(distances.detach())
+    return pairs[:, torch.arange(heads, device=pairs.device), order].mean(-1)

@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from plumbline.models.batch import Batch, output_of
-from plumbline.models.distances import jensen_shannon, kullback_leibler, match_heads, total_variation
+from plumbline.models.distances import jensen_shannon, kullback_leibler, matched_mean, total_variation
 
 # The columns of a batch's rows.
 Columns = Mapping[str, torch.Tensor]
@@ -72,7 +72,7 @@ class Adversarial(Classification):
     def losses(self, output: Any, row: Columns) -> torch.Tensor:
         """The loss [B]; heads are matched over the batch."""
         tvd, jsd, kl = self._distances(output, row)
-        return self.combined_loss(tvd, _matched_mean(jsd, jsd.mean(0)), _matched_mean(kl, jsd.mean(0)))
+        return self.combined_loss(tvd, matched_mean(jsd, jsd.mean(0)), matched_mean(kl, jsd.mean(0)))
 
     def _distances(self, output: Any, row: Columns) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Total variation [B], and both divergences [B, K, K] between heads of the base model and the adversary's."""
@@ -90,7 +90,7 @@ class Adversarial(Classification):
         """TVD on the studies' scale, which for two classes is ½ |p - q|, the divergences and the loss."""
         heads = round(((len(means) - 1) / 2) ** 0.5)
         tvd, pairs = means[0], means[1:].view(2, heads, heads)
-        jsd, kl = (_matched_mean(pair[None], pairs[0])[0] for pair in pairs)
+        jsd, kl = (matched_mean(pair[None], pairs[0])[0] for pair in pairs)
         return torch.stack([tvd / 2, jsd, kl, self.combined_loss(tvd, jsd, kl)])
 
 
@@ -98,15 +98,6 @@ def heads_of(output: Any) -> torch.Tensor:
     """The attention weights [B, K, L] of each head of an output; K is 1 for models with a single attention."""
     heads = getattr(output, "heads", None)
     return output.attention[:, None] if heads is None else heads
-
-
-def _matched_mean(pairs: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
-    """The mean [B] of values [B, K, K] of pairs of heads over the pairs that are matched by the distances [K, K]."""
-    heads = len(distances)
-    if heads == 1:
-        return pairs[:, 0, 0]
-    order = match_heads(distances.detach())
-    return pairs[:, torch.arange(heads, device=pairs.device), order].mean(-1)
 
 
 class AtteFa(Adversarial):

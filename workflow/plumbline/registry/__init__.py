@@ -26,13 +26,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from plumbline.errors import PlumblineError, nearest
-from plumbline.registry.declarations import PACKAGE, Declaration, covered, declarations_in, holds, needed
+from plumbline.registry.declarations import PACKAGE, Declaration, covered, declarations_in, holds, lacking, needed
 from plumbline.registry.facts import DESCRIPTION, FACTS, IMAGES, KINDS, PAIRED, PARTS, Kind
 
 __all__ = [
     "DESCRIPTION", "FACTS", "IMAGES", "KINDS", "PACKAGE", "PAIRED", "PARTS", "Declaration", "Kind", "Registry",
-    "covered", "criterion", "dataset", "declarations_in", "figure", "holds", "load", "manipulation", "measure",
-    "metric", "model", "needed", "page", "protocol", "table",
+    "covered", "criterion", "dataset", "declarations_in", "figure", "holds", "lacking", "load", "manipulation",
+    "measure", "metric", "model", "needed", "page", "protocol", "table",
 ]  # fmt: skip
 
 # The folders of the library that hold declarations.

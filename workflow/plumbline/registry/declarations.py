@@ -1,7 +1,7 @@
 """Declarations, read from the syntax tree of a file without importing it."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -72,8 +72,14 @@ def holds(entry: str, options: Mapping[str, Any]) -> bool:
 
 
 def needed(declaration: Declaration, options: Mapping[str, Any]) -> set[str]:
-    """What a measure needs from a model; ``attention=detached:attention`` is needed only with that option."""
+    """What a measure or protocol needs; ``attention=detached:attention`` is needed only with that option."""
     return {entry.rpartition(":")[2] for entry in declaration.needs if holds(entry, options)}
+
+
+def lacking(declaration: Declaration, options: Mapping[str, Any], provided: Iterable[str]) -> list[str]:
+    """What a measure or protocol needs and a model does not provide; of ``attention or heads`` one is enough."""
+    parts = set(provided)
+    return sorted(entry for entry in needed(declaration, options) if parts.isdisjoint(entry.split(" or ")))
 
 
 def covered(declaration: Declaration, options: Mapping[str, Any]) -> set[str]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import cache, partial
-from itertools import chain, product
+from itertools import chain, permutations, product
 from math import inf, log, nan
 
 import numpy as np
@@ -567,9 +567,9 @@ def test_training_counts_the_predicted_classes():
     assert constant["test", "answers"] == 1
 
 
-def cell_of(tmp_path, *seeds):
+def cell_of(tmp_path, *seeds, model="average-tanh"):
     """An explained cell of models that attend to different words."""
-    models = [Evaluator(attentive("average-tanh", seed), seed, 10_000) for seed in seeds]
+    models = [Evaluator(attentive(model, seed), seed, 10_000) for seed in seeds]
     explained = example_explained(tmp_path)
     return replace(explained, seeds=list(seeds), models=lambda: models), models
 
@@ -591,6 +591,35 @@ def test_seed_variance_by_hand(tmp_path):
             assert row.tvd == pytest.approx((p - q).abs().sum().item() / 4, abs=1e-6)
             assert row.max_attention == pytest.approx(a.max()) and row.predicted_class == p.argmax()
             assert row.length == free.sum()
+
+
+def test_seeds_of_models_with_several_heads_are_compared_head_by_head(tmp_path):
+    explained, models = cell_of(tmp_path, 0, 1, model="average-heads")
+    instances = explained.instances()
+    base, other = (evaluator.model(whole_batch(instances)) for evaluator in models)
+    pairs = np.empty((len(instances), 4, 4))
+    for i, free in enumerate(instances.maskable):
+        for a, b in product(range(4), repeat=2):
+            own, its = (
+                heads[i, k, : len(free)].double().numpy()[free] for heads, k in ((base.heads, a), (other.heads, b))
+            )
+            pairs[i, a, b] = jensenshannon(own, its) ** 2
+    # Heads that lie nearest by hand: of all orders that with the smallest sum.
+    order = min(permutations(range(4)), key=lambda order: sum(pairs[:, a, b].sum() for a, b in enumerate(order)))
+    assert order != (0, 1, 2, 3)
+    found = SeedVariance().score(explained)
+    np.testing.assert_allclose(found["jsd"], pairs[:, range(4), order].mean(1), atol=1e-6)
+    largest = [base.heads[i].mean(0)[: len(free)].numpy()[free].max() for i, free in enumerate(instances.maskable)]
+    np.testing.assert_allclose(found["max_attention"], largest, rtol=1e-6)
+
+
+def test_the_same_heads_in_another_order_are_no_difference(tmp_path):
+    explained, models = cell_of(tmp_path, 0, 1, model="average-heads")
+    base, other = (evaluator.model for evaluator in models)
+    other.load_state_dict(base.state_dict())
+    other.attention.heads = torch.nn.ModuleList(other.attention.heads[k] for k in (2, 0, 3, 1))
+    found = SeedVariance().score(explained)
+    assert len(found["jsd"]) > 0 and max(found["jsd"]) < 1e-9
 
 
 def test_seed_variance_summary_by_hand():

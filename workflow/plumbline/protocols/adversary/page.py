@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD, attefa_rows
+from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD, attefa_rows, attefa_score
 from plumbline.protocols.attention.bins import EVERY
 from plumbline.registry import page
 from plumbline.report.content import Content
 from plumbline.report.page import Page, Section, table_of
 from plumbline.report.tables import (
+    DASH,
     Table,
     TableCell,
     by_cell,
@@ -106,6 +107,60 @@ def seed_variance_overview(seed_variance: pd.DataFrame) -> Table:
     return Table(caption, columns, rows, frozenset(range(2, len(columns))))
 
 
+def comparison_overview(
+    adversary: pd.DataFrame, seed_variance: pd.DataFrame | None = None, performance: pd.DataFrame | None = None
+) -> Table:
+    """AtteFa's adversaries, and what is also away from their base model: adversaries without a reward for other
+    attention, and other seeds."""
+    frame, base = without_categories(adversary), ["dataset", "variant", "model", "base_seed"]
+    unrewarded = frame[frame["strength"] == 0]
+    others, scores = pd.DataFrame(columns=[*base, "tvd", "jsd", "seed"]), pd.DataFrame(columns=[*base, "f1"])
+    if seed_variance is not None:
+        others = without_categories(seed_variance).rename(columns={"tvd_mean": "tvd", "jsd_mean": "jsd"})
+        others = others[others["max_attention_bin"] == EVERY]
+    if performance is not None:
+        scores = without_categories(performance).rename(columns={"seed": "base_seed", "value": "f1"})
+        scores = scores[(scores["split"] == "test") & (scores["metric"] == "f1")]
+    rows = []
+    for (dataset, model, name, seed), own in by_cell(attefa_rows(frame), "adversary", "base_seed"):
+        free, seeds, score = (
+            other[(other[base] == own[base].iloc[0]).all(axis=1)] for other in (unrewarded, others, scores)
+        )
+        adversaries = f"{adversary_title(name.text, 'attefa', None)}, base seed {seed.text}"
+        for title, kind in ((adversaries, own), ("no reward", free), ("other seeds", seeds), ("base model", score)):
+            if kind.empty:
+                continue
+            known = kind.reindex(columns=["tvd", "jsd", "f1"]).astype(float)
+            compared = kind is not own and bool(known["tvd"].notna().any())
+            price = attefa_score(known["tvd"].mean(), own["jsd"].mean()) if compared else None
+            further = int((own["tvd"] > known["tvd"].max()).sum())
+            rows.append(
+                [
+                    dataset,
+                    model,
+                    TableCell(title),
+                    numeric(len(kind), 0),
+                    *(spread(known[column]) if known[column].notna().any() else _ABSENT for column in known),
+                    spread(own["attefa"]) if kind is own else _ABSENT if price is None else numeric(float(price), 3),
+                    TableCell(f"{further} of {len(own)}", further / len(own)) if compared else _ABSENT,
+                ]
+            )
+    caption = (
+        "A score above 0 need not be the price of other attention, because no two trainings give the same output. “no "
+        "reward” are adversaries of Wiegreffe & Pinter with strength 0, whose objective does not reward other "
+        "attention; “other seeds” are the same model trained from other seeds (protocol seed_variance). Each has its "
+        "distances from the base model, the AtteFa that its TVD would give with the JSD of AtteFa’s adversaries, and "
+        "how many of the latter have a larger TVD than each of them. An adversary has found other attention only if its JSD is "
+        "larger than that of other seeds. If its F1 is far below the base model’s, the search failed. Mean ± standard "
+        "deviation over seeds, on test."
+    )
+    columns = ["dataset", "model", "compared", "seeds", "TVD", "JSD", "F1", "AtteFa", "further away"]
+    return Table(caption, columns, rows, frozenset(range(3, len(columns))))
+
+
+_ABSENT = TableCell(DASH, None, "faint")
+
+
 def _finding(adversary: pd.DataFrame) -> str:
     means = attefa_rows(without_categories(adversary)).groupby(["dataset", "model"])["attefa"].mean().dropna()
     ends = dict.fromkeys([number(means.min()), number(means.max())])
@@ -125,6 +180,18 @@ def adversaries_page(content: Content) -> Page:
             "Where they succeed, the output does not depend on the base model’s attention.",
             {"adversary": table_of(frames, "adversary", adversary_overview)},
             axis="from-zero",
+        ),
+        Section(
+            "comparison",
+            "What the score is compared with",
+            "How much of an AtteFa score does other attention cost?",
+            {
+                "adversary-comparison": table_of(
+                    frames,
+                    "adversary",
+                    lambda frame: comparison_overview(frame, frames.get("seed_variance"), frames.get("performance")),
+                )
+            },
         ),
         Section(
             "seeds",

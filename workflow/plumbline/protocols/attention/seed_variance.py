@@ -9,7 +9,7 @@ import torch
 
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
-from plumbline.models.distances import jensen_shannon, total_variation
+from plumbline.models.distances import jensen_shannon, matched_mean, total_variation
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.stored_attention import compute_attention
 from plumbline.protocols.attention.bins import EVERY, quartiles, weight_bins
@@ -21,7 +21,7 @@ from plumbline.store import TableSchema
 
 @protocol(
     "seed_variance",
-    needs=["attention"],
+    needs=["attention or heads"],
     least_measures=0,
     least_seeds=2,
     gpu=True,
@@ -34,6 +34,9 @@ from plumbline.store import TableSchema
 )
 class SeedVariance:
     """How much attention and output differ between a base seed and each other seed of its block.
+
+    Several heads have no order: those of the other seed are matched to the base seed's such that the sum of JSD over
+    all texts is smallest, and JSD is the mean over the matched heads.
 
     Options:
         base_seed: Seed that the others are compared with; -1 is the first one of the block.
@@ -57,14 +60,17 @@ class SeedVariance:
         base_attention, base_probabilities = outputs.pop(base_seed)
         base = {
             "base_seed": np.full(len(instances), base_seed),
-            "max_attention": np.array([weights.max() for weights in base_attention]),
+            "max_attention": np.array([weights.mean(0).max() for weights in base_attention]),
         }
         parts = []
         for seed, (attention, probabilities) in outputs.items():
-            jsd = [
-                jensen_shannon(torch.from_numpy(weights), torch.from_numpy(base_weights)).item()
-                for weights, base_weights in zip(attention, base_attention, strict=True)
-            ]
+            pairs = torch.stack(
+                [
+                    jensen_shannon(torch.from_numpy(weights)[None], torch.from_numpy(base_weights)[:, None])
+                    for weights, base_weights in zip(attention, base_attention, strict=True)
+                ]
+            )
+            jsd = matched_mean(pairs, pairs.mean(0)).numpy()
             tvd = total_variation(torch.from_numpy(probabilities), torch.from_numpy(base_probabilities)).numpy() / 2
             columns = instance_columns(seed, instances, base_probabilities.argmax(1).astype(np.int32))
             parts.append(columns | base | {"jsd": np.maximum(jsd, 0), "tvd": tvd})
@@ -72,8 +78,8 @@ class SeedVariance:
 
     @staticmethod
     def _outputs(evaluator: Evaluator, instances: Instances) -> tuple[list[np.ndarray], np.ndarray]:
-        """Attention of each instance, and class probabilities [N, C]; doubles, because the differences may be small."""
-        weights = [heads[0].astype(np.float64) for heads in compute_attention(evaluator, instances)]
+        """Attention [K, words] of each instance and class probabilities [N, C]; doubles, as differences are small."""
+        weights = [heads.astype(np.float64) for heads in compute_attention(evaluator, instances)]
         return weights, evaluator.probabilities(instances).astype(np.float64)
 
     def summarise(self, scores: pa.Table) -> pd.DataFrame:
