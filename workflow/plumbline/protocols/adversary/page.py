@@ -150,9 +150,9 @@ def comparison_overview(
         "reward” are adversaries of Wiegreffe & Pinter with strength 0, whose objective does not reward other "
         "attention; “other seeds” are the same model trained from other seeds (protocol seed_variance). Each has its "
         "distances from the base model, the AtteFa that its TVD would give with the JSD of AtteFa’s adversaries, and "
-        "how many of the latter have a larger TVD than each of them. An adversary has found other attention only if its JSD is "
-        "larger than that of other seeds. If its F1 is far below the base model’s, the search failed. Mean ± standard "
-        "deviation over seeds, on test."
+        "how many of those adversaries have a larger TVD than all of them. An adversary has found other attention "
+        "only if its JSD is larger than that of other seeds. If its F1 is far below the base model’s, the search "
+        "failed. Mean ± standard deviation over seeds, on test."
     )
     columns = ["dataset", "model", "compared", "seeds", "TVD", "JSD", "F1", "AtteFa", "further away"]
     return Table(caption, columns, rows, frozenset(range(3, len(columns))))
