@@ -38,7 +38,7 @@ from plumbline.models.budget import USEFUL_TOKENS
 from plumbline.models.evaluator import Evaluator
 from plumbline.protocols import explained as reading
 from plumbline.protocols.explained import Explained
-from plumbline.registry import Declaration, Registry, load, needed
+from plumbline.registry import Declaration, Registry, lacking, load, needed
 from plumbline.store import TableSchema, read_table, write_table
 from plumbline.training.schemas import PREDICTIONS
 
@@ -125,7 +125,7 @@ def suitable(declaration: Declaration) -> str | None:
     """The first model that provides what a measure needs."""
     for name in MODELS:
         model = Registry().get("model", name)
-        if needed(declaration, defaults(declaration)) <= set(model.provides) and (
+        if not lacking(declaration, defaults(declaration), model.provides) and (
             model.reads != "pixels" or declaration.pixels
         ):
             return name

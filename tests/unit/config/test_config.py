@@ -225,7 +225,7 @@ def test_one_of_several_needs_may_be_enough():
     models = ["bilstm-tanh", "bilstm-heads", "bag-of-words"]
     runs = list_runs(resolve(study(models=models, seeds=["0-1"], protocols=["seed_variance"])))
     assert [cell.model for cell in runs.scored["seed_variance"]] == ["bilstm-heads", "bilstm-tanh"]
-    reason = "protocol 'seed_variance' needs attention or heads, which model 'bag-of-words' does not provide"
+    reason = "protocol 'seed_variance' needs either attention or heads, which model 'bag-of-words' does not provide"
     assert reason in [line.reason for line in runs.excluded]
 
 

@@ -16,7 +16,7 @@ from plumbline.models.objectives import AtteFa, Classification
 from plumbline.models.rows import DeviceRows
 from plumbline.protocols.attention.adversarial import AdversarialAttention
 from plumbline.protocols.attention.permutation import permute_attention
-from plumbline.registry import PAIRED, Registry, load, needed
+from plumbline.registry import PAIRED, Registry, lacking, load
 from plumbline.training.learner import Learner
 from plumbline.training.recorded import Recorded
 from plumbline.training.trainer import BlockSpec, SeedSetup, split_rows, train_block, train_seeds, train_together
@@ -40,7 +40,7 @@ PAIRS = [
     for measure in REGISTRY.all("measure")
     for model in REGISTRY.all("model")
     if {*measure.required} <= {*SET.get(measure.name, ())}
-    and needed(measure, options_of(measure)) <= set(model.provides)
+    and not lacking(measure, options_of(measure), model.provides)
     # resnet34 differs from resnet-small in size alone.
     and (model.reads != "pixels" or (measure.pixels and model.name != "resnet34"))
 ]

@@ -142,3 +142,11 @@ def test_each_measure_of_attention_has_the_models_it_fits():
         "bilstm-tanh": ["attention", "gradient", "gradient-attached"],
         "bilstm-heads": ["mean-attention", "gradient-attached"],
     }
+
+
+def test_more_heads_than_can_be_matched_are_refused():
+    assert match_heads(torch.eye(MOST_HEADS)).shape == (MOST_HEADS,)
+    with pytest.raises(
+        PlumblineError, match=r"^The model has 8 heads; at most 7 can be compared, in all their orders\.$"
+    ):
+        match_heads(torch.eye(MOST_HEADS + 1))

@@ -15,6 +15,7 @@ from plumbline.protocols.agreement import page as agreement
 from plumbline.protocols.agreement.differences import mean_differences
 from plumbline.protocols.agreement.schemas import AGREEMENT
 from plumbline.protocols.attention import page as counterfactual
+from plumbline.protocols.attention.bins import BINS
 from plumbline.protocols.erasure import page as erasure
 from plumbline.protocols.ground_truth.page import rationales_overview, truth_overview
 from plumbline.protocols.overview import about
@@ -233,38 +234,94 @@ def test_what_adversaries_reached_is_summed_up() -> None:
     assert texts(table.rows[3][5:]) == texts(shown.rows[3][5:]), "those that collapsed count"
 
 
-def test_adversaries_are_compared_with_what_costs_nothing() -> None:
-    line = CELL | {"objective": "attefa", "adversary": "attefa", "base_seed": 10, "selected_on": "dev", "status": "ok"}
-    attacks = [
-        line | {"seed": seed, "tvd": tvd, "jsd": np.log(2) / 2, "attefa": 4 * tvd, "f1": 0.5}
-        for seed, tvd in ((1, 0.1), (2, 0.15), (3, 0.3))
-    ]
-    free = line | {"objective": "wiegreffe-pinter", "adversary": "wiegreffe-pinter", "selected_on": "train"}
-    free |= {"seed": 1, "f1": 0.9, "jsd": 0.5}
-    # Of another strength, and of another base model.
-    others = [free | {"strength": 0.1, "tvd": 0.4}, free | {"strength": 0.0, "tvd": 0.4, "base_seed": 11}]
+def elsewhere(row: dict[str, object]) -> list[dict[str, object]]:
+    """The row, and rows of another dataset, variant, model and base model that are much further away."""
+    far = row | {"tvd": 0.49, "tvd_mean": 0.49, "jsd": 0.6, "jsd_mean": 0.6, "f1": 0.01}
+    others = [{"dataset": "imdb"}, {"variant": "masked"}, {"model": "cnn-tanh"}, {"base_seed": 11}]
+    return [row, *(far | other for other in others)]
+
+
+def compared() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Three adversaries, of which one is as far away as a seed; what they are compared with; and what they are not."""
+    line = CELL | {"base_seed": 10, "status": "ok", "f1": 0.5}
+    attack = line | {"objective": "attefa", "adversary": "attefa", "selected_on": "dev"}
+    half = np.log(2) / 2
     rows = [
-        *attacks,
-        free | {"strength": 0.0, "tvd": 0.05},
-        *others,
-        line | {"seed": 1, "selected_on": "test", "tvd": 0},
+        attack | {"seed": seed, "tvd": tvd, "jsd": jsd, "attefa": attefa}
+        for seed, tvd, jsd, attefa in ((1, 0.1, half, 0.4), (2, 0.2, half, 0.8), (3, 0.3, 2 * half, 0.6))
     ]
-    frame = table("adversary", rows).to_pandas()
-    score = CELL | {"split": "test", "metric": "f1", "status": "ok"}
-    scores = [score | {"seed": 10, "value": 0.9}, score | {"seed": 11, "value": 0.1}]
-    scores += [scores[0] | {"split": "dev", "value": 0.2}, scores[0] | {"metric": "accuracy", "value": 0.3}]
-    performance = table("performance", scores).to_pandas()
-    # The other seeds are 0.1 and 0.2 away: one adversary is further than both; as far as one would not count.
-    rows = adversary.comparison_overview(frame, seed_variance_frame(), performance).rows
-    assert [texts(row[2:]) for row in rows] == [
-        ["attefa, base seed 10", "3", "0.183 ± 0.085", "0.347 ± 0.000", "0.500 ± 0.000", "0.733 ± 0.340", "–"],
-        ["no reward", "1", "0.050", "0.500", "0.900", "0.200", "3 of 3"],
-        ["other seeds", "2", "0.150 ± 0.050", "0.300 ± 0.100", "–", "0.600", "1 of 3"],
-        ["base model", "1", "–", "–", "0.900", "–", "–"],
-    ]
-    (alone,) = adversary.comparison_overview(frame[frame["strength"] != 0]).rows
-    assert texts(alone[2:]) == texts(rows[0][2:])
-    assert not adversary.comparison_overview(frame[frame["objective"] != "attefa"]).rows
+    rows.append(attack | {"seed": 1, "selected_on": "test", "tvd": 0.0, "jsd": 0.0})
+    free = line | {"objective": "wiegreffe-pinter", "adversary": "sweep", "selected_on": "dev", "strength": 0.0}
+    free |= {"seed": 1, "f1": 0.9, "jsd": 0.5}
+    rows += elsewhere(free | {"tvd": 0.05})
+    # The same run, as another split selects its epoch, and another objective and strength.
+    rows += [free | {"tvd": 0.4} | more for more in ({"selected_on": "train"}, {"strength": 0.1})]
+    seeds = [
+        CELL | {"base_seed": 10, "seed": seed, "max_attention_bin": bin_, "tvd_mean": 0.1 * seed + (bin_ != "all")}
+        | {"jsd_mean": 0.2 * seed, "status": "ok"}
+        for seed in (1, 2) for bin_ in ("all", BINS[0])
+    ]  # fmt: skip
+    seeds += elsewhere(seeds[0])[1:]
+    score = CELL | {"split": "test", "metric": "f1", "status": "ok", "seed": 10, "value": 0.9}
+    scores = [score, score | {"seed": 1, "value": 0.8}, score | {"seed": 2, "value": 0.6}]
+    scores += [score | {"split": "dev", "value": 0.2}, score | {"metric": "accuracy", "value": 0.3}]
+    scores += [score | {"value": 0.1} | other for other in ({"dataset": "imdb"}, {"model": "cnn-tanh"}, {"seed": 11})]
+    frames = (("adversary", rows), ("seed_variance", seeds), ("performance", scores))
+    adversaries, variance, performance = (table(name, rows).to_pandas() for name, rows in frames)
+    return adversaries, variance, performance
+
+
+OWN = ["AtteFa", "3", "0.200 ± 0.082", "0.462 ± 0.163", "0.500 ± 0.000", "0.600 ± 0.163", "–"]
+# AtteFa of a TVD t with each adversary's JSD: 4 t, 4 t and 2 t, each at most 1.
+FREE = ["no reward", "1", "0.050", "0.500", "0.900", "0.167", "3 of 3"]
+SEEDS = ["other seeds", "2", "0.150 ± 0.050", "0.300 ± 0.100", "0.700 ± 0.100", "0.500", "1 of 3"]
+BASE = ["base model", "–", "–", "–", "0.900", "–", "–"]
+
+
+def test_adversaries_are_compared_with_models_that_owe_nothing_to_other_attention() -> None:
+    frames = compared()
+    rows = adversary.comparison_overview(*frames).rows
+    assert {tuple(texts(row[:2])) for row in rows} == {("sst", "bilstm-tanh")}
+    assert [texts(row[2:]) for row in rows] == [OWN, FREE, SEEDS, BASE]
+
+
+def test_several_adversaries_and_base_seeds_are_told_apart() -> None:
+    frame, seeds, performance = compared()
+    other = frame[frame["objective"] == "attefa"].assign(adversary="mine", base_seed=11, tvd=0.4)
+    also = frame[frame["strength"] == 0].assign(adversary="also")
+    shown = adversary.comparison_overview(pd.concat([frame, other, also]), seeds, performance)
+    assert shown.columns[2:5] == ["adversary", "base seed", "compared"] and {3, 4} & shown.numbers == {3}
+    first, second = ([row for row in shown.rows if row[2].text == name] for name in ("attefa", "mine"))
+    frees = [[f"no reward ({name})", *FREE[1:]] for name in ("also", "sweep")]
+    assert [texts(row[4:]) for row in first] == [OWN, *frees, SEEDS, BASE]
+    # What is elsewhere in `compared` is of the base seed 11.
+    assert {row[3].text for row in second} == {"11"} and [row[6].text for row in second[1:4]] == ["0.490"] * 3
+
+
+def test_only_what_a_study_has_is_compared() -> None:
+    frame, seeds, performance = compared()
+    attacks = frame[frame["objective"] == "attefa"]
+    assert [texts(row[2:]) for row in adversary.comparison_overview(frame).rows] == [OWN, FREE]
+    shown = adversary.comparison_overview(attacks, seeds).rows
+    assert [texts(row[2:]) for row in shown] == [OWN, [*SEEDS[:4], "undefined", *SEEDS[5:]]]
+    assert not adversary.comparison_overview(attacks, None, performance).rows
+    assert not adversary.comparison_overview(frame[frame["objective"] != "attefa"], seeds, performance).rows
+
+
+def test_failed_searches_are_marked_and_not_compared() -> None:
+    frame, seeds, _ = compared()
+    frame = frame.astype({"status": object})
+    frame.loc[(frame["objective"] == "attefa") & (frame["seed"] == 3), "status"] = COLLAPSED
+    free = frame[frame["strength"] == 0].iloc[:1]
+    collapsed = free.assign(seed=2, status=COLLAPSED, tvd=0.45)
+    diverged = free.assign(seed=3, status="undefined", tvd=np.nan, jsd=np.nan, f1=np.nan)
+    own, unrewarded, others = adversary.comparison_overview(pd.concat([frame, collapsed, diverged]), seeds).rows
+    assert texts(own[2:]) == ["AtteFa", "3, 1 collapsed", *OWN[2:]] and own[3].mark == "bad"
+    assert texts(unrewarded[2:]) == [FREE[0], "3, 1 diverged, 1 collapsed", *FREE[2:6], "2 of 2"]
+    assert others[-1].text == "0 of 2", "the one that was further away collapsed"
+    only = pd.concat([frame[frame["objective"] == "attefa"], collapsed])
+    (_, failed) = adversary.comparison_overview(only).rows
+    assert texts(failed[2:]) == [FREE[0], "1, 1 collapsed", *["–"] * 5]
 
 
 def test_seed_variance_is_summed_up() -> None:

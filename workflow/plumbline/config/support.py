@@ -24,6 +24,7 @@ def unsupported(resolved: Resolved, kind: Kind, name: str, model: str) -> str:
     if declared_model.reads == "pixels" and not declaration.pixels:
         return f"{kind} '{name}' {VERBS[kind]} texts, but model '{model}' reads images"
     missing = lacking(declaration, resolved.options[kind, name], _provided(resolved, model))
+    missing = [f"either {part}" if " or " in part else part for part in missing]
     return f"{kind} '{name}' needs {' and '.join(missing)}, which model '{model}' does not provide" if missing else ""
 
 

@@ -48,9 +48,9 @@ def check_protocol(declaration: Declaration, registry: Registry) -> Iterator[str
 
 def _check_scoring(declaration: Declaration, options: dict[str, Any]) -> Iterator[str]:
     protocol = load(declaration.pointer)(**options)
-    lacking = [part for part in ("table", "score", "summarise") if not hasattr(protocol, part)]
-    if lacking:
-        yield from (f"it has no `{part}`." for part in lacking)
+    absent = [part for part in ("table", "score", "summarise") if not hasattr(protocol, part)]
+    if absent:
+        yield from (f"it has no `{part}`." for part in absent)
         return
     taken = [name for name, schema in OWN_TABLES.items() if store.SCHEMAS[name] is not schema]
     if taken:

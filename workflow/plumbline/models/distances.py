@@ -5,6 +5,8 @@ from itertools import permutations
 
 import torch
 
+from plumbline.errors import PlumblineError
+
 # Keeps logarithms finite, as in the studies' code.
 TINY = 1e-10
 # Heads are matched by trying all permutations.
@@ -52,6 +54,8 @@ def match_heads(distances: torch.Tensor) -> torch.Tensor:
     distances: [K, K] between each head of the first model (rows) and each of the second (columns).
     """
     heads = len(distances)
+    if heads > MOST_HEADS:
+        raise PlumblineError(f"The model has {heads} heads; at most {MOST_HEADS} can be compared, in all their orders.")
     orders = _permutations(heads, distances.device)
     totals = distances[torch.arange(heads, device=distances.device), orders].sum(-1)
     # Indexed by a tensor of one element, so that the host does not wait for the device.

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD, attefa_rows, attefa_score
+from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD, attefa_rows, attefa_score, one_selection
 from plumbline.protocols.attention.bins import EVERY
 from plumbline.registry import page
 from plumbline.report.content import Content
@@ -23,6 +23,10 @@ from plumbline.report.tables import (
     without_categories,
 )
 from plumbline.tables.chance import COLLAPSED
+
+_ABSENT = TableCell(DASH, None, "faint")
+# What identifies an adversary beside its model, of which most studies have one.
+NAMES = ("adversary", "base seed")
 
 
 def adversary_overview(adversary: pd.DataFrame) -> Table:
@@ -110,55 +114,73 @@ def seed_variance_overview(seed_variance: pd.DataFrame) -> Table:
 def comparison_overview(
     adversary: pd.DataFrame, seed_variance: pd.DataFrame | None = None, performance: pd.DataFrame | None = None
 ) -> Table:
-    """AtteFa's adversaries, and what is also away from their base model: adversaries without a reward for other
-    attention, and other seeds."""
+    """AtteFa's adversaries next to other models that differ from the same base model: adversaries without a reward for
+    other attention, and other seeds. No rows if the study has neither."""
     frame, base = without_categories(adversary), ["dataset", "variant", "model", "base_seed"]
-    unrewarded = frame[frame["strength"] == 0]
-    others, scores = pd.DataFrame(columns=[*base, "tvd", "jsd", "seed"]), pd.DataFrame(columns=[*base, "f1"])
-    if seed_variance is not None:
-        others = without_categories(seed_variance).rename(columns={"tvd_mean": "tvd", "jsd_mean": "jsd"})
-        others = others[others["max_attention_bin"] == EVERY]
+    scores = pd.DataFrame(columns=[*base, "f1"])
     if performance is not None:
         scores = without_categories(performance).rename(columns={"seed": "base_seed", "value": "f1"})
-        scores = scores[(scores["split"] == "test") & (scores["metric"] == "f1")]
-    rows = []
-    for (dataset, model, name, seed), own in by_cell(attefa_rows(frame), "adversary", "base_seed"):
-        free, seeds, score = (
-            other[(other[base] == own[base].iloc[0]).all(axis=1)] for other in (unrewarded, others, scores)
+        scores = scores[(scores["split"] == "test") & (scores["metric"] == "f1")][
+            scores.columns.intersection([*base, "f1"])
+        ]
+    seeds = pd.DataFrame(columns=[*base, "tvd", "jsd", "f1", "status"])
+    if seed_variance is not None:
+        seeds = without_categories(seed_variance).rename(columns={"tvd_mean": "tvd", "jsd_mean": "jsd"})
+        own_score = scores.rename(columns={"base_seed": "seed"})
+        seeds = seeds[seeds["max_attention_bin"] == EVERY].merge(own_score, "left", [*base[:3], "seed"])
+    free = frame[(frame["objective"] == "wiegreffe-pinter") & (frame["strength"] == 0)]
+    rows, several = [], free["adversary"].nunique() > 1
+    for cells, own in by_cell(attefa_rows(frame), "adversary", "base_seed"):
+        of_base = own[base].iloc[0]
+        unrewarded, others, score = ((part[(part[base] == of_base).all(axis=1)]) for part in (free, seeds, scores))
+        compared = [
+            *(
+                (f"no reward ({name})" if several else "no reward", one_selection(runs))
+                for name, runs in unrewarded.groupby("adversary")
+            ),
+            *([("other seeds", others)] if len(others) else []),
+        ]
+        if not compared:
+            continue
+        succeeded = own[own["status"] == "ok"]
+        rows.append(
+            [*cells, TableCell("AtteFa"), _seeds(own["status"]), *_distances(own), spread(own["attefa"]), _ABSENT]
         )
-        adversaries = f"{adversary_title(name.text, 'attefa', None)}, base seed {seed.text}"
-        for title, kind in ((adversaries, own), ("no reward", free), ("other seeds", seeds), ("base model", score)):
-            if kind.empty:
-                continue
-            known = kind.reindex(columns=["tvd", "jsd", "f1"]).astype(float)
-            compared = kind is not own and bool(known["tvd"].notna().any())
-            price = attefa_score(known["tvd"].mean(), own["jsd"].mean()) if compared else None
-            further = int((own["tvd"] > known["tvd"].max()).sum())
+        for title, runs in compared:
+            known = runs[runs["status"] == "ok"]
+            score_then = attefa_score(known["tvd"].mean(), own["jsd"]).mean() if len(known) else None
+            larger = int((succeeded["tvd"] > known["tvd"].max()).sum())
+            counted = _ABSENT
+            if len(known) and len(succeeded):
+                counted = TableCell(f"{larger} of {len(succeeded)}", larger / len(succeeded))
+            row = [TableCell(title), _seeds(runs["status"]), *_distances(known), numeric(score_then, 3), counted]
+            rows.append([*cells, *row])
+        if len(score):
             rows.append(
-                [
-                    dataset,
-                    model,
-                    TableCell(title),
-                    numeric(len(kind), 0),
-                    *(spread(known[column]) if known[column].notna().any() else _ABSENT for column in known),
-                    spread(own["attefa"]) if kind is own else _ABSENT if price is None else numeric(float(price), 3),
-                    TableCell(f"{further} of {len(own)}", further / len(own)) if compared else _ABSENT,
-                ]
+                [*cells, TableCell("base model"), _ABSENT, _ABSENT, _ABSENT, spread(score["f1"]), _ABSENT, _ABSENT]
             )
     caption = (
-        "A score above 0 need not be the price of other attention, because no two trainings give the same output. “no "
-        "reward” are adversaries of Wiegreffe & Pinter with strength 0, whose objective does not reward other "
-        "attention; “other seeds” are the same model trained from other seeds (protocol seed_variance). Each has its "
-        "distances from the base model, the AtteFa that its TVD would give with the JSD of AtteFa’s adversaries, and "
-        "how many of those adversaries have a larger TVD than all of them. An adversary has found other attention "
-        "only if its JSD is larger than that of other seeds. If its F1 is far below the base model’s, the search "
-        "failed. Mean ± standard deviation over seeds, on test."
+        "A score above 0 need not be the price of other attention, because no two trainings give the same output. Rows "
+        "“no reward” show adversaries of Wiegreffe & Pinter with strength 0, whose objective does not reward other "
+        "attention. Rows “other seeds” show the same model trained from other seeds (protocol seed_variance). Their "
+        "AtteFa is what their TVD would give with the JSD of AtteFa’s adversaries. “larger TVD” counts AtteFa’s "
+        "adversaries whose TVD exceeds the largest in the row. Those that collapsed are not counted, and no values of "
+        "other collapsed or diverged adversaries enter. An adversary has found other attention only if its JSD is "
+        "larger than that of other seeds, and has failed if its F1 is far below the base model’s. Mean ± standard "
+        "deviation over seeds, on test; other seeds on the explained texts."
     )
-    columns = ["dataset", "model", "compared", "seeds", "TVD", "JSD", "F1", "AtteFa", "further away"]
-    return Table(caption, columns, rows, frozenset(range(3, len(columns))))
+    columns = [
+        "dataset", "model", "adversary", "base seed", "compared", "seeds", "TVD", "JSD", "F1", "AtteFa", "larger TVD",
+    ]  # fmt: skip
+    # Names that are the same in all rows are left out.
+    kept = [i for i, name in enumerate(columns) if name not in NAMES or len({row[i].text for row in rows}) > 1]
+    shown = [columns[i] for i in kept]
+    numbers = frozenset(i for i, name in enumerate(shown) if name not in ("dataset", "model", "adversary", "compared"))
+    return Table(caption, shown, [[row[i] for i in kept] for row in rows], numbers)
 
 
-_ABSENT = TableCell(DASH, None, "faint")
+def _distances(runs: pd.DataFrame) -> list[TableCell]:
+    return [spread(runs[column].astype(float)) if len(runs) else _ABSENT for column in ("tvd", "jsd", "f1")]
 
 
 def _finding(adversary: pd.DataFrame) -> str:
@@ -184,7 +206,7 @@ def adversaries_page(content: Content) -> Page:
         Section(
             "comparison",
             "What the score is compared with",
-            "How much of an AtteFa score does other attention cost?",
+            "How much of an AtteFa score is the price of other attention?",
             {
                 "adversary-comparison": table_of(
                     frames,

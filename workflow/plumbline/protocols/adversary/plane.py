@@ -18,7 +18,7 @@ from plumbline.figures.drawing import Drawing
 from plumbline.figures.layout import fit_height, text_width
 from plumbline.protocols.adversary.figures import NO_ADVERSARY, objective_rows
 from plumbline.protocols.adversary.schemas import ADVERSARY
-from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD
+from plumbline.protocols.adversary.table import LARGEST_JSD, LARGEST_TVD, one_selection
 from plumbline.protocols.attention.bins import EVERY
 from plumbline.protocols.attention.figures import axis_end, jsd_axis
 from plumbline.protocols.attention.schemas import SEED_VARIANCE
@@ -45,7 +45,7 @@ def jsd_tvd_plane(adversary: pd.DataFrame, seeds: pd.DataFrame | None, title: st
     `adversary` has rows of the table of that name for one dataset and model; `seeds` has the columns seed, jsd and tvd:
     the distances between the base model and the same model trained from other seeds.
     """
-    swept, one_shot = (_selected(objective_rows(adversary, name, XY)) for name in ("wiegreffe-pinter", "attefa"))
+    swept, one_shot = (one_selection(objective_rows(adversary, name, XY)) for name in ("wiegreffe-pinter", "attefa"))
     seeds = swept[:0] if seeds is None else seeds.dropna(subset=XY)
     points = pd.concat([rows[XY] for rows in (swept, one_shot, seeds)])
     if points.empty:
@@ -76,12 +76,6 @@ def jsd_tvd_plane(adversary: pd.DataFrame, seeds: pd.DataFrame | None, title: st
             names = [f"{strength:g}".replace("e-0", "e-") for strength in curve.index]
             label_points(panel, curve, [f"λ = {names[0]}", *names[1:]], points)
     return figure
-
-
-def _selected(runs: pd.DataFrame) -> pd.DataFrame:
-    """One row per run: at the epoch chosen on the dev split or, without one, on the first split."""
-    splits = sorted(runs["selected_on"].unique(), key=lambda split: split != "dev")
-    return runs[runs["selected_on"].isin(splits[:1])]
 
 
 def _plot_points(panel: Axes, points: pd.DataFrame, marker: str, size: float, colour: str, **line: Any) -> list[Line2D]:

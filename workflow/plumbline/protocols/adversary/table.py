@@ -68,6 +68,12 @@ def attefa_rows(adversary: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["selected_on"] == ("dev" if (rows["selected_on"] == "dev").any() else "test")]
 
 
+def one_selection(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per run: at the epoch chosen on the dev split or, without one, on the first split."""
+    splits = sorted(runs["selected_on"].unique(), key=lambda split: split != "dev")
+    return runs[runs["selected_on"].isin(splits[:1])]
+
+
 # At strength 0 the objective does not reward different attention; whether it differs is chance, not faithfulness.
 NOT_ATTACKED = "of strength 0: the objective does not reward different attention, so there is no score"
 # A constant classifier has failed the task and cannot reproduce the output, whatever its attention.

@@ -36,7 +36,8 @@ class SeedVariance:
     """How much attention and output differ between a base seed and each other seed of its block.
 
     Several heads have no order: those of the other seed are matched to the base seed's such that the sum of JSD over
-    all texts is smallest, and JSD is the mean over the matched heads.
+    all texts is smallest, and JSD is the mean over the matched heads. The largest weight of a text is then that of the
+    heads' mean.
 
     Options:
         base_seed: Seed that the others are compared with; -1 is the first one of the block.
