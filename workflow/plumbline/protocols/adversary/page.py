@@ -164,8 +164,8 @@ def comparison_overview(
         "“no reward” show adversaries of Wiegreffe & Pinter with strength 0, whose objective does not reward other "
         "attention. Rows “other seeds” show the same model trained from other seeds (protocol seed_variance). Their "
         "AtteFa is what their TVD would give with the JSD of AtteFa’s adversaries. “larger TVD” counts AtteFa’s "
-        "adversaries whose TVD exceeds the largest in the row. Those that collapsed are not counted, and no values of "
-        "other collapsed or diverged adversaries enter. An adversary has found other attention only if its JSD is "
+        "adversaries whose TVD exceeds the largest in the row; those that collapsed are not counted. Rows “no reward” "
+        "leave out adversaries that collapsed or diverged. An adversary has found other attention only if its JSD is "
         "larger than that of other seeds, and has failed if its F1 is far below the base model’s. Mean ± standard "
         "deviation over seeds, on test; other seeds on the explained texts."
     )
