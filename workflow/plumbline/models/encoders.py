@@ -14,6 +14,8 @@ from torch.nn.functional import linear, pad
 from plumbline.errors import PlumblineError
 from plumbline.models.attention import masked_softmax
 from plumbline.models.batch import Batch
+from plumbline.models.lstm import bidirectional
+from plumbline.models.lstm_kernels import Kernels, kernels
 
 Layer = TypeVar("Layer", nn.LSTM, nn.GRU)
 
@@ -58,10 +60,21 @@ class Recurrent(Encoder, Generic[Layer]):
 
 
 class BiLSTM(Recurrent[nn.LSTM]):
-    """A bidirectional LSTM layer."""
+    """A bidirectional LSTM layer; in training on a GPU by kernels of its own, if the GPU can run them."""
 
     def __init__(self, dimensions: int, hidden: int) -> None:
         super().__init__(nn.LSTM, dimensions, hidden)
+
+    def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:
+        own = self._kernels(embedded)
+        if own is None:
+            return super().forward(embedded, batch)
+        return bidirectional((self.forwards, self.backwards), embedded, batch.present.sum(1), own.run)
+
+    def _kernels(self, embedded: torch.Tensor) -> Kernels | None:
+        # Passes without steps are large, for which PyTorch's layer is as fast.
+        exact = embedded.dtype == torch.float32 and not torch.is_autocast_enabled("cuda")
+        return kernels(self.forwards.hidden_size) if self.training and embedded.is_cuda and exact else None
 
 
 class GRU(Recurrent[nn.GRU]):

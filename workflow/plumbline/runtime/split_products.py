@@ -6,7 +6,6 @@ one, so that three of their products give the whole one with an error of about 2
 left out.
 """
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
@@ -17,6 +16,7 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
 from plumbline.runtime.half_gradients import HalfGradients
+from plumbline.runtime.kernels import load_kernels
 
 # One thread splits four numbers of a row and writes them as large, small and large parts. The first one of a row also
 # writes its last columns, three ones and five zeros. `width` is a quarter of the row's length. Rounding is to the
@@ -59,26 +59,19 @@ def split(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @cache
-def _kernel() -> Any:
-    """The kernel that splits rows in one pass over memory; None, with a warning, if it cannot be compiled."""
-    try:
-        return torch.cuda._compile_kernel(_KERNEL, "split")
-    except (AttributeError, OSError, RuntimeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        warnings.warn(
-            f"plumbline: a CUDA kernel cannot be compiled, so explanations are slower: {reason}", stacklevel=2
-        )
-        return None
+def _kernels() -> dict[str, Any] | None:
+    """The kernel `split`, which splits rows in one pass over memory; None if it cannot be compiled."""
+    return load_kernels(_KERNEL, ["split"], {}, "explanations")
 
 
 def beside(x: torch.Tensor) -> torch.Tensor:
     """The large, small and large parts of x [N, I] beside each other, and columns of ones and zeros: [N, 3I + 8]."""
     rows, width = x.shape
-    if x.is_cuda and x.numel() and width % 4 == 0 and (kernel := _kernel()):
+    if x.is_cuda and x.numel() and width % 4 == 0 and (kernels := _kernels()):
         x = x.contiguous()
         if x.data_ptr() % 16 == 0:
             parts = x.new_empty(rows, 3 * width + _ADDED, dtype=torch.bfloat16)
-            kernel((-(-rows * width // 4 // _THREADS), 1, 1), (_THREADS, 1, 1), (x, parts, rows, width // 4))
+            kernels["split"]((-(-rows * width // 4 // _THREADS), 1, 1), (_THREADS, 1, 1), (x, parts, rows, width // 4))
             return parts
     large, small = split(x)
     added = large.new_zeros(rows, _ADDED)

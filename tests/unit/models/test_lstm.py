@@ -1,0 +1,170 @@
+"""The kernels of the LSTM's recurrence give what PyTorch's layers give.
+
+Their source is also compiled for the CPU, where the threads of a block are threads of the processor.
+"""
+
+import ctypes
+import shutil
+import subprocess
+
+import pytest
+import torch
+
+from plumbline.models.batch import Batch
+from plumbline.models.encoders import BiLSTM
+from plumbline.models.lstm import bidirectional
+from plumbline.models.lstm_kernels import SOURCE, kernels, layout
+
+needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
+LENGTHS = torch.tensor([9, 1, 4, 8, 6])
+DIMENSIONS = 5
+
+# What a block needs of CUDA, for the CPU.
+BLOCK = """
+#include <cmath>
+#include <pthread.h>
+#include <thread>
+#include <vector>
+#define __device__
+#define __global__ static
+#define __launch_bounds__(...)
+struct float4 { float x, y, z, w; };
+static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+struct Index { int x, y; };
+static thread_local Index threadIdx, blockIdx;
+static pthread_barrier_t block;
+static void __syncthreads() { pthread_barrier_wait(&block); }
+alignas(16) static float4 memory[1 << 14];
+"""
+RUN = """
+template <typename Work> static void run(int blocks, Work work) {
+    pthread_barrier_init(&block, nullptr, H);
+    for (int x = 0; x < blocks; x++)
+        for (int y = 0; y < 2; y++) {
+            std::vector<std::thread> threads;
+            for (int u = 0; u < H; u++) threads.emplace_back([=] { threadIdx = {u, 0}; blockIdx = {x, y}; work(); });
+            for (auto& thread : threads) thread.join();
+        }
+}
+extern "C" void run_lstm_forward(
+    int blocks, const float* projected, const float4* recurrent, const int* lengths, float* hidden, float4* gates,
+    float* cells, float* previous, int texts, int words) {
+    run(blocks, [=] { lstm_forward(projected, recurrent, lengths, hidden, gates, cells, previous, texts, words); });
+}
+extern "C" void run_lstm_backward(
+    int blocks, const float* d_hidden, const float4* recurrent, const int* lengths, const float4* gates,
+    const float* cells, float* d_projected, int texts, int words) {
+    run(blocks, [=] { lstm_backward(d_hidden, recurrent, lengths, gates, cells, d_projected, texts, words); });
+}
+"""
+
+
+def on_the_cpu(folder, units, held, rows):
+    """The kernels as a function of the CPU that runs one pass."""
+    source = SOURCE.replace('extern "C" __global__', "__global__").replace("extern __shared__ float4 memory[];", "")
+    (folder / "lstm.cpp").write_text(BLOCK + source + RUN)
+    macros = [f"-DH={units}", f"-DHELD={held}", f"-DROWS={rows}"]
+    command = ["c++", "-std=c++17", "-O1", "-pthread", "-shared", "-fPIC", *macros, "lstm.cpp", "-o", "lstm.so"]
+    subprocess.run(command, cwd=folder, check=True)
+    library = ctypes.CDLL(str(folder / "lstm.so"))
+
+    def run(name, texts, *arguments):
+        passed = [ctypes.c_void_p(a.data_ptr()) if torch.is_tensor(a) else a for a in arguments]
+        getattr(library, f"run_{name}")(-(-texts // rows), *passed)
+
+    return run
+
+
+def differences(units, run, device="cpu", lengths=LENGTHS):
+    """The largest difference of the states, and of each gradient relative to its largest value."""
+    torch.manual_seed(units)
+    encoder = BiLSTM(DIMENSIONS, units).to(device).eval()
+    words = int(lengths.max())
+    present = (torch.arange(words) < lengths[:, None]).to(device)
+    embedded = torch.randn(len(lengths), words, DIMENSIONS, device=device, requires_grad=True)
+    # Padding too has a state, and here a gradient.
+    weights = torch.randn(len(lengths), words, 2 * units, device=device)
+    batch = Batch(present.long(), present, present)
+    with torch.backends.cudnn.flags(enabled=False):
+        expected = encoder(embedded, batch)
+        found = bidirectional((encoder.forwards, encoder.backwards), embedded, lengths.to(device), run)
+        inputs = [embedded, *encoder.parameters()]
+        gradients = [torch.autograd.grad((states * weights).sum(), inputs) for states in (expected, found)]
+    relative = [((a - b).abs().max() / a.abs().max()).item() for a, b in zip(*gradients, strict=True)]
+    return (expected - found).abs().max().item(), relative
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
+@pytest.mark.parametrize(
+    ("units", "held", "rows"),
+    [
+        (32, 32, 8),  # All weights in shared memory, and more rows in a block than texts.
+        (32, 8, 2),  # Most in registers, and a block that is not full.
+        (64, 60, 1),
+    ],
+)
+def test_the_source_gives_what_pytorchs_layers_give(tmp_path, units, held, rows):
+    states, gradients = differences(units, on_the_cpu(tmp_path, units, held, rows))
+    assert states < 1e-6
+    assert len(gradients) == 9 and max(gradients) < 2e-6
+
+
+# Bytes of shared memory for a block of an H100 or H200, of an A100, and of an RTX 4090.
+HOPPER, AMPERE, ADA = 232_448, 166_912, 101_376
+
+
+@pytest.mark.parametrize(
+    ("units", "available", "held"),
+    [(128, HOPPER, 96), (64, HOPPER, 64), (64, AMPERE, 64), (64, ADA, 64), (32, 49_152, 32)],
+)
+def test_weights_lie_on_the_chip(units, available, held):
+    found = layout(units, available)
+    assert found.held == held and found.forward < found.backward <= available
+    # The rest is for registers.
+    assert units - held <= 32
+
+
+@pytest.mark.parametrize(("units", "available"), [(128, AMPERE), (256, HOPPER), (100, HOPPER), (64, 0)])
+def test_layers_that_do_not_fit_are_left_to_pytorch(units, available):
+    assert layout(units, available) is None
+
+
+def test_training_on_a_cpu_and_other_layers_stay_as_they_are():
+    encoder, embedded = BiLSTM(DIMENSIONS, 32), torch.randn(2, 3, DIMENSIONS)
+    assert encoder.training and encoder._kernels(embedded) is None
+
+
+class TestOnAGpu:
+    """The kernels themselves."""
+
+    pytestmark = needs_gpu
+
+    @pytest.mark.parametrize("units", [32, 64, 128])
+    @pytest.mark.parametrize("texts", [1, 5, 32, 50])
+    def test_they_give_what_pytorchs_layers_give(self, units, texts):
+        own = kernels(units)
+        if own is None:
+            pytest.skip("this GPU has no room for the weights")
+        lengths = torch.randint(1, 40, (texts,), generator=torch.Generator().manual_seed(texts))
+        states, gradients = differences(units, own.run, "cuda", lengths)
+        assert states < 2e-6 and max(gradients) < 1e-5
+
+    def test_a_text_does_not_depend_on_the_others(self):
+        own = kernels(64)
+        encoder = BiLSTM(DIMENSIONS, 64).cuda()
+        embedded = torch.randn(20, 11, DIMENSIONS, device="cuda")
+        lengths = torch.arange(20, device="cuda") % 11 + 1
+        layers = encoder.forwards, encoder.backwards
+        together = bidirectional(layers, embedded, lengths, own.run)
+        some = torch.tensor([17, 3, 9], device="cuda")
+        torch.testing.assert_close(
+            bidirectional(layers, embedded[some], lengths[some], own.run), together[some], atol=1e-6, rtol=0
+        )
+
+    def test_training_uses_them_and_evaluation_does_not(self):
+        encoder, embedded = BiLSTM(DIMENSIONS, 64).cuda(), torch.randn(2, 3, DIMENSIONS, device="cuda")
+        assert encoder._kernels(embedded) is kernels(64)
+        assert encoder._kernels(embedded.double()) is None
+        with torch.autocast("cuda", torch.bfloat16):
+            assert encoder._kernels(embedded) is None
+        assert encoder.eval()._kernels(embedded) is None
