@@ -50,9 +50,9 @@ def bidirectional(
     layers: tuple[nn.LSTM, nn.LSTM], embedded: torch.Tensor, lengths: torch.Tensor, run: Any
 ) -> torch.Tensor:
     """The states [B, L, 2H] of two layers, each of one direction, in which the second reads each text from its end."""
-    entering, recurrent, *biases = (
+    entering, recurrent, bias, recurrent_bias = (
         torch.cat(parameters) for parameters in zip(*(layer.parameters() for layer in layers), strict=True)
     )
     units = layers[0].hidden_size
-    projected = linear(embedded, entering, sum(biases)).unflatten(-1, (2, 4, units))
+    projected = linear(embedded, entering, bias + recurrent_bias).unflatten(-1, (2, 4, units))
     return Recurrence.apply(projected, recurrent.unflatten(0, (2, -1)), lengths, run).flatten(2)
