@@ -76,6 +76,26 @@ def test_a_page_may_read_several_runs(run):
         fill_page(run.parent / "findings.md")
 
 
+def test_a_study_that_was_run_in_parts_has_the_rows_of_all(run):
+    copytree(run, run / "part")
+    rows = ROWS.assign(measure=["shap", "rollout", "flow"], words=3)
+    pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), run / "part/tables/erasure.parquet")
+    pq.write_table(pa.table({"measure": ["lime"]}), run / "part/tables/roar.parquet")
+    (run / "manifest.json").write_text('{"seconds": 1}', encoding="utf-8")
+    (run / "part/manifest.json").write_text('{"seconds": 2}', encoding="utf-8")
+    # The number of rows shows that each part is read once, and the one table that a part alone has is found.
+    both = '{% set all = recorded("run", "part") %}{{ all.rows("erasure") | length }} '
+    assert fill(run, both + '{{ all.interval("erasure", measure="shap") }}') == "6 0.31 [0.25, 0.38]\n"
+    assert fill(run, both + '{{ all.interval("erasure", measure="lime") }}') == "6 0.31 [0.25, 0.38]\n"
+    assert fill(run, both + '{{ all.rows("roar") | length }} {{ all.has("trust") }}') == "6 1 False\n"
+    assert fill(run, both + "{{ all.manifest.seconds }}") == "6 1\n", "the first one's"
+    assert fill(run, "{{ rows('erasure') | length }}") == "3\n", "the run itself stays as it is"
+    with pytest.raises(PlumblineError, match=r"'.*none' is not a recorded run"):
+        fill(run, '{{ recorded("run", "none").rows("erasure") }}')
+    with pytest.raises(PlumblineError, match="there is no table 'trust' in"):
+        fill(run, '{{ recorded("run", "part").rows("trust") }}')
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

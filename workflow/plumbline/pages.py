@@ -135,16 +135,16 @@ def comparison(rows: pd.DataFrame, *keys: str, decimals: int = 2, notes: bool = 
 def fill_page(template: Path, folder: Path | None = None, into: Path | None = None) -> str:
     """The page of a template, with numbers of the recorded run in its folder or of another one.
 
-    `recorded(NAME)` is a run in a folder next to the template or next to its folder; a template without its own run has
-    only these. Pictures are drawn next to the file `into`, and named after the template's folder.
+    `recorded(NAME, ...)` is a run in a folder next to the template or next to its folder, or several parts of one; a
+    template without its own run has only these. Pictures are drawn next to the file `into`, and named after the template's folder.
     """
     home = folder or template.parent
     # Pictures of a template without its own run are named after it, and not after the folder that holds all runs.
     without = folder is None and not (home / "tables").is_dir() and any(home.glob("*/tables"))
     own = template.stem if without else ""
 
-    def recorded(name: str) -> RecordedRun:
-        return RecordedRun((home if (home / name).is_dir() else home.resolve().parent) / name)
+    def recorded(name: str, *parts: str) -> RecordedRun:
+        return RecordedRun(*((home if (home / n).is_dir() else home.resolve().parent) / n for n in (name, *parts)))
 
     def image(title: str, draw: Callable[[], Figure], *parts: str) -> str:
         name = "-".join(filter(None, [own or template.resolve().parent.name, *parts])) + ".png"

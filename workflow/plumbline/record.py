@@ -61,28 +61,34 @@ def _without_folders(value: Any) -> Any:
 
 
 class RecordedRun:
-    """The tables and the manifest of a recorded run, as pages read them."""
+    """The tables and the manifest of a recorded run, as pages read them.
 
-    def __init__(self, folder: Path) -> None:
-        if not (folder / "tables").is_dir():
-            raise PlumblineError(f"'{folder}' is not a recorded run: it has no folder `tables`.")
-        self.folder = folder
+    A study that was run in parts may have several folders; its rows are those of all parts.
+    """
+
+    def __init__(self, folder: Path, *parts: Path) -> None:
+        self.folder, self.folders = folder, (folder, *parts)
+        for place in self.folders:
+            if not (place / "tables").is_dir():
+                raise PlumblineError(f"'{place}' is not a recorded run: it has no folder `tables`.")
         self._read = cache(self._table)
 
     def _table(self, name: str) -> pd.DataFrame:
-        path = self.folder / "tables" / f"{name}.parquet"
-        if not path.is_file():
-            raise PlumblineError(f"there is no table '{name}' in '{path.parent}'.")
-        return without_categories(read_stamped(path)[1].to_pandas())
+        tables = [without_categories(read_stamped(path)[1].to_pandas()) for path in self._files(name)]
+        if not tables:
+            raise PlumblineError(f"there is no table '{name}' in '{self.folder / 'tables'}'.")
+        return pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+
+    def _files(self, name: str) -> list[Path]:
+        return [path for place in self.folders if (path := place / "tables" / f"{name}.parquet").is_file()]
 
     def has(self, name: str) -> bool:
         """Whether the run has a table, with rows."""
-        path = self.folder / "tables" / f"{name}.parquet"
-        return path.is_file() and len(self._read(name)) > 0
+        return bool(self._files(name)) and len(self._read(name)) > 0
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The manifest of the run."""
+        """The manifest of the run, of several parts that of the first."""
         return dict(read_json(self.folder / MANIFEST))
 
     def rows(self, table: str, /, **keys: Any) -> pd.DataFrame:
