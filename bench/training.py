@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from plumbline.models.batch import collate
 from plumbline.models.budget import Budget
+from plumbline.models.encoders import BiLSTM
 from plumbline.models.evaluator import Evaluator
 from plumbline.runtime.devices import arithmetic
 from plumbline.training.learner import Learner, batch_order, class_weights
@@ -104,6 +106,16 @@ def replayed(task: Task, seeds: list[int]) -> float:
     return taken / task.steps / len(seeds)
 
 
+def recurrence(task: Task, seeds: list[int]) -> Row:
+    """An epoch of replayed steps, with PyTorch's LSTM and with our kernels."""
+    ours = replayed(task, seeds)
+    with patch.object(BiLSTM, "_kernels", lambda *_: None):
+        layers = replayed(task, seeds)
+    steps = len(seeds) * task.steps
+    note = f"{layers * 1e3:.3f} → {ours * 1e3:.3f} ms per model step"
+    return Row(f"an epoch's replayed steps, {task.name}, {len(seeds)} seeds, cuda", layers * steps, ours * steps, note)
+
+
 def on_the_gpu(task: Task, seeds: list[int]) -> Iterator[Row]:
     """Whole training of several seeds: the plain loop at PyTorch's defaults, the engine in each precision."""
     with arithmetic():
@@ -113,6 +125,7 @@ def on_the_gpu(task: Task, seeds: list[int]) -> Iterator[Row]:
     engine(task.changed(epochs=2), seeds[:1], "cuda")
     scores: dict[str, list[float]] = {}
     slow = seconds(lambda: scores.update(plain=plain(task, seeds, "cuda")[0]))
+    yield recurrence(task, seeds)
     steps = len(seeds) * task.training.epochs * task.steps
     for precision in ("float32", "tf32", "bfloat16"):
         changed = task.changed(precision=precision)

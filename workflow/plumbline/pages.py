@@ -136,7 +136,8 @@ def fill_page(template: Path, folder: Path | None = None, into: Path | None = No
     """The page of a template, with numbers of the recorded run in its folder or of another one.
 
     `recorded(NAME, ...)` is a run in a folder next to the template or next to its folder, or several parts of one; a
-    template without its own run has only these. Pictures are drawn next to the file `into`, and named after the template's folder.
+    template without its own run has only these. Pictures are drawn next to the file `into`, and named after the
+    template's folder.
     """
     home = folder or template.parent
     # Pictures of a template without its own run are named after it, and not after the folder that holds all runs.
