@@ -94,6 +94,8 @@ def test_a_study_that_was_run_in_parts_has_the_rows_of_all(run):
         fill(run, '{{ recorded("run", "none").rows("erasure") }}')
     with pytest.raises(PlumblineError, match="there is no table 'trust' in"):
         fill(run, '{{ recorded("run", "part").rows("trust") }}')
+    with pytest.raises(PlumblineError, match="has a part that is named twice"):
+        fill(run, '{{ recorded("part", "part").rows("erasure") }}')
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,8 @@ class RecordedRun:
 
     def __init__(self, folder: Path, *parts: Path) -> None:
         self.folder, self.folders = folder, (folder, *parts)
+        if len({place.resolve() for place in self.folders}) < len(self.folders):
+            raise PlumblineError(f"the recorded run '{folder}' has a part that is named twice.")
         for place in self.folders:
             if not (place / "tables").is_dir():
                 raise PlumblineError(f"'{place}' is not a recorded run: it has no folder `tables`.")
@@ -123,7 +125,7 @@ class RecordedRun:
 
     def verdict(self, random: str = "random") -> list[str]:
         """What the run found, in sentences."""
-        names = [path.stem for path in (self.folder / "tables").glob("*.parquet")]
+        names = {path.stem for place in self.folders for path in (place / "tables").glob("*.parquet")}
         return verdict({name: self._read(name) for name in names}, random)
 
 

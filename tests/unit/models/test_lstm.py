@@ -13,15 +13,17 @@ import torch
 from plumbline.models.batch import Batch
 from plumbline.models.encoders import BiLSTM
 from plumbline.models.lstm import bidirectional
-from plumbline.models.lstm_kernels import SOURCE, kernels, layout
+from plumbline.models.lstm_kernels import ROWS, SOURCE, Kernels, kernels, layout
 
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
+needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
 LENGTHS = torch.tensor([9, 1, 4, 8, 6])
 DIMENSIONS = 5
 
 # What a block needs of CUDA, for the CPU.
 BLOCK = """
 #include <cmath>
+#include <cstring>
 #include <pthread.h>
 #include <thread>
 #include <vector>
@@ -39,12 +41,20 @@ alignas(16) static float4 memory[1 << 14];
 RUN = """
 template <typename Work> static void run(int blocks, Work work) {
     pthread_barrier_init(&block, nullptr, H);
+    memset(memory, 0xA5, sizeof memory);
     for (int x = 0; x < blocks; x++)
         for (int y = 0; y < 2; y++) {
             std::vector<std::thread> threads;
             for (int u = 0; u < H; u++) threads.emplace_back([=] { threadIdx = {u, 0}; blockIdx = {x, y}; work(); });
             for (auto& thread : threads) thread.join();
         }
+}
+// Bytes up to the last one of shared memory that the last pass wrote.
+extern "C" int used() {
+    const unsigned char* bytes = reinterpret_cast<unsigned char*>(memory);
+    int end = sizeof memory;
+    while (end && bytes[end - 1] == 0xA5) end--;
+    return end;
 }
 extern "C" void run_lstm_forward(
     int blocks, const float* projected, const float4* recurrent, const int* lengths, float* hidden, float4* gates,
@@ -71,7 +81,9 @@ def on_the_cpu(folder, units, held, rows):
     def run(name, texts, *arguments):
         passed = [ctypes.c_void_p(a.data_ptr()) if torch.is_tensor(a) else a for a in arguments]
         getattr(library, f"run_{name}")(-(-texts // rows), *passed)
+        run.used[name] = library.used()
 
+    run.used = {}
     return run
 
 
@@ -94,7 +106,7 @@ def differences(units, run, device="cpu", lengths=LENGTHS):
     return (expected - found).abs().max().item(), relative
 
 
-@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
+@needs_compiler
 @pytest.mark.parametrize(
     ("units", "held", "rows"),
     [
@@ -107,6 +119,15 @@ def test_the_source_gives_what_pytorchs_layers_give(tmp_path, units, held, rows)
     states, gradients = differences(units, on_the_cpu(tmp_path, units, held, rows))
     assert states < 1e-6
     assert len(gradients) == 9 and max(gradients) < 2e-6
+
+
+@needs_compiler
+def test_the_kernels_use_as_much_shared_memory_as_the_layout_says(tmp_path):
+    found = layout(64, 49_152)
+    run = on_the_cpu(tmp_path, 64, found.held, ROWS)
+    differences(64, run)
+    # The last byte may equal what the memory was filled with.
+    assert run.used == pytest.approx({"lstm_forward": found.forward, "lstm_backward": found.backward}, abs=1)
 
 
 # Bytes of shared memory for a block of an H100 or H200, of an A100, and of an RTX 4090.
@@ -129,9 +150,38 @@ def test_layers_that_do_not_fit_are_left_to_pytorch(units, available):
     assert layout(units, available) is None
 
 
-def test_training_on_a_cpu_and_other_layers_stay_as_they_are():
+def test_training_on_a_cpu_stays_as_it_is():
     encoder, embedded = BiLSTM(DIMENSIONS, 32), torch.randn(2, 3, DIMENSIONS)
     assert encoder.training and encoder._kernels(embedded) is None
+
+
+@needs_compiler
+def test_an_encoder_with_kernels_gives_what_it_gives_without(tmp_path, monkeypatch):
+    run = on_the_cpu(tmp_path, 32, 32, 8)
+    encoder, embedded = BiLSTM(DIMENSIONS, 32), torch.randn(5, 9, DIMENSIONS)
+    present = torch.arange(9) < LENGTHS[:, None]
+    batch = Batch(present.long(), present, present)
+    expected = encoder(embedded, batch)
+    monkeypatch.setattr(encoder, "_kernels", lambda _: Kernels({}, None))
+    monkeypatch.setattr(Kernels, "run", lambda self, *arguments: run(*arguments))
+    found = encoder(embedded, batch)
+    # At padding too: there the second direction goes on after the text's first word.
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
+
+
+@needs_compiler
+def test_a_second_derivative_is_refused(tmp_path):
+    encoder, embedded = BiLSTM(DIMENSIONS, 32), torch.randn(5, 9, DIMENSIONS, requires_grad=True)
+    layers = encoder.forwards, encoder.backwards
+    states = bidirectional(layers, embedded, LENGTHS, on_the_cpu(tmp_path, 32, 32, 8))
+    (gradient,) = torch.autograd.grad(states.pow(2).sum(), embedded, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiate twice"):
+        gradient.pow(2).sum().backward()
+
+
+def fits(units):
+    """Whether the GPU has room for the weights."""
+    return layout(units, torch.cuda.get_device_properties().shared_memory_per_block_optin) is not None
 
 
 class TestOnAGpu:
@@ -142,9 +192,9 @@ class TestOnAGpu:
     @pytest.mark.parametrize("units", [32, 64, 128])
     @pytest.mark.parametrize("texts", [1, 5, 32, 50])
     def test_they_give_what_pytorchs_layers_give(self, units, texts):
-        own = kernels(units)
-        if own is None:
+        if not fits(units):
             pytest.skip("this GPU has no room for the weights")
+        own = kernels(units)
         lengths = torch.randint(1, 40, (texts,), generator=torch.Generator().manual_seed(texts))
         states, gradients = differences(units, own.run, "cuda", lengths)
         assert states < 2e-6 and max(gradients) < 1e-5
@@ -163,7 +213,7 @@ class TestOnAGpu:
 
     def test_training_uses_them_and_evaluation_does_not(self):
         encoder, embedded = BiLSTM(DIMENSIONS, 64).cuda(), torch.randn(2, 3, DIMENSIONS, device="cuda")
-        assert encoder._kernels(embedded) is kernels(64)
+        assert fits(64) and encoder._kernels(embedded) is kernels(64) is not None
         assert encoder._kernels(embedded.double()) is None
         with torch.autocast("cuda", torch.bfloat16):
             assert encoder._kernels(embedded) is None

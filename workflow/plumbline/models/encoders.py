@@ -74,7 +74,12 @@ class BiLSTM(Recurrent[nn.LSTM]):
     def _kernels(self, embedded: torch.Tensor) -> Kernels | None:
         # Passes without steps are large, for which PyTorch's layer is as fast.
         exact = embedded.dtype == torch.float32 and not torch.is_autocast_enabled("cuda")
-        return kernels(self.forwards.hidden_size) if self.training and embedded.is_cuda and exact else None
+        if not (self.training and embedded.is_cuda and exact):
+            return None
+        # The kernels run on the current GPU, and count the values of gates in 32 bits.
+        gates = 8 * embedded.shape[0] * embedded.shape[1] * self.forwards.hidden_size
+        fits = embedded.device.index == torch.cuda.current_device() and gates < 2**31
+        return kernels(self.forwards.hidden_size) if fits else None
 
 
 class GRU(Recurrent[nn.GRU]):

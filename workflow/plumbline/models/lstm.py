@@ -34,6 +34,7 @@ class Recurrence(torch.autograd.Function):
         return hidden
 
     @staticmethod
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         """One kernel for all words; the weights' gradient is one product for each direction."""
         recurrent, lengths, gates, cells, previous = ctx.saved_tensors

@@ -238,9 +238,6 @@ def kernels(units: int) -> Kernels | None:
     if found is None:
         return None
     defined = {"H": units, "HELD": found.held, "ROWS": ROWS}
-    passes = load_kernels(SOURCE, ("lstm_forward", "lstm_backward"), defined, "the trainings of LSTMs")
-    if passes is None:
-        return None
-    for name, bytes_ in zip(passes, found[1:], strict=True):
-        passes[name].set_shared_memory_config(bytes_)
-    return Kernels(passes, found)
+    shared = {"lstm_forward": found.forward, "lstm_backward": found.backward}
+    passes = load_kernels(SOURCE, list(shared), defined, "the trainings of LSTMs", shared)
+    return Kernels(passes, found) if passes else None
