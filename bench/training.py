@@ -35,7 +35,10 @@ def plain(task: Task, seeds: list[int], device: str) -> tuple[list[float], list[
         random = np.random.default_rng(seed)
         model = task.build().to(device)
         weights = torch.from_numpy(class_weights(train.label, task.classes, task.training.class_weights)).to(device)
-        groups = [{"params": p, "weight_decay": decay} for p, decay in parameter_groups(model, task.training)]
+        groups = [
+            {"params": p, "weight_decay": decay}
+            for p, decay in parameter_groups(model.named_parameters(), task.training)
+        ]
         optimiser = torch.optim.Adam(groups, lr=task.training.learning_rate, amsgrad=True)
         best, kept = -np.inf, {}
         curves.append([])

@@ -81,7 +81,7 @@ def plain(checkpoint: str, instances: Instances, training: Training, attention: 
     config = AutoConfig.from_pretrained(checkpoint)
     model: Any = AutoModelForSequenceClassification.from_config(config, attn_implementation=attention)
     model.to(device).train()
-    groups = [{"params": p, "weight_decay": decay} for p, decay in parameter_groups(model, training)]
+    groups = [{"params": p, "weight_decay": decay} for p, decay in parameter_groups(model.named_parameters(), training)]
     optimiser = torch.optim.AdamW(groups, lr=training.learning_rate, betas=(0.9, training.beta2), fused=True)
     random = np.random.default_rng(0)
 

@@ -19,6 +19,7 @@ from plumbline.protocols.attention.permutation import permute_attention
 from plumbline.registry import PAIRED, Registry, lacking, load
 from plumbline.training.learner import Learner
 from plumbline.training.recorded import Recorded
+from plumbline.training.stack import can_stack
 from plumbline.training.trainer import BlockSpec, SeedSetup, split_rows, train_block, train_seeds, train_together
 from tests.unit.models.test_engine import Drawing, HalfOfTheWords, run_epoch
 
@@ -213,6 +214,29 @@ def test_recorded_steps_of_an_image_model_do_what_ordinary_steps_do():
         assert values(other, "loss") == pytest.approx(values(found[2], "loss"), abs=1e-3)
         for name, tensor in other.state.items():
             torch.testing.assert_close(tensor, found[2].state[name], atol=5e-3, rtol=5e-3)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("model", ["bilstm-softmax", "average-tanh"])
+def test_a_stack_of_seeds_does_what_they_do_alone(model, pairs):
+    training = Training(
+        epochs=3, learning_rate=0.01, batching="shuffle", batch_size=16, reduction="mean", class_weights="none",
+        precision="float32", first_eligible_epoch=1, select_by="loss",
+    )  # fmt: skip
+    splits = {split: example_instances(n, n, paired=pairs) for split, n in (("train", 300), ("dev", 60), ("test", 60))}
+    rows = split_rows(splits, ANSWERS if pairs else 2, training, "cuda")
+
+    def build():
+        return example_model(REGISTRY.get("model", model), torch.initial_seed(), pairs, hidden=32)
+
+    assert can_stack([build(), build()], rows["train"], training, None)
+    together = train_together(SeedSetup(build, rows, training, record=True), [0, 1, 2], Budget(600))
+    again = train_together(SeedSetup(build, rows, training, record=True), [0, 1, 2], Budget(600))
+    for trained, same, seed in zip(together, again, range(3), strict=True):
+        (alone,) = train_together(SeedSetup(build, rows, training, record=True), [seed], Budget(600))
+        assert values(alone, "loss") == pytest.approx(values(trained, "loss"), abs=1e-3)
+        np.testing.assert_allclose(alone.probabilities["test"], trained.probabilities["test"], atol=5e-3)
+        assert all(torch.equal(same.state[name], tensor) for name, tensor in trained.state.items())
 
 
 class Dropping(torch.nn.Module):

@@ -198,7 +198,7 @@ def test_the_song_trains_single_texts_otherwise():
         assert (training.select_by, training.class_weights, training.reduction) == ("roc_auc", "none", "mean")
         assert (training.optimiser, training.batching) == ("amsgrad", "length-noise")
         assert declaration.tasks == ["classification"]
-        (group,) = parameter_groups(example_model(declaration), training)
+        (group,) = parameter_groups(example_model(declaration).named_parameters(), training)
         assert group[1] == 1e-5, "every parameter decays"
 
 

@@ -185,7 +185,7 @@ def test_recipe_is_the_studys(name):
     assert (training.epochs, training.patience, training.first_eligible_epoch) == (40, 5, 1)
     assert (training.select_by, training.class_weights, training.reduction) == ("accuracy", "none", "mean")
     assert (training.optimiser, training.learning_rate, training.batching) == ("amsgrad", 1e-3, "length-noise")
-    (group,) = parameter_groups(made(name).requires_grad_(True), training)
+    (group,) = parameter_groups(made(name).requires_grad_(True).named_parameters(), training)
     assert group[1] == 1e-5, "every parameter decays"
     assert declaration.tasks == ["inference", "paraphrase"]
     width = declaration.options["hidden"].default

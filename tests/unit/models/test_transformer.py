@@ -397,7 +397,7 @@ def test_recipe_is_the_studys(tiny_checkpoint):
         "roc_auc",
     )
     model = TransformerClassifier(None, 2, checkpoint=str(tiny_checkpoint))
-    (decaying, decay), (free, none) = parameter_groups(model, RECIPE)
+    (decaying, decay), (free, none) = parameter_groups(model.named_parameters(), RECIPE)
     assert (decay, none) == (0.01, 0.0)
     named = {id(parameter): name for name, parameter in model.named_parameters()}
     spared = {named[id(parameter)] for parameter in free}
@@ -571,7 +571,7 @@ def test_a_learner_follows_the_schedule(tiny_checkpoint):
         steps = learner.begin_epoch()
         other.train()
         for number, count in enumerate(steps):
-            index = learner._order[number, :count].numpy()
+            index = learner.order[number, :count].numpy()
             learner.step(number)
             batch = collate([train.ids[i] for i in index], None)
             adam.zero_grad()

@@ -115,5 +115,5 @@ def test_training_without_masks_draws_nothing_but_the_order():
     for _ in range(2):
         batches = batch_order(TRAIN.lengths, training, expected)
         learner.begin_epoch()
-        assert learner._order[:, 0].tolist() == [batch[0] for batch in batches]
+        assert learner.order[:, 0].tolist() == [batch[0] for batch in batches]
     assert learner._random.bit_generator.state == expected.bit_generator.state

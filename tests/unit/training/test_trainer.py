@@ -124,11 +124,11 @@ def test_frozen_vectors_do_not_move():
 
 def test_weight_decay_spares_the_attention():
     model = build_model(*pointer("bilstm-tanh"), EMBEDDING, 2)
-    decay, free = parameter_groups(model, Training())
+    decay, free = parameter_groups(model.named_parameters(), Training())
     assert {id(p) for p in free[0]} == {id(p) for p in model.attention.parameters()}
     assert (decay[1], free[1]) == (1e-5, 0.0)
-    assert len(parameter_groups(model, Training(no_decay=[]))) == 1
-    _, (biases, _) = parameter_groups(model, Training(no_decay=["*.bias"]))
+    assert len(parameter_groups(model.named_parameters(), Training(no_decay=[]))) == 1
+    _, (biases, _) = parameter_groups(model.named_parameters(), Training(no_decay=["*.bias"]))
     assert {id(p) for p in biases} == {id(p) for name, p in model.named_parameters() if name.endswith(".bias")}
 
 
@@ -329,7 +329,7 @@ def test_the_recipe_of_zhou_et_al():
     assert (training.clip_norm, training.batch_size, training.epochs, training.stop_at) == (5, 250, 100, 0.97)
     assert (training.select_by, training.select_on, training.schedule) == ("accuracy", "dev", "constant")
     ((everything, decay),) = parameter_groups(
-        build_model(*pointer("bilstm-zhou"), EMBEDDING, 2, trainable=False), training
+        build_model(*pointer("bilstm-zhou"), EMBEDDING, 2, trainable=False).named_parameters(), training
     )
     assert decay == 1e-5 and len(everything) == 8 + 3 + 2
     for changes in OBJECTIVE_TRAINING.values():

@@ -174,6 +174,10 @@ class AttentionClassifier(nn.Module):
             self.pair_embedding = nn.Embedding.from_pretrained(pair.clone(), freeze=False, padding_idx=0)
             self.pair_encoder = build_encoder()
 
+    def stackable(self, device: torch.device, tokens: int) -> bool:
+        """Whether `torch.vmap` computes steps of several such models, with so many tokens in all, on this device."""
+        return self.encoder.stackable(device, tokens)
+
     def encode(self, embedded: torch.Tensor, batch: Batch, pair_embedded: torch.Tensor | None = None) -> Encoded:
         """Encode embedded tokens [B, L, d], the second text and the admissible classes.
 

@@ -25,6 +25,10 @@ class Encoder(nn.Module):
 
     size: int
 
+    def stackable(self, device: torch.device, tokens: int) -> bool:
+        """Whether `torch.vmap` computes steps of several such encoders, with so many tokens in all, on this device."""
+        return False
+
     def summary(self, hidden: torch.Tensor, batch: Batch) -> torch.Tensor:
         """The mean over tokens, [B, H]. The study's code includes padding, so that its mean depends on the batch."""
         present = batch.present[:, :, None].to(hidden.dtype)
@@ -71,15 +75,23 @@ class BiLSTM(Recurrent[nn.LSTM]):
             return super().forward(embedded, batch)
         return bidirectional((self.forwards, self.backwards), embedded, batch.present.sum(1), own.run)
 
+    def stackable(self, device: torch.device, tokens: int) -> bool:
+        """By the kernels, which read several models."""
+        return device.type == "cuda" and self._kernels_for(tokens) is not None
+
     def _kernels(self, embedded: torch.Tensor) -> Kernels | None:
         # Passes without steps are large, for which PyTorch's layer is as fast.
         exact = embedded.dtype == torch.float32 and not torch.is_autocast_enabled("cuda")
         if not (self.training and embedded.is_cuda and exact):
             return None
-        # The kernels run on the current GPU, and count the values of gates in 32 bits.
-        gates = 8 * embedded.shape[0] * embedded.shape[1] * self.forwards.hidden_size
-        fits = embedded.device.index == torch.cuda.current_device() and gates < 2**31
-        return kernels(self.forwards.hidden_size) if fits else None
+        # The kernels run on the current GPU.
+        current = embedded.device.index == torch.cuda.current_device()
+        return self._kernels_for(embedded.shape[0] * embedded.shape[1]) if current else None
+
+    def _kernels_for(self, tokens: int) -> Kernels | None:
+        units = self.forwards.hidden_size
+        # The kernels count the values of gates, four for each unit and direction, in 32 bits.
+        return kernels(units) if 8 * tokens * units < 2**31 else None
 
 
 class GRU(Recurrent[nn.GRU]):
@@ -131,6 +143,10 @@ class Average(Encoder):
         self.linear = nn.Linear(dimensions, hidden)
         self.activation = {"tanh": torch.tanh, "relu": torch.relu}[activation]
         self.size = hidden
+
+    def stackable(self, device: torch.device, tokens: int) -> bool:
+        """A product of matrices."""
+        return True
 
     def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:
         return self.activation(self.linear(embedded))

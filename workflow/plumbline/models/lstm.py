@@ -12,39 +12,58 @@ from torch.nn.functional import linear
 
 
 class Recurrence(torch.autograd.Function):
-    """The states [B, L, 2, H] of both directions.
+    """The states [M, B, L, 2, H] of both directions of M models.
 
-    projected: [B, L, 2, 4, H], the input's part of the gates; recurrent: [2, 4 * H, H]; lengths: [B]. The second
-    direction reads each text from its end, and padding last.
+    projected: [M, B, L, 2, 4, H], the input's part of the gates; recurrent: [M, 2, 4 * H, H]; lengths: [M, B]. The
+    second direction reads each text from its end, and padding last. Further results are for the backward pass.
     """
 
     @staticmethod
-    def forward(ctx: Any, projected: torch.Tensor, recurrent: torch.Tensor, lengths: torch.Tensor, run: Any) -> Any:
+    def forward(projected: torch.Tensor, recurrent: torch.Tensor, lengths: torch.Tensor, run: Any) -> Any:
         """One kernel for all words."""
         projected = projected.contiguous()
-        texts, words, _, _, units = projected.shape
-        hidden, cells, previous = (projected.new_empty(texts, words, 2, units) for _ in range(3))
-        gates = projected.new_empty(texts, words, 2, units, 4)
-        lengths = lengths.int()
+        models, texts, words, _, _, units = projected.shape
+        hidden, cells, previous = (projected.new_empty(models, texts, words, 2, units) for _ in range(3))
+        gates = projected.new_empty(models, texts, words, 2, units, 4)
+        lengths = lengths.int().contiguous()
         # For each unit of the state, its weights for the four gates of all units.
-        weights = recurrent.view(2, 4, units, units).permute(0, 3, 2, 1).contiguous()
-        run("lstm_forward", texts, projected, weights, lengths, hidden, gates, cells, previous, texts, words)
-        ctx.save_for_backward(recurrent, lengths, gates, cells, previous)
-        ctx.run = run
-        return hidden
+        weights = recurrent.reshape(models, 2, 4, units, units).permute(0, 1, 4, 3, 2).contiguous()
+        results = hidden, gates, cells, previous
+        run("lstm_forward", models, texts, units, projected, weights, lengths, *results, texts, words)
+        return results
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
+        """What the backward pass needs."""
+        _, recurrent, lengths, ctx.run = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(recurrent, lengths, *output[1:])
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         """One kernel for all words; the weights' gradient is one product for each direction."""
         recurrent, lengths, gates, cells, previous = ctx.saved_tensors
-        texts, words, _, units = previous.shape
-        d_hidden, d_projected = gradients[0].contiguous(), previous.new_empty(texts, words, 2, 4, units)
-        weights = recurrent.view(2, 4, units, units).permute(0, 2, 3, 1).contiguous()
-        ctx.run("lstm_backward", texts, d_hidden, weights, lengths, gates, cells, d_projected, texts, words)
-        d_gates = d_projected.view(texts * words, 2, 4 * units).permute(1, 2, 0)
-        d_recurrent = torch.bmm(d_gates, previous.view(texts * words, 2, units).transpose(0, 1))
-        return d_projected, d_recurrent, None, None
+        models, texts, words, _, units = previous.shape
+        d_hidden, d_projected = gradients[0].contiguous(), previous.new_empty(models, texts, words, 2, 4, units)
+        weights = recurrent.reshape(models, 2, 4, units, units).permute(0, 1, 3, 4, 2).contiguous()
+        saved = lengths.int().contiguous(), gates, cells
+        ctx.run("lstm_backward", models, texts, units, d_hidden, weights, *saved, d_projected, texts, words)
+        d_gates = d_projected.view(models, texts * words, 2, 4 * units)
+        before = previous.view(models, texts * words, 2, units)
+        products = [d_gates[:, :, way].transpose(1, 2) @ before[:, :, way] for way in range(2)]
+        return d_projected, torch.stack(products, dim=1), None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> Any:
+        """More models: those of `torch.vmap`, each with the given ones."""
+        *tensors, run = inputs
+        spread = [
+            tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+            for tensor, dim in zip(tensors, in_dims, strict=False)
+        ]
+        results = Recurrence.apply(*(tensor.flatten(0, 1) for tensor in spread), run)
+        return tuple(result.unflatten(0, (info.batch_size, -1)) for result in results), (0,) * len(results)
 
 
 def bidirectional(
@@ -56,4 +75,4 @@ def bidirectional(
     )
     units = layers[0].hidden_size
     projected = linear(embedded, entering, bias + recurrent_bias).unflatten(-1, (2, 4, units))
-    return Recurrence.apply(projected, recurrent.unflatten(0, (2, -1)), lengths, run).flatten(2)
+    return Recurrence.apply(projected[None], recurrent.unflatten(0, (2, -1))[None], lengths[None], run)[0][0].flatten(2)

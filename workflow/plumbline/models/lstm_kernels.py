@@ -8,9 +8,9 @@ import torch
 from plumbline.runtime.kernels import load_kernels
 
 SOURCE = r"""
-// The recurrence of an LSTM in both directions: a block reads ROWS texts in one direction, word by word, and a thread
-// computes one unit. The recurrent weights stay on the chip: those of the first HELD units in shared memory, those of
-// the others in registers. Gates are ordered i, f, g, o, as in PyTorch.
+// The recurrence of LSTMs in both directions: a block reads ROWS texts of one model in one direction, word by word, and
+// a thread computes one unit. The recurrent weights stay on the chip: those of the first HELD units in shared memory,
+// those of the others in registers. Gates are ordered i, f, g, o, as in PyTorch.
 //
 // The second direction reads each text from its last word to its first, then the padding.
 
@@ -23,14 +23,27 @@ __device__ inline void add_product(float4& sum, float factor, const float4& weig
     sum.w += factor * weights.w;
 }
 
-// The index of a unit's value in [texts][words][2][H], at a step of the direction.
+// The text of a row; the last one again, if there are fewer.
+__device__ inline int text_of(int row, int texts) {
+    return blockIdx.z * texts + (row < texts ? row : texts - 1);
+}
+
+// The index of a unit's value in [models][texts][words][2][H], at a step of the direction.
 __device__ inline int index_of(int text, int step, int words, int length, int direction) {
     int word = direction && step < length ? length - 1 - step : step;
     return ((text * words + word) * 2 + direction) * H + threadIdx.x;
 }
 
-// projected: [texts][words][2][4][H], the input's part of the gates; recurrent: [2][H previous units][H units], four
-// gates each. Results, [texts][words][2][H]: hidden states, gates, and the cell and hidden state before each word.
+// The input's part of a unit's gates: four gates of H values for each value of a result.
+__device__ inline float4 entering_of(
+    const float* projected, int text, int step, int words, int length, int direction) {
+    const float* from = projected + 4 * (index_of(text, step, words, length, direction) - threadIdx.x) + threadIdx.x;
+    return make_float4(from[0], from[H], from[2 * H], from[3 * H]);
+}
+
+// projected: [models][texts][words][2][4][H], the input's part of the gates; recurrent: [models][2][H previous units]
+// [H units], four gates each; lengths: [models][texts]. Results, [models][texts][words][2][H]: hidden states, gates,
+// and the cell and hidden state before each word.
 extern "C" __global__ void __launch_bounds__(H, 1) lstm_forward(
     const float* __restrict__ projected, const float4* __restrict__ recurrent, const int* __restrict__ lengths,
     float* __restrict__ hidden, float4* __restrict__ gates, float* __restrict__ cells, float* __restrict__ previous,
@@ -39,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_forward(
     float4* weights = memory;
     float* states = reinterpret_cast<float*>(memory + HELD * H);
     const int unit = threadIdx.x, direction = blockIdx.y, first = blockIdx.x * ROWS;
-    recurrent += direction * H * H + unit;
+    recurrent += (blockIdx.z * 2 + direction) * H * H + unit;
 #pragma unroll 16
     for (int k = 0; k < HELD; k++) weights[k * H + unit] = recurrent[k * H];
     float4 own[H - HELD + 1];
@@ -47,11 +60,13 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_forward(
     for (int k = HELD; k < H; k++) own[k - HELD] = recurrent[k * H];
     int text[ROWS], length[ROWS];
     float cell[ROWS], state[ROWS];
+    float4 later[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        text[r] = first + r < texts ? first + r : texts - 1;
+        text[r] = text_of(first + r, texts);
         length[r] = lengths[text[r]];
         cell[r] = state[r] = states[r * H + unit] = 0.0f;
+        later[r] = entering_of(projected, text[r], 0, words, length[r], direction);
     }
     __syncthreads();
     for (int step = 0; step < words; step++) {
@@ -60,10 +75,10 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_forward(
         float4 entering[ROWS], sums[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            // Four gates of H values for each value of a result.
-            const float* from = projected + 4 * (index_of(text[r], step, words, length[r], direction) - unit) + unit;
-            entering[r] = make_float4(from[0], from[H], from[2 * H], from[3 * H]);
+            entering[r] = later[r];
             sums[r] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            // What the next step reads arrives while the products are computed.
+            if (step + 1 < words) later[r] = entering_of(projected, text[r], step + 1, words, length[r], direction);
         }
 #pragma unroll 1
         for (int k = 0; k < HELD; k += 4) {
@@ -108,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_forward(
     }
 }
 
-// The gradient of `projected` from that of the hidden states; recurrent: [2][H units][H previous units].
+// The gradient of `projected` from that of the hidden states; recurrent: [models][2][H units][H previous units].
 extern "C" __global__ void __launch_bounds__(H, 1) lstm_backward(
     const float* __restrict__ d_hidden, const float4* __restrict__ recurrent, const int* __restrict__ lengths,
     const float4* __restrict__ gates, const float* __restrict__ cells, float* __restrict__ d_projected, int texts,
@@ -117,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_backward(
     float4* weights = memory;
     float4* deltas = memory + HELD * H;
     const int unit = threadIdx.x, direction = blockIdx.y, first = blockIdx.x * ROWS;
-    recurrent += direction * H * H + unit;
+    recurrent += (blockIdx.z * 2 + direction) * H * H + unit;
 #pragma unroll 16
     for (int k = 0; k < HELD; k++) weights[k * H + unit] = recurrent[k * H];
     float4 own[H - HELD + 1];
@@ -128,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_backward(
     float4 gate[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        text[r] = first + r < texts ? first + r : texts - 1;
+        text[r] = text_of(first + r, texts);
         length[r] = lengths[text[r]];
         d_cell[r] = d_state[r] = 0.0f;
         const int from = index_of(text[r], words - 1, words, length[r], direction);
@@ -190,8 +205,6 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_backward(
 }
 """
 
-# Texts that a block reads. With more, each weight that is read serves more; with fewer, more processors share a batch.
-ROWS = 8
 # Units whose recurrent weights fit into a thread's registers.
 OWN = 32
 # Bytes of the four gates of a unit.
@@ -199,8 +212,10 @@ GATES = 16
 
 
 class Layout(NamedTuple):
-    """The number of units whose weights lie in shared memory, and the bytes of shared memory for each pass."""
+    """The texts that a block reads, the number of units whose weights lie in shared memory, and the bytes of shared
+    memory for each pass."""
 
+    rows: int
     held: int
     forward: int
     backward: int
@@ -209,12 +224,15 @@ class Layout(NamedTuple):
 def layout(units: int, available: int) -> Layout | None:
     """Where the weights of a layer lie on a chip that has so many bytes of shared memory for a block; None if they do
     not fit, or if the units are no whole warps."""
+    # With more texts, each weight that is read serves more; with fewer, more processors share a batch, and a word is
+    # sooner done. With 32 and 128 units fewer than eight were faster (measured, see bench/RESULTS.md).
+    rows = 4 if units > 32 else 2
+    # Registers are nearest; a block has some weights in shared memory.
+    held = max(units - OWN, 4)
     # Two sets of what the units of a block send each other: states, or the gradients of gates.
-    sent = 2 * ROWS * units
-    held = min(units, (available - sent * GATES) // (units * GATES) // 4 * 4)
-    if units % 32 or held < max(units - OWN, 4):
-        return None
-    return Layout(held, held * units * GATES + sent * 4, held * units * GATES + sent * GATES)
+    sent = 2 * rows * units
+    found = Layout(rows, held, held * units * GATES + sent * 4, held * units * GATES + sent * GATES)
+    return None if units % 32 or found.backward > available else found
 
 
 class Kernels(NamedTuple):
@@ -223,11 +241,11 @@ class Kernels(NamedTuple):
     passes: dict[str, Any]
     layout: Layout
 
-    def run(self, name: str, texts: int, *arguments: Any) -> None:
-        """One pass over so many texts, in both directions."""
-        units = arguments[1].shape[1]
+    def run(self, name: str, models: int, texts: int, units: int, *arguments: Any) -> None:
+        """One pass over so many texts of each model, in both directions."""
         bytes_ = self.layout.forward if name == "lstm_forward" else self.layout.backward
-        self.passes[name]((-(-texts // ROWS), 2, 1), (units, 1, 1), list(arguments), bytes_)
+        blocks = -(-texts // self.layout.rows)
+        self.passes[name]((blocks, 2, models), (units, 1, 1), list(arguments), bytes_)
 
 
 @cache
@@ -237,7 +255,7 @@ def kernels(units: int) -> Kernels | None:
     found = layout(units, available)
     if found is None:
         return None
-    defined = {"H": units, "HELD": found.held, "ROWS": ROWS}
+    defined = {"H": units, "HELD": found.held, "ROWS": found.rows}
     shared = {"lstm_forward": found.forward, "lstm_backward": found.backward}
     passes = load_kernels(SOURCE, list(shared), defined, "the trainings of LSTMs", shared)
     return Kernels(passes, found) if passes else None

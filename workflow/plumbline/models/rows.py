@@ -82,6 +82,32 @@ class DeviceRows:
         rows.text.columns = {**self.text.columns, "ids": self.text.columns["ids"].clone()}
         return rows
 
+    @property
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """All columns, by the kind of rows and their name."""
+        named = {f"text/{name}": column for name, column in self.text.columns.items()}
+        if self.pair:
+            named |= {f"pair/{name}": column for name, column in self.pair.columns.items()}
+        if self.answers is not None:
+            named["answers"] = self.answers
+        return named | {f"row/{name}": column for name, column in self.columns.items()}
+
+    def replaced(self, tensors: Mapping[str, torch.Tensor]) -> "DeviceRows":
+        """The same rows with other values of some `tensors`."""
+        rows = copy(self)
+        rows.text, rows.pair, rows.columns = copy(self.text), copy(self.pair), dict(self.columns)
+        for name, tensor in tensors.items():
+            kind, _, column = name.partition("/")
+            if kind == "answers":
+                rows.answers = tensor
+            elif kind == "row":
+                rows.columns[column] = tensor
+            else:
+                texts = rows.text if kind == "text" else rows.pair
+                assert texts
+                texts.columns = {**texts.columns, column: tensor}
+        return rows
+
     def __len__(self) -> int:
         return len(self.text.lengths)
 

@@ -22,7 +22,14 @@ from plumbline.models.widths import choose_widths
 from plumbline.runtime.devices import arithmetic, mixed_precision
 from plumbline.training.epochs import checkpoint_epochs, select_epoch
 from plumbline.training.masked_rows import MaskedRows
-from plumbline.training.optimisers import OPTIMISERS, LinearRate, PlateauRate, learning_rate_schedule, parameter_groups
+from plumbline.training.optimisers import (
+    OPTIMISERS,
+    Adam,
+    LinearRate,
+    PlateauRate,
+    learning_rate_schedule,
+    parameter_groups,
+)
 from plumbline.training.recorded import Recorded
 from plumbline.training.selection import SELECTION_METRICS, selection_metrics
 
@@ -70,6 +77,40 @@ def evaluate_rows(
     return probabilities, quantities
 
 
+def descend(
+    optimiser: Adam, rate: LinearRate | PlateauRate | None, loss: torch.Tensor, clip_norm: float | None = None
+) -> None:
+    """One optimiser step on a loss."""
+    optimiser.zero_grad()
+    loss.backward()
+    if clip_norm is not None:
+        clip_grad_norm_(optimiser.parameters, clip_norm)
+    if isinstance(rate, LinearRate):
+        rate.advance()
+    optimiser.step()
+
+
+class RoundedWidths:
+    """Widths of batches rounded up to a few, for which steps are recorded; the first epoch determines them."""
+
+    def __init__(self, rows: DeviceRows, epochs: int) -> None:
+        self._longest, self._epochs = rows.widths(np.arange(len(rows))), epochs
+        self._widths: list[np.ndarray] | None = None
+
+    def round(self, needed: np.ndarray) -> np.ndarray:
+        """The widths [batches, texts] of an epoch's batches, rounded up."""
+        if self._widths is None:
+            self._widths, cost = [], RECORDING
+            for column, largest in zip(needed.T, self._longest, strict=True):
+                self._widths.append(choose_widths(column, largest, self._epochs, cost, MOST_WIDTHS))
+                # Each width of the second texts may occur with any width of the first.
+                cost *= len(self._widths[-1])
+        columns = [
+            widths[np.searchsorted(widths, column)] for widths, column in zip(self._widths, needed.T, strict=True)
+        ]
+        return np.stack(columns, axis=1)
+
+
 class MetricKey(NamedTuple):
     """The name of a value in an epoch's metrics."""
 
@@ -82,8 +123,9 @@ class Learner:
 
     Several splits may each select an epoch; the model keeps the parameters of the epoch that `select_on` selects. The
     objective is the given one, else the model's `objective`, else classification. `record` replays the steps as CUDA
-    graphs on the learner's own stream. `mask_id` is the mask token of masked training. Learners are independent: the
-    result does not depend on which others train concurrently.
+    graphs on the learner's own stream; `stack` leaves them to a `Stack`, on its stream if it has one. `mask_id` is the
+    mask token of masked training. Learners are independent: the result does not depend on which others train
+    concurrently, but for rounding in a stack.
     """
 
     def __init__(
@@ -96,6 +138,8 @@ class Learner:
         objective: Classification | None = None,
         record: bool = False,
         mask_id: int = MASK,
+        stack: bool = False,
+        stream: torch.cuda.Stream | None = None,
     ) -> None:
         self._masked = MaskedRows(rows["train"], mask_id) if training.masking == "uniform" else None
         self.train = train = self._masked.rows if self._masked else rows["train"]
@@ -118,24 +162,27 @@ class Learner:
         # Whether training is over according to `select_on`, and according to every selecting split.
         self.closed = self.done = False
         self._random = np.random.default_rng(seed)
-        self._stream = torch.cuda.Stream(device) if record else None
-        self._evaluation_stream = torch.cuda.current_stream(device) if record else None
-        self._run: Callable[..., None] = Recorded(self._step, self._stream, seed) if self._stream else self._step
-        self._widths: list[np.ndarray] | None = None
-        self._shapes: list[Shape] = []
+        self._stream = stream or (torch.cuda.Stream(device) if record else None)
+        self._evaluation_stream = torch.cuda.current_stream(device) if self._stream else None
+        recorded = record and self._stream
+        self._run: Callable[..., None] = Recorded(self._step, recorded, seed) if recorded else self._step
+        self._widths = RoundedWidths(self.train, training.epochs) if record else None
+        # The number of rows of each step of the epoch, and the widths of its texts.
+        self.shapes: list[Shape] = []
         self._next_epoch: tuple[list[Shape], list[torch.Tensor]] | None = None
         self._chunks = {name: split.plan_chunks(self.model, budget) for name, split in self.held_out.items()}
         steps = -(-len(train) // training.batch_size)
         self._rate = learning_rate_schedule(training, steps, device)
-        # A model that is not trained needs no moments.
+        # A model that is not trained here needs no moments.
         self._optimiser = OPTIMISERS[training.optimiser](
-            parameter_groups(model, training) if training.epochs else [],
+            parameter_groups(model.named_parameters(), training) if training.epochs and not stack else [],
             self._rate.value if self._rate else training.learning_rate,
             training.beta2,
         )
-        self._order = torch.zeros(steps, training.batch_size, dtype=torch.long, device=device)
+        # The rows of each step.
+        self.order = torch.zeros(steps, training.batch_size, dtype=torch.long, device=device)
         # What is sent to the device before each epoch.
-        self._sent = [self._order, *([self._masked.ids] if self._masked else [])]
+        self._sent = [self.order, *([self._masked.ids] if self._masked else [])]
         self._position = torch.zeros(1, dtype=torch.long, device=device)
         self._loss = torch.zeros((), device=device)
         shape = (training.epochs, len(self.metric_keys))
@@ -151,40 +198,31 @@ class Learner:
         if waiting and awaited:
             waiting.wait_stream(awaited)
 
+    def read_from(self, order: torch.Tensor, loss: torch.Tensor) -> None:
+        """Let a `Stack` hold the order of the rows and the loss of the epoch."""
+        self.order, self._loss = order, loss
+        self._sent[0] = order
+
     def draw_order(self) -> None:
         """Draw the batches and masks of the next epoch; may run while the GPU computes the current one."""
         if self._next_epoch is not None:
             return
         batches = batch_order(self.train.lengths, self.training, self._random)
         needed = np.array([self.train.widths(batch) for batch in batches])
-        if self._stream:
-            needed = self._rounded(needed)
+        if self._widths:
+            needed = self._widths.round(needed)
         shapes = [(len(batch), *map(int, widths)) for batch, widths in zip(batches, needed, strict=True)]
-        order = np.zeros(self._order.shape, dtype=np.int64)
+        order = np.zeros(self.order.shape, dtype=np.int64)
         for row, batch in zip(order, batches, strict=True):
             row[: len(batch)] = batch
         masked = [self._masked.draw(batches, self._random)] if self._masked else []
         self._next_epoch = shapes, [torch.from_numpy(order), *masked]
 
-    def _rounded(self, needed: np.ndarray) -> np.ndarray:
-        """Widths [batches, texts] rounded up to the recorded ones, which the first epoch determines."""
-        if self._widths is None:
-            self._widths, cost = [], RECORDING
-            longest = self.train.widths(np.arange(len(self.train)))
-            for column, largest in zip(needed.T, longest, strict=True):
-                self._widths.append(choose_widths(column, largest, self.training.epochs, cost, MOST_WIDTHS))
-                # Each width of the second texts may occur with any width of the first.
-                cost *= len(self._widths[-1])
-        columns = [
-            widths[np.searchsorted(widths, column)] for widths, column in zip(self._widths, needed.T, strict=True)
-        ]
-        return np.stack(columns, axis=1)
-
     def begin_epoch(self) -> list[int]:
         """Start the next epoch. Returns the number of rows of each step."""
         self.draw_order()
         assert self._next_epoch
-        (self._shapes, drawn), self._next_epoch = self._next_epoch, None
+        (self.shapes, drawn), self._next_epoch = self._next_epoch, None
         with torch.cuda.stream(self._stream) if self._stream else nullcontext():
             self._wait(self._stream, self._evaluation_stream)
             for sent, values in zip(self._sent, drawn, strict=True):
@@ -193,30 +231,25 @@ class Learner:
             self._loss.zero_()
         self.model.train()
         if isinstance(self._run, Recorded):
-            self._run.expect(self._shapes)
-        return [count for count, *_ in self._shapes]
+            self._run.expect(self.shapes)
+        return [count for count, *_ in self.shapes]
 
     def step(self, number: int) -> None:
         """One optimiser step on the next batch of the epoch."""
-        self._run(*self._shapes[number])
+        self._run(*self.shapes[number])
 
     def _step(self, count: int, *widths: int) -> None:
         # The position in the epoch is counted on the device, so that a replay needs nothing from the host.
-        index = self._order.index_select(0, self._position)[0, :count]
+        index = self.order.index_select(0, self._position)[0, :count]
         precision = self.training.precision
         with arithmetic(precision):
             with mixed_precision(index.device, precision == "bfloat16"):
                 batch, row = self.train.batch(index, *widths)
                 losses = self.objective.losses(self.objective.run(self.model, batch, row), row)
-            self._optimiser.zero_grad()
             # Under Adam the reductions differ only in the relative weight of the decay.
             loss = losses.sum()
-            (loss if self.training.reduction == "sum" else loss / count).backward()
-            if self.training.clip_norm is not None:
-                clip_grad_norm_(self._optimiser.parameters, self.training.clip_norm)
-            if isinstance(self._rate, LinearRate):
-                self._rate.advance()
-            self._optimiser.step()
+            whole = loss if self.training.reduction == "sum" else loss / count
+            descend(self._optimiser, self._rate, whole, self.training.clip_norm)
         self._loss += loss.detach()
         self._position += 1
 

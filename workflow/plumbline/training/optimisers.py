@@ -140,12 +140,14 @@ class PlateauRate:
 OPTIMISERS: dict[str, type[Adam]] = {"amsgrad": AmsGrad, "adam": Adam, "adamw": AdamW}
 
 
-def parameter_groups(model: nn.Module, training: Training) -> list[tuple[list[nn.Parameter], float]]:
+def parameter_groups(
+    named: Iterable[tuple[str, nn.Parameter]], training: Training
+) -> list[tuple[list[nn.Parameter], float]]:
     """Parameters with and without weight decay, each group with its decay."""
     patterns = [name if "*" in name else f"{name}*" for name in training.no_decay]
     decayed: list[nn.Parameter] = []
     undecayed: list[nn.Parameter] = []
-    for name, parameter in model.named_parameters():
+    for name, parameter in named:
         if parameter.requires_grad:
             (undecayed if any(fnmatchcase(name, pattern) for pattern in patterns) else decayed).append(parameter)
     return [group for group in ((decayed, training.weight_decay), (undecayed, 0.0)) if group[0]]

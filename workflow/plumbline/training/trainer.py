@@ -22,6 +22,7 @@ from plumbline.models.objectives import Classification
 from plumbline.models.rows import Column, DeviceRows
 from plumbline.runtime.progress import Progress
 from plumbline.training.learner import Learner, MetricKey, class_weights, evaluate_rows
+from plumbline.training.stack import Stack, can_stack
 
 LOSS = MetricKey("train", "loss")
 # Evaluation in passes of so few tokens is not what memory lacks for.
@@ -97,25 +98,33 @@ def train_together(setup: SeedSetup, seeds: list[int], budget: Budget) -> list[T
     """Train seeds in lockstep, each on its rows; recorded steps run concurrently on a GPU."""
     training = setup.training
     rows = {seed: setup.rows(seed) if callable(setup.rows) else setup.rows for seed in seeds}
-    learners = []
+    models = []
     for seed in seeds:
         torch.manual_seed(seed)
-        model = setup.build()
-        options = setup.objective, setup.record, setup.mask_id
-        learners.append(Learner(model, seed, rows[seed], training, budget, *options))
-    size = len(rows[seeds[0]]["train"])
+        models.append(setup.build())
+    train = rows[seeds[0]]["train"]
+    stacked = setup.record and can_stack(models, train, training, setup.objective)
+    stream = torch.cuda.Stream(train.device) if stacked else None
+    options = setup.objective, setup.record and not stacked, setup.mask_id, stacked, stream
+    learners = [
+        Learner(model, seed, rows[seed], training, budget, *options) for model, seed in zip(models, seeds, strict=True)
+    ]
+    stack = Stack(learners, stream) if stacked else None
+    size = len(train)
     history: dict[int, list[dict[str, Any]]] = {seed: [] for seed in seeds}
     name = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
     progress = Progress(len(seeds) * training.epochs * size, name, "row")
     started = time.perf_counter()
     active = learners
     for epoch in range(1, training.epochs + 1):
-        counts = [learner.begin_epoch() for learner in active]
+        counts = [stack.begin_epoch()] * len(active) if stack else [learner.begin_epoch() for learner in active]
         progress.describe(f"{name}, epoch {epoch}/{training.epochs}", len(counts[0]))
         for number, step_counts in enumerate(zip(*counts, strict=True)):
-            for learner in active:
-                learner.step(number)
+            for trainee in [stack] if stack else active:
+                trainee.step(number)
             progress.update(sum(step_counts))
+        if stack:
+            stack.end_epoch()
         for learner in active:
             learner.end_epoch(epoch)
             learner.draw_order()
@@ -139,6 +148,8 @@ def train_together(setup: SeedSetup, seeds: list[int], budget: Budget) -> list[T
     # Texts of different seeds differ in words, not in length.
     chunks = {split: rows[seeds[0]][split].plan_chunks(learners[0].model, budget) for split in setup.predicted}
     trained = []
+    if stack:
+        stack.finish()
     for learner in learners:
         chosen = learner.finish()
         state = {name: tensor.detach().cpu() for name, tensor in learner.model.state_dict().items()}

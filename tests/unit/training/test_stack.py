@@ -1,0 +1,143 @@
+"""The steps of several seeds as one do what the seeds' own steps do.
+
+The kernels of a BiLSTM are compiled for the CPU; test_gpu.py has the rest.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from plumbline.config.recipes import Training
+from plumbline.conformance import example_instances
+from plumbline.models.block import build_model
+from plumbline.models.budget import Budget
+from plumbline.models.encoders import BiLSTM
+from plumbline.models.lstm_kernels import Kernels
+from plumbline.models.objectives import AtteFa, Classification
+from plumbline.registry import Registry
+from plumbline.training.learner import Learner
+from plumbline.training.stack import Stack, can_stack
+from plumbline.training.trainer import SeedSetup, split_rows, train_together
+from tests.unit.models.test_lstm import needs_compiler, on_the_cpu
+
+REGISTRY = Registry()
+VECTORS = torch.randn(40, 12, generator=torch.Generator().manual_seed(0))
+SEEDS = [3, 4, 5]
+TRAINING = Training(
+    epochs=2, batch_size=8, batching="shuffle", class_weights="none", reduction="mean", select_by="loss",
+    first_eligible_epoch=1, weight_decay=1e-3, learning_rate=0.005, precision="float32",
+)  # fmt: skip
+
+
+def make(name, seed, paired, vectors=VECTORS, trainable=True):
+    torch.manual_seed(seed)
+    declared = REGISTRY.get("model", name)
+    options = {option: value.default for option, value in declared.options.items()} | {"hidden": 32}
+    second = vectors.clone() if paired else None
+    return build_model(declared.pointer, options, vectors, 5 if paired else 2, second, trainable)
+
+
+def rows_of(seed, paired, training=TRAINING):
+    """Texts, some of whose words are other words for each seed; the last batch is smaller."""
+    random = np.random.default_rng(seed)
+
+    def own(instances):
+        return replace(instances, ids=[np.where(random.random(len(i)) < 0.3, i % 7 + 3, i) for i in instances.ids])
+
+    splits = {split: example_instances(n, seed=n, paired=paired) for split, n in (("train", 20), ("dev", 6))}
+    return split_rows({split: own(instances) for split, instances in splits.items()}, 5, training, "cpu")
+
+
+@pytest.fixture
+def kernels_of_the_cpu(tmp_path, monkeypatch):
+    run = on_the_cpu(tmp_path, 32, 4, 2)
+    monkeypatch.setattr(BiLSTM, "_kernels", lambda self, _: Kernels({}, None) if self.training else None)
+    monkeypatch.setattr(Kernels, "run", lambda self, *arguments: run(*arguments))
+
+
+def train(learners, trainees):
+    for epoch in range(1, TRAINING.epochs + 1):
+        counts = [one.begin_epoch() for one in trainees]
+        for number in range(len(counts[0])):
+            for one in trainees:
+                one.step(number)
+        for one in trainees:
+            if isinstance(one, Stack):
+                one.end_epoch()
+        for learner in learners:
+            learner.end_epoch(epoch)
+            learner.read_epoch(epoch)
+    return [learner.finish() for learner in learners]
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("name", ["bilstm-softmax", "average-tanh"])
+@pytest.mark.parametrize(
+    "changes", [{}, {"reduction": "sum", "schedule": "linear", "warmup": 0.5, "optimiser": "adamw"}]
+)
+def test_a_stack_does_what_its_learners_do_alone(kernels_of_the_cpu, name, paired, changes):
+    training = TRAINING.model_copy(update=changes)
+    rows = {seed: rows_of(seed, paired, training) for seed in SEEDS}
+
+    def learners(**options):
+        return [Learner(make(name, seed, paired), seed, rows[seed], training, Budget(400), **options) for seed in SEEDS]
+
+    alone, together = learners(), learners(stack=True)
+    stack = Stack(together)
+    assert train(alone, alone) == train(together, [stack])
+    for one, other in zip(alone, together, strict=True):
+        for mine, its in zip(one.history, other.history, strict=True):
+            assert mine == pytest.approx(its, abs=1e-5, nan_ok=True)
+        # AMSGrad divides by the gradient's own size, so that a gradient of mere rounding moves a parameter too.
+        for mine, its in zip(one.model.parameters(), other.model.parameters(), strict=True):
+            torch.testing.assert_close(mine, its, atol=1e-4, rtol=0)
+    assert len({learner.history[-1]["train", "loss"] for learner in together}) == len(SEEDS)
+
+
+def test_vectors_that_are_not_trained_stay():
+    rows = {seed: rows_of(seed, False) for seed in SEEDS}
+    models = [make("average-tanh", seed, False, trainable=False) for seed in SEEDS]
+    learners = [
+        Learner(model, seed, rows[seed], TRAINING, Budget(400), stack=True)
+        for model, seed in zip(models, SEEDS, strict=True)
+    ]
+    train(learners, [Stack(learners)])
+    assert all(torch.equal(model.embedding.weight, VECTORS) for model in models)
+
+
+def test_what_is_stacked():
+    rows = rows_of(0, False)["train"]
+    models = [make("average-tanh", seed, False) for seed in SEEDS]
+    assert can_stack(models, rows, TRAINING, None) and can_stack(models, rows, TRAINING, Classification())
+    assert not can_stack(models[:1], rows, TRAINING, None)
+    assert not can_stack(models, rows, TRAINING, AtteFa())
+    for changes in (
+        {"batching": "length-noise"},
+        {"masking": "uniform"},
+        {"schedule": "plateau"},
+        {"clip_norm": 1.0},
+        {"epochs": 0},
+    ):
+        assert not can_stack(models, rows, TRAINING.model_copy(update=changes), None)
+    assert not can_stack([make("cnn-tanh", seed, False) for seed in SEEDS], rows, TRAINING, None)
+    other = make("average-tanh", 1, False, VECTORS + 1, trainable=False)
+    assert not can_stack([make("average-tanh", 0, False, trainable=False), other], rows, TRAINING, None)
+    assert not can_stack([torch.nn.Linear(2, 2)] * 2, rows, TRAINING, None)
+
+
+def test_kernels_are_not_for_more_values_than_they_count(monkeypatch):
+    monkeypatch.setattr("plumbline.models.encoders.kernels", lambda units: "found")
+    encoder, cuda = BiLSTM(5, 32), torch.device("cuda")
+    assert encoder.stackable(cuda, 2**23 - 1) and not encoder.stackable(cuda, 2**23)
+    assert not encoder.stackable(torch.device("cpu"), 1)
+
+
+def test_seeds_of_a_block_on_a_cpu_keep_steps_of_their_own(monkeypatch):
+    monkeypatch.setattr("plumbline.training.trainer.Stack", None)
+    rows = rows_of(0, False)
+    setup = SeedSetup(lambda: make("average-tanh", torch.initial_seed(), False), rows, TRAINING, predicted=["dev"])
+    assert len(train_together(setup, SEEDS, Budget(400))) == len(SEEDS)
