@@ -12,7 +12,8 @@ SOURCE = r"""
 // a thread computes one unit. The recurrent weights stay on the chip: those of the first HELD units in shared memory,
 // those of the others in registers. Gates are ordered i, f, g, o, as in PyTorch.
 //
-// The second direction reads each text from its last word to its first, then the padding.
+// The second direction reads each text from its last word to its first. A block ends after its longest text; states of
+// padding are 0.
 
 __device__ inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 
@@ -21,6 +22,13 @@ __device__ inline void add_product(float4& sum, float factor, const float4& weig
     sum.y += factor * weights.y;
     sum.z += factor * weights.z;
     sum.w += factor * weights.w;
+}
+
+__device__ inline void add_products(float4& sum, const float4& factors, const float4& weights) {
+    sum.x += factors.x * weights.x;
+    sum.y += factors.y * weights.y;
+    sum.z += factors.z * weights.z;
+    sum.w += factors.w * weights.w;
 }
 
 // The text of a row; the last one again, if there are fewer.
@@ -39,6 +47,15 @@ __device__ inline float4 entering_of(
     const float* projected, int text, int step, int words, int length, int direction) {
     const float* from = projected + 4 * (index_of(text, step, words, length, direction) - threadIdx.x) + threadIdx.x;
     return make_float4(from[0], from[H], from[2 * H], from[3 * H]);
+}
+
+// The same place of their gradient.
+__device__ inline void write_gates(float* d_projected, int at, const float4& values) {
+    float* to = d_projected + 4 * (at - threadIdx.x) + threadIdx.x;
+    to[0] = values.x;
+    to[H] = values.y;
+    to[2 * H] = values.z;
+    to[3 * H] = values.w;
 }
 
 // projected: [models][texts][words][2][4][H], the input's part of the gates; recurrent: [models][2][H previous units]
@@ -61,15 +78,17 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_forward(
     int text[ROWS], length[ROWS];
     float cell[ROWS], state[ROWS];
     float4 later[ROWS];
+    int longest = 0;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         text[r] = text_of(first + r, texts);
         length[r] = lengths[text[r]];
+        longest = max(longest, length[r]);
         cell[r] = state[r] = states[r * H + unit] = 0.0f;
         later[r] = entering_of(projected, text[r], 0, words, length[r], direction);
     }
     __syncthreads();
-    for (int step = 0; step < words; step++) {
+    for (int step = 0; step < longest; step++) {
         const float* now = states + step % 2 * ROWS * H;
         float* next = states + (step + 1) % 2 * ROWS * H;
         float4 entering[ROWS], sums[ROWS];
@@ -78,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_forward(
             entering[r] = later[r];
             sums[r] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
             // What the next step reads arrives while the products are computed.
-            if (step + 1 < words) later[r] = entering_of(projected, text[r], step + 1, words, length[r], direction);
+            if (step + 1 < longest) later[r] = entering_of(projected, text[r], step + 1, words, length[r], direction);
         }
 #pragma unroll 1
         for (int k = 0; k < HELD; k += 4) {
@@ -113,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_forward(
             state[r] = next[r * H + unit] = o * tanhf(cell[r]);
             if (first + r < texts) {
                 const int to = index_of(text[r], step, words, length[r], direction);
-                hidden[to] = state[r];
+                hidden[to] = step < length[r] ? state[r] : 0.0f;
                 gates[to] = make_float4(i, f, g, o);
                 cells[to] = before;
                 previous[to] = state_before;
@@ -121,6 +140,14 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_forward(
         }
         __syncthreads();
     }
+    for (int step = longest; step < words; step++)
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            if (first + r < texts) {
+                const int to = index_of(text[r], step, words, length[r], direction);
+                // The gradient of the weights reads the previous states of padding too.
+                hidden[to] = previous[to] = 0.0f;
+            }
 }
 
 // The gradient of `projected` from that of the hidden states; recurrent: [models][2][H units][H previous units].
@@ -141,37 +168,39 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_backward(
     int text[ROWS], length[ROWS];
     float d_cell[ROWS], d_state[ROWS], entering[ROWS], before[ROWS];
     float4 gate[ROWS];
+    int longest = 1;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         text[r] = text_of(first + r, texts);
         length[r] = lengths[text[r]];
+        longest = max(longest, length[r]);
         d_cell[r] = d_state[r] = 0.0f;
-        const int from = index_of(text[r], words - 1, words, length[r], direction);
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        for (int step = longest; step < words && first + r < texts; step++)
+            write_gates(d_projected, index_of(text[r], step, words, length[r], direction), make_float4(0, 0, 0, 0));
+        const int from = index_of(text[r], longest - 1, words, length[r], direction);
         gate[r] = gates[from];
         before[r] = cells[from];
         entering[r] = d_hidden[from];
     }
     __syncthreads();
-    for (int step = words - 1; step >= 0; step--) {
+    for (int step = longest - 1; step >= 0; step--) {
         float4* now = deltas + step % 2 * ROWS * H;
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const float i = gate[r].x, f = gate[r].y, g = gate[r].z, o = gate[r].w;
-            const float bent = tanhf(f * before[r] + i * g), d_h = d_state[r] + entering[r];
+            const float bent = tanhf(f * before[r] + i * g);
+            const float d_h = step < length[r] ? d_state[r] + entering[r] : 0.0f;
             const float d_c = d_cell[r] + d_h * o * (1.0f - bent * bent);
             const float4 delta = make_float4(
                 d_c * g * i * (1.0f - i), d_c * before[r] * f * (1.0f - f), d_c * i * (1.0f - g * g),
                 d_h * bent * o * (1.0f - o));
             d_cell[r] = d_c * f;
             now[r * H + unit] = delta;
-            if (first + r < texts) {
-                const int to = index_of(text[r], step, words, length[r], direction);
-                float* gradient = d_projected + 4 * (to - unit) + unit;
-                gradient[0] = delta.x;
-                gradient[H] = delta.y;
-                gradient[2 * H] = delta.z;
-                gradient[3 * H] = delta.w;
-            }
+            if (first + r < texts)
+                write_gates(d_projected, index_of(text[r], step, words, length[r], direction), delta);
             // What the next step reads arrives while the products are computed.
             if (step > 0) {
                 const int from = index_of(text[r], step - 1, words, length[r], direction);
@@ -179,28 +208,26 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_backward(
                 before[r] = cells[from];
                 entering[r] = d_hidden[from];
             }
-            d_state[r] = 0.0f;
         }
         __syncthreads();
         if (step == 0) break;
+        float4 sums[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) sums[r] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 2
         for (int k = 0; k < HELD; k++) {
             const float4 w = weights[k * H + unit];
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const float4 delta = now[r * H + k];
-                d_state[r] += delta.x * w.x + delta.y * w.y + delta.z * w.z + delta.w * w.w;
-            }
+            for (int r = 0; r < ROWS; r++) add_products(sums[r], now[r * H + k], w);
         }
 #pragma unroll
         for (int k = HELD; k < H; k++) {
             const float4 w = own[k - HELD];
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const float4 delta = now[r * H + k];
-                d_state[r] += delta.x * w.x + delta.y * w.y + delta.z * w.z + delta.w * w.w;
-            }
+            for (int r = 0; r < ROWS; r++) add_products(sums[r], now[r * H + k], w);
         }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) d_state[r] = (sums[r].x + sums[r].y) + (sums[r].z + sums[r].w);
     }
 }
 """
