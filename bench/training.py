@@ -1,8 +1,9 @@
 """A block of seeds in the engine, compared with an ordinary loop, seed by seed."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -20,6 +21,7 @@ from plumbline.runtime.devices import arithmetic
 from plumbline.training.learner import Learner, batch_order, class_weights
 from plumbline.training.optimisers import parameter_groups
 from plumbline.training.performance import PERFORMANCE_METRICS
+from plumbline.training.stack import Stack
 from plumbline.training.trainer import SeedSetup, split_rows, train_seeds
 
 
@@ -87,25 +89,28 @@ def first_epoch(task: Task, seed: int, device: str) -> list[float]:
     return (np.diff(totals) / counts).tolist()
 
 
-def replayed(task: Task, seeds: list[int]) -> float:
-    """Seconds per model step when several seeds replay a recorded epoch."""
+def replayed(task: Task, seeds: list[int], stacked: bool = False) -> float:
+    """Seconds per model step when several seeds replay a recorded epoch, on a stream each or stacked."""
     rows = split_rows(task.splits, task.classes, task.training, "cuda")
     learners = []
+    stream = torch.cuda.Stream() if stacked else None
     for seed in seeds:
         torch.manual_seed(seed)
-        learners.append(Learner(task.build(), seed, rows, task.training, Budget(), record=True))
+        options: dict[str, Any] = {"record": not stacked, "stack": stacked, "stream": stream}
+        learners.append(Learner(task.build(), seed, rows, task.training, Budget(), **options))
+    trainees: Sequence[Learner | Stack] = [Stack(learners, stream)] if stacked else learners
 
     def epoch() -> None:
         for number in range(task.steps):
-            for learner in learners:
-                learner.step(number)
+            for trainee in trainees:
+                trainee.step(number)
 
     for _ in range(3):
-        for learner in learners:
-            learner.begin_epoch()
+        for trainee in trainees:
+            trainee.begin_epoch()
         taken = seconds(epoch)
-    for learner in learners:
-        learner.finish()
+    for one in {*trainees, *learners}:
+        one.finish()
     return taken / task.steps / len(seeds)
 
 
@@ -119,6 +124,15 @@ def recurrence(task: Task, seeds: list[int]) -> Row:
     return Row(f"an epoch's replayed steps, {task.name}, {len(seeds)} seeds, cuda", layers * steps, ours * steps, note)
 
 
+def stack(task: Task, seeds: list[int]) -> Row:
+    """An epoch of replayed steps, with the seeds on streams and stacked."""
+    shuffled = task.changed(batching="shuffle")
+    streams, one = replayed(shuffled, seeds), replayed(shuffled, seeds, stacked=True)
+    steps = len(seeds) * task.steps
+    note = f"{streams * 1e3:.3f} → {one * 1e3:.3f} ms per model step"
+    return Row(f"the same, streams and one stack, {task.name}, shuffled, cuda", streams * steps, one * steps, note)
+
+
 def on_the_gpu(task: Task, seeds: list[int]) -> Iterator[Row]:
     """Whole training of several seeds: the plain loop at PyTorch's defaults, the engine in each precision."""
     with arithmetic():
@@ -129,6 +143,7 @@ def on_the_gpu(task: Task, seeds: list[int]) -> Iterator[Row]:
     scores: dict[str, list[float]] = {}
     slow = seconds(lambda: scores.update(plain=plain(task, seeds, "cuda")[0]))
     yield recurrence(task, seeds)
+    yield stack(task, seeds)
     steps = len(seeds) * task.training.epochs * task.steps
     for precision in ("float32", "tf32", "bfloat16"):
         changed = task.changed(precision=precision)

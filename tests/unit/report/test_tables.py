@@ -308,6 +308,16 @@ def test_only_what_a_study_has_is_compared() -> None:
     assert not adversary.comparison_overview(frame[frame["objective"] != "attefa"], seeds, performance).rows
 
 
+def test_the_best_constant_output_is_compared() -> None:
+    frame, _, performance = compared()
+    constant = CELL | {"base_seed": 10, "n": 4, "tvd": 0.15, "status": "ok"}
+    constants = table("constant_output", [constant, constant | {"base_seed": 11, "tvd": 0.4}]).to_pandas()
+    attacks = frame[frame["objective"] == "attefa"]
+    rows = adversary.comparison_overview(attacks, None, performance, constants).rows
+    shown = ["best constant", "–", "0.150", "–", "–", "0.500", "2 of 3"]
+    assert [texts(row[2:]) for row in rows] == [OWN, shown, BASE]
+
+
 def test_failed_searches_are_marked_and_not_compared() -> None:
     frame, seeds, _ = compared()
     frame = frame.astype({"status": object})

@@ -124,6 +124,8 @@ def test_what_is_stacked():
     ):
         assert not can_stack(models, rows, TRAINING.model_copy(update=changes), None)
     assert not can_stack([make("cnn-tanh", seed, False) for seed in SEEDS], rows, TRAINING, None)
+    large = [make("average-tanh", seed, False, torch.zeros(10_000, 101)) for seed in SEEDS]
+    assert not can_stack(large, rows, TRAINING, None)
     other = make("average-tanh", 1, False, VECTORS + 1, trainable=False)
     assert not can_stack([make("average-tanh", 0, False, trainable=False), other], rows, TRAINING, None)
     assert not can_stack([torch.nn.Linear(2, 2)] * 2, rows, TRAINING, None)

@@ -9,7 +9,7 @@ from plumbline.registry import PARTS, Declaration, Registry
 # Kinds of files and the sets of cells that each may cover; some may also cover those of a protocol.
 PROTOCOL_KINDS = ("scores", "datasets", "instances")
 KINDS = {
-    "predictions": ("", "curves", "shown"),
+    "predictions": ("", "attacked", "curves", "shown"),
     "histories": ("adversaries",),
     "manifests": ("", "models"),
     "datasets": ("", "shown"),

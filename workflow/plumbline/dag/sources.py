@@ -51,7 +51,7 @@ class SourceFiles:
     @cached_property
     def _kinds(self) -> dict[str, Callable[[str], list[SourceFile]]]:
         return {
-            "predictions": lambda of: self.of_cells("results/models/{cell}/predictions.parquet", self._cells(of)),
+            "predictions": self._predictions,
             "histories": lambda of: self._histories(),
             "manifests": self._manifests,
             "datasets": self._datasets,
@@ -69,6 +69,20 @@ class SourceFiles:
 
     def _cells(self, of: str) -> list[Cell]:
         return {"": self._runs.cells, "curves": self.curve_cells, "shown": self.shown_cells}[of]
+
+    def _predictions(self, of: str) -> list[SourceFile]:
+        """The predictions of models; of those that adversaries attack with the seed that each of them attacks."""
+        path = "results/models/{cell}/predictions.parquet"
+        if of != "attacked":
+            return self.of_cells(path, self._cells(of))
+        files = {}
+        for cell in self._runs.adversaries:
+            derived, base = self._resolved.derived[cell.model], self._paths.base(cell)
+            assert base
+            keys = {"dataset": base.dataset, "variant": base.variant, "model": base.model}
+            (file,) = self.of_cells(path, [base])
+            files[base, derived.base_seed] = SourceFile(keys | {"base_seed": derived.base_seed}, file.path)
+        return list(files.values())
 
     def _histories(self) -> list[SourceFile]:
         """The training histories of adversaries."""

@@ -20,19 +20,24 @@ from plumbline.training.learner import Learner, RoundedWidths, Shape, descend
 from plumbline.training.optimisers import OPTIMISERS, learning_rate_schedule, parameter_groups
 from plumbline.training.recorded import Recorded
 
+# Steps of models with more parameters fill a GPU, and their streams overlap more (measured, see bench/RESULTS.md).
+MOST_PARAMETERS = 1_000_000
+
 
 def can_stack(
     models: Sequence[nn.Module], rows: DeviceRows, training: Training, objective: Classification | None
 ) -> bool:
     """Whether the steps of these models can be one.
 
-    The models must allow it (`stackable`). The loss must be one of single rows, and nothing may depend on a seed's
-    progress. Batches of texts sorted by length would all be padded to the longest of them.
+    The models must be small and allow it (`stackable`). The loss must be one of single rows, and nothing may depend on
+    a seed's progress. Batches of texts sorted by length would all be padded to the longest of them.
     """
     objectives = [objective or getattr(model, "objective", None) or Classification() for model in models]
     alike = training.batching == "shuffle" and training.masking == "none"
     constant = training.schedule != "plateau" and training.clip_norm is None and training.epochs > 0
     if len(models) < 2 or not (alike and constant) or any(type(one) is not Classification for one in objectives):
+        return False
+    if sum(parameter.numel() for parameter in models[0].parameters() if parameter.requires_grad) > MOST_PARAMETERS:
         return False
     device, tokens = torch.device(rows.device), len(models) * training.batch_size * int(rows.lengths.max())
     stackable = all(getattr(model, "stackable", lambda *_: False)(device, tokens) for model in models)

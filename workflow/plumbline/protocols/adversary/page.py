@@ -112,10 +112,13 @@ def seed_variance_overview(seed_variance: pd.DataFrame) -> Table:
 
 
 def comparison_overview(
-    adversary: pd.DataFrame, seed_variance: pd.DataFrame | None = None, performance: pd.DataFrame | None = None
+    adversary: pd.DataFrame,
+    seed_variance: pd.DataFrame | None = None,
+    performance: pd.DataFrame | None = None,
+    constant_output: pd.DataFrame | None = None,
 ) -> Table:
-    """AtteFa's adversaries next to other models that differ from the same base model: adversaries without a reward for
-    other attention, and other seeds. No rows if the study has neither."""
+    """AtteFa's adversaries next to others that differ from the same base model: adversaries without a reward for other
+    attention, other seeds and the best constant output. No rows if the study has none of them."""
     frame, base = without_categories(adversary), ["dataset", "variant", "model", "base_seed"]
     scores = pd.DataFrame(columns=[*base, "f1"])
     if performance is not None:
@@ -128,17 +131,23 @@ def comparison_overview(
         seeds = without_categories(seed_variance).rename(columns={"tvd_mean": "tvd", "jsd_mean": "jsd"})
         own_score = scores.rename(columns={"base_seed": "seed"})
         seeds = seeds[seeds["max_attention_bin"] == EVERY].merge(own_score, "left", [*base[:3], "seed"])
+    constants = pd.DataFrame(columns=[*base, "tvd", "status"])
+    if constant_output is not None:
+        constants = without_categories(constant_output)
     free = frame[(frame["objective"] == "wiegreffe-pinter") & (frame["strength"] == 0)]
     rows, several = [], free["adversary"].nunique() > 1
     for cells, own in by_cell(attefa_rows(frame), "adversary", "base_seed"):
         of_base = own[base].iloc[0]
-        unrewarded, others, score = ((part[(part[base] == of_base).all(axis=1)]) for part in (free, seeds, scores))
+        unrewarded, others, constant, score = (
+            part[(part[base] == of_base).all(axis=1)] for part in (free, seeds, constants, scores)
+        )
         compared = [
             *(
                 (f"no reward ({name})" if several else "no reward", one_selection(runs))
                 for name, runs in unrewarded.groupby("adversary")
             ),
             *([("other seeds", others)] if len(others) else []),
+            *([("best constant", constant)] if len(constant) else []),
         ]
         if not compared:
             continue
@@ -153,7 +162,8 @@ def comparison_overview(
             counted = _ABSENT
             if len(known) and len(succeeded):
                 counted = TableCell(f"{larger} of {len(succeeded)}", larger / len(succeeded))
-            row = [TableCell(title), _seeds(runs["status"]), *_distances(known), numeric(score_then, 3), counted]
+            trained = _seeds(runs["status"]) if "jsd" in runs else _ABSENT
+            row = [TableCell(title), trained, *_distances(known), numeric(score_then, 3), counted]
             rows.append([*cells, *row])
         if len(score):
             rows.append(
@@ -162,11 +172,14 @@ def comparison_overview(
     caption = (
         "A score above 0 need not be the price of other attention, because no two trainings give the same output. Rows "
         "“no reward” show adversaries of Wiegreffe & Pinter with strength 0, whose objective does not reward other "
-        "attention. Rows “other seeds” show the same model trained from other seeds (protocol seed_variance). Their "
-        "AtteFa is what their TVD would give with the JSD of AtteFa’s adversaries. “larger TVD” counts AtteFa’s "
-        "adversaries whose TVD exceeds the largest in the row; those that collapsed are not counted. Rows “no reward” "
-        "leave out adversaries that collapsed or diverged. An adversary has found other attention only if its JSD is "
-        "larger than that of other seeds, and has failed if its F1 is far below the base model’s. Mean ± standard "
+        "attention. Rows “other seeds” show the same model trained from other seeds (protocol seed_variance). Rows "
+        "“best constant” show the one output for all texts that is nearest to the base model: an adversary that is "
+        "no nearer has learnt nothing of the texts, and its score measures how sure the base model is. The AtteFa of "
+        "these rows is what their TVD would give with the JSD of AtteFa’s adversaries. “larger TVD” counts AtteFa’s "
+        "adversaries whose TVD exceeds the largest in the row; those that collapsed are not counted. Rows “no "
+        "reward” leave out adversaries that collapsed or diverged. An adversary has found other attention only if "
+        "its JSD is larger than that of other seeds, and has failed if its F1 is far below the base model’s. Mean ± "
+        "standard "
         "deviation over seeds, on test; other seeds on the explained texts."
     )
     columns = [
@@ -180,7 +193,8 @@ def comparison_overview(
 
 
 def _distances(runs: pd.DataFrame) -> list[TableCell]:
-    return [spread(runs[column].astype(float)) if len(runs) else _ABSENT for column in ("tvd", "jsd", "f1")]
+    columns = ("tvd", "jsd", "f1")
+    return [spread(runs[name].astype(float)) if len(runs) and name in runs else _ABSENT for name in columns]
 
 
 def _finding(adversary: pd.DataFrame) -> str:
@@ -189,7 +203,7 @@ def _finding(adversary: pd.DataFrame) -> str:
     return f"AtteFa: {' to '.join(ends)} (1 is the most faithful)." if len(means) else ""
 
 
-@page("adversaries", title="Adversaries", tables=["adversary", "seed_variance"], order=40)
+@page("adversaries", title="Adversaries", tables=["adversary", "seed_variance", "constant_output"], order=40)
 def adversaries_page(content: Content) -> Page:
     """Can a model attend to other words and give the same output, and how much does attention vary between seeds?"""
     frames = content.tables
@@ -211,7 +225,9 @@ def adversaries_page(content: Content) -> Page:
                 "adversary-comparison": table_of(
                     frames,
                     "adversary",
-                    lambda frame: comparison_overview(frame, frames.get("seed_variance"), frames.get("performance")),
+                    lambda frame: comparison_overview(
+                        frame, *map(frames.get, ("seed_variance", "performance", "constant_output"))
+                    ),
                 )
             },
         ),

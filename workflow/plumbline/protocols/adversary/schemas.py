@@ -1,4 +1,4 @@
-"""The table `adversary`."""
+"""The tables `adversary` and `constant_output`."""
 
 import pyarrow as pa
 
@@ -32,4 +32,12 @@ ADVERSARY = declare(
         "values": "attefa",
         "decimals": 3,
     },
+)
+
+# One row per base model of adversaries, on the test split.
+CONSTANT_OUTPUT = declare(
+    "constant_output",
+    1,
+    {**CELL, "base_seed": pa.int64(), "n": pa.int64(), "tvd": pa.float64(), **STATUS},
+    required=[*CELL, "base_seed", "n", "status"],
 )
