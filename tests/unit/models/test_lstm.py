@@ -1,11 +1,6 @@
-"""The kernels of the LSTM's recurrence give what PyTorch's layers give.
+"""The kernels of the LSTM's recurrence give what PyTorch's layers give."""
 
-Their source is also compiled for the CPU, where the threads of a block are threads of the processor.
-"""
-
-import ctypes
-import shutil
-import subprocess
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,85 +8,13 @@ import torch
 from plumbline.models.batch import Batch
 from plumbline.models.encoders import BiLSTM
 from plumbline.models.lstm import bidirectional
-from plumbline.models.lstm_kernels import SOURCE, Kernels, kernels, layout
+from plumbline.models.lstm_kernels import PASSES, agree, kernels, layout
+from plumbline.runtime.devices import arithmetic
+from tests.unit.models.cpu_kernels import needs_compiler, on_the_cpu
 
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
-needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
 LENGTHS = torch.tensor([9, 1, 4, 8, 6])
 DIMENSIONS = 5
-
-# What a block needs of CUDA, for the CPU.
-BLOCK = """
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <pthread.h>
-#include <thread>
-#include <vector>
-#define __device__
-#define __global__ static
-#define __launch_bounds__(...)
-struct float4 { float x, y, z, w; };
-using std::max;
-static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-struct Index { int x, y, z; };
-static thread_local Index threadIdx, blockIdx;
-static pthread_barrier_t block;
-static void __syncthreads() { pthread_barrier_wait(&block); }
-alignas(16) static float4 memory[1 << 14];
-"""
-RUN = """
-template <typename Work> static void run(int blocks, int models, Work work) {
-    pthread_barrier_init(&block, nullptr, H);
-    memset(memory, 0xA5, sizeof memory);
-    for (int x = 0; x < blocks; x++)
-        for (int yz = 0; yz < 2 * models; yz++) {
-            std::vector<std::thread> threads;
-            for (int u = 0; u < H; u++)
-                threads.emplace_back([=] { threadIdx = {u, 0, 0}; blockIdx = {x, yz % 2, yz / 2}; work(); });
-            for (auto& thread : threads) thread.join();
-        }
-}
-// Bytes up to the last one of shared memory that the last pass wrote.
-extern "C" int used() {
-    const unsigned char* bytes = reinterpret_cast<unsigned char*>(memory);
-    int end = sizeof memory;
-    while (end && bytes[end - 1] == 0xA5) end--;
-    return end;
-}
-extern "C" void run_lstm_forward(
-    int blocks, int models, const float* projected, const float4* recurrent, const int* lengths, float* hidden,
-    float4* gates, float* cells, float* previous, int texts, int words) {
-    run(blocks, models, [=] {
-        lstm_forward(projected, recurrent, lengths, hidden, gates, cells, previous, texts, words);
-    });
-}
-extern "C" void run_lstm_backward(
-    int blocks, int models, const float* d_hidden, const float4* recurrent, const int* lengths, const float4* gates,
-    const float* cells, float* d_projected, int texts, int words) {
-    run(blocks, models, [=] {
-        lstm_backward(d_hidden, recurrent, lengths, gates, cells, d_projected, texts, words);
-    });
-}
-"""
-
-
-def on_the_cpu(folder, units, held, rows):
-    """The kernels as a function of the CPU that runs one pass."""
-    source = SOURCE.replace('extern "C" __global__', "__global__").replace("extern __shared__ float4 memory[];", "")
-    (folder / "lstm.cpp").write_text(BLOCK + source + RUN)
-    macros = [f"-DH={units}", f"-DHELD={held}", f"-DROWS={rows}"]
-    command = ["c++", "-std=c++17", "-O1", "-pthread", "-shared", "-fPIC", *macros, "lstm.cpp", "-o", "lstm.so"]
-    subprocess.run(command, cwd=folder, check=True)
-    library = ctypes.CDLL(str(folder / "lstm.so"))
-
-    def run(name, models, texts, units, *arguments):
-        passed = [ctypes.c_void_p(a.data_ptr()) if torch.is_tensor(a) else a for a in arguments]
-        getattr(library, f"run_{name}")(-(-texts // rows), models, *passed)
-        run.used[name] = library.used()
-
-    run.used = {}
-    return run
 
 
 def differences(units, run, device="cpu", lengths=LENGTHS):
@@ -129,6 +52,68 @@ def test_the_source_gives_what_pytorchs_layers_give(tmp_path, units, held, rows)
     states, gradients = differences(units, on_the_cpu(tmp_path, units, held, rows))
     assert states < 1e-6
     assert len(gradients) == 9 and max(gradients) < 2e-6
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("units", "lengths"),
+    [
+        (32, [9, 1, 4, 8, 6, 9, 2, 7, 5, 3]),  # A block of eight texts, and one that is not full.
+        (64, [2, 3, 1]),
+        (128, [2, 3, 1]),
+    ],
+)
+def test_rounded_products_give_nearly_what_pytorchs_layers_give(tmp_path, units, lengths):
+    states, gradients = differences(units, on_the_cpu(tmp_path, units), lengths=torch.tensor(lengths))
+    assert 1e-7 < states < 1e-4 and max(gradients) < 5e-4
+
+
+@needs_compiler
+@pytest.mark.parametrize("scale", [1e-12, 1e6])
+def test_rounded_gradients_do_not_depend_on_their_size(tmp_path, scale):
+    torch.manual_seed(0)
+    run, encoder = on_the_cpu(tmp_path, 32), BiLSTM(DIMENSIONS, 32)
+    embedded, weights = torch.randn(5, 9, DIMENSIONS, requires_grad=True), torch.randn(5, 9, 64)
+    # A text without a gradient.
+    weights[1] = 0
+    states = bidirectional((encoder.forwards, encoder.backwards), embedded, LENGTHS, run)
+    usual, scaled = (
+        torch.autograd.grad((states * weights * factor).sum(), embedded, retain_graph=True)[0] for factor in (1, scale)
+    )
+    assert not usual[1].any() and usual[0].any()
+    torch.testing.assert_close(scaled / scale, usual, rtol=1e-3, atol=1e-4 * usual.abs().max().item())
+
+
+@needs_compiler
+def test_rounded_kernels_are_compared_with_exact_ones(tmp_path):
+    exact, rounded = tmp_path / "exact", tmp_path / "rounded"
+    for folder in (exact, rounded):
+        folder.mkdir()
+    exact, rounded = SimpleNamespace(run=on_the_cpu(exact, 32, 4, 2)), SimpleNamespace(run=on_the_cpu(rounded, 32))
+    assert agree(32, exact, rounded, "cpu")
+    for broken in PASSES:
+
+        def run(name, recurrent, before, results, texts, words, broken=broken):
+            rounded.run(name, recurrent, before, results, texts, words)
+            if name == broken:
+                results[0][1, 3] *= 1.2
+
+        with pytest.warns(UserWarning, match="give other results than exact ones"):
+            assert not agree(32, exact, SimpleNamespace(run=run), "cpu")
+
+    def refuse(*_):
+        raise RuntimeError("invalid launch")
+
+    with pytest.warns(UserWarning, match=r"do not run \(invalid launch\)"):
+        assert not agree(32, exact, SimpleNamespace(run=refuse), "cpu")
+
+
+def test_rounded_kernels_are_for_tf32_alone(monkeypatch):
+    monkeypatch.setattr("plumbline.models.encoders.kernels", lambda units, rounded: rounded)
+    encoder = BiLSTM(DIMENSIONS, 32)
+    assert encoder._kernels_for(9) is False
+    with arithmetic("tf32"):
+        assert encoder._kernels_for(9) is True
 
 
 @needs_compiler
@@ -172,8 +157,7 @@ def test_an_encoder_with_kernels_gives_what_it_gives_without(tmp_path, monkeypat
     present = torch.arange(9) < LENGTHS[:, None]
     batch = Batch(present.long(), present, present)
     expected = encoder(embedded, batch)
-    monkeypatch.setattr(encoder, "_kernels", lambda _: Kernels({}, None))
-    monkeypatch.setattr(Kernels, "run", lambda self, *arguments: run(*arguments))
+    monkeypatch.setattr(encoder, "_kernels", lambda _: SimpleNamespace(run=run))
     found = encoder(embedded, batch)
     torch.testing.assert_close(found, expected * present[:, :, None], atol=1e-6, rtol=0)
 
@@ -207,6 +191,10 @@ class TestOnAGpu:
         lengths = torch.randint(1, 40, (texts,), generator=torch.Generator().manual_seed(texts))
         states, gradients = differences(units, own.run, "cuda", lengths)
         assert states < 2e-6 and max(gradients) < 1e-5
+        rounded = kernels(units, rounded=True)
+        assert rounded is not own, "this GPU has tensor cores"
+        states, gradients = differences(units, rounded.run, "cuda", lengths)
+        assert states < 1e-4 and max(gradients) < 1e-3
 
     def test_a_text_does_not_depend_on_the_others(self):
         own = kernels(64)
@@ -223,6 +211,8 @@ class TestOnAGpu:
     def test_training_uses_them_and_evaluation_does_not(self):
         encoder, embedded = BiLSTM(DIMENSIONS, 64).cuda(), torch.randn(2, 3, DIMENSIONS, device="cuda")
         assert fits(64) and encoder._kernels(embedded) is kernels(64) is not None
+        with arithmetic("tf32"):
+            assert encoder._kernels(embedded) is kernels(64, rounded=True)
         assert encoder._kernels(embedded.double()) is None
         with torch.autocast("cuda", torch.bfloat16):
             assert encoder._kernels(embedded) is None

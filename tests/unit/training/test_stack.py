@@ -4,6 +4,7 @@ The kernels of a BiLSTM are compiled for the CPU; test_gpu.py has the rest.
 """
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,13 +15,12 @@ from plumbline.conformance import example_instances
 from plumbline.models.block import build_model
 from plumbline.models.budget import Budget
 from plumbline.models.encoders import BiLSTM
-from plumbline.models.lstm_kernels import Kernels
 from plumbline.models.objectives import AtteFa, Classification
 from plumbline.registry import Registry
 from plumbline.training.learner import Learner
 from plumbline.training.stack import Stack, can_stack
 from plumbline.training.trainer import SeedSetup, split_rows, train_together
-from tests.unit.models.test_lstm import needs_compiler, on_the_cpu
+from tests.unit.models.cpu_kernels import needs_compiler, on_the_cpu
 
 REGISTRY = Registry()
 VECTORS = torch.randn(40, 12, generator=torch.Generator().manual_seed(0))
@@ -53,8 +53,8 @@ def rows_of(seed, paired, training=TRAINING):
 @pytest.fixture
 def kernels_of_the_cpu(tmp_path, monkeypatch):
     run = on_the_cpu(tmp_path, 32, 4, 2)
-    monkeypatch.setattr(BiLSTM, "_kernels", lambda self, _: Kernels({}, None) if self.training else None)
-    monkeypatch.setattr(Kernels, "run", lambda self, *arguments: run(*arguments))
+    own = SimpleNamespace(run=run)
+    monkeypatch.setattr(BiLSTM, "_kernels", lambda self, _: own if self.training else None)
 
 
 def train(learners, trainees):
@@ -132,7 +132,7 @@ def test_what_is_stacked():
 
 
 def test_kernels_are_not_for_more_values_than_they_count(monkeypatch):
-    monkeypatch.setattr("plumbline.models.encoders.kernels", lambda units: "found")
+    monkeypatch.setattr("plumbline.models.encoders.kernels", lambda units, rounded: "found")
     encoder, cuda = BiLSTM(5, 32), torch.device("cuda")
     assert encoder.stackable(cuda, 2**23 - 1) and not encoder.stackable(cuda, 2**23)
     assert not encoder.stackable(torch.device("cpu"), 1)

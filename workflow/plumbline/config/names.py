@@ -7,8 +7,8 @@ from plumbline.errors import PlumblineError
 # Tables that a study may have in addition to those of its protocols.
 TABLES = (
     "performance", "adversary", "constant_output", "roar", "faithfulness", "sparsity", "synthetic_roar",
-    "reproduction", "timings", "quirks", "trace", "scorecard", "meta_evaluation", "trust", "trust_common", "sensitivity",
-    "masked_faithfulness",
+    "reproduction", "timings", "quirks", "trace", "scorecard", "meta_evaluation", "trust", "trust_common",
+    "sensitivity", "masked_faithfulness",
 )  # fmt: skip
 RULES = (
     "all", "tables", "figures", "bring", "download", "fetch_vader", "mimic_vectors", "prepare", "manipulate", "embed",

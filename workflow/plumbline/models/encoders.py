@@ -91,7 +91,7 @@ class BiLSTM(Recurrent[nn.LSTM]):
     def _kernels_for(self, tokens: int) -> Kernels | None:
         units = self.forwards.hidden_size
         # The kernels count the values of gates, four for each unit and direction, in 32 bits.
-        return kernels(units) if 8 * tokens * units < 2**31 else None
+        return kernels(units, torch.backends.cuda.matmul.allow_tf32) if 8 * tokens * units < 2**31 else None
 
 
 class GRU(Recurrent[nn.GRU]):

@@ -26,10 +26,8 @@ class Recurrence(torch.autograd.Function):
         hidden, cells, previous = (projected.new_empty(models, texts, words, 2, units) for _ in range(3))
         gates = projected.new_empty(models, texts, words, 2, units, 4)
         lengths = lengths.int().contiguous()
-        # For each unit of the state, its weights for the four gates of all units.
-        weights = recurrent.reshape(models, 2, 4, units, units).permute(0, 1, 4, 3, 2).contiguous()
         results = hidden, gates, cells, previous
-        run("lstm_forward", models, texts, units, projected, weights, lengths, *results, texts, words)
+        run("lstm_forward", recurrent, [projected, lengths], results, texts, words)
         return results
 
     @staticmethod
@@ -46,12 +44,11 @@ class Recurrence(torch.autograd.Function):
         recurrent, lengths, gates, cells, previous = ctx.saved_tensors
         models, texts, words, _, units = previous.shape
         d_hidden, d_projected = gradients[0].contiguous(), previous.new_empty(models, texts, words, 2, 4, units)
-        weights = recurrent.reshape(models, 2, 4, units, units).permute(0, 1, 3, 4, 2).contiguous()
-        saved = lengths.int().contiguous(), gates, cells
-        ctx.run("lstm_backward", models, texts, units, d_hidden, weights, *saved, d_projected, texts, words)
+        before = [d_hidden, lengths.int().contiguous(), gates, cells]
+        ctx.run("lstm_backward", recurrent, before, [d_projected], texts, words)
         d_gates = d_projected.view(models, texts * words, 2, 4 * units)
-        before = previous.view(models, texts * words, 2, units)
-        products = [d_gates[:, :, way].transpose(1, 2) @ before[:, :, way] for way in range(2)]
+        states = previous.view(models, texts * words, 2, units)
+        products = [d_gates[:, :, way].transpose(1, 2) @ states[:, :, way] for way in range(2)]
         return d_projected, torch.stack(products, dim=1), None, None
 
     @staticmethod
