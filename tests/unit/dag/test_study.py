@@ -51,6 +51,22 @@ def test_a_study_has_the_tables_of_its_sections(default: StudyDag, small: StudyD
     assert set(dag({**SMALL, "protocols": []}).parts.tables) == always
 
 
+def test_the_best_constant_output_is_that_of_each_base_model():
+    adversaries = {
+        name: {"objective": "attefa", "of": ["average-tanh"], "base_seed": seed}
+        for name, seed in (("first", 0), ("again", 0), ("other", 3))
+    }
+    parts = dag({**SMALL, "seeds": ["0-1", "2-3"], "adversaries": adversaries}).parts
+    (files,) = parts.table_reads("constant_output").values()
+    folder = "results/models/mock-2/plain/average-tanh"
+    cell = {"dataset": "mock-2", "variant": "plain", "model": "average-tanh"}
+    assert [(file.keys, file.path) for file in files] == [
+        (cell | {"base_seed": seed}, f"{folder}/{block}/predictions.parquet")
+        for seed, block in ((0, "0-1"), (3, "2-3"))
+    ]
+    assert "constant_output" not in dag(SMALL).parts.tables
+
+
 def test_figures_are_drawn_for_the_cells_of_their_protocols(small: StudyDag):
     plots = small.parts.plots(small.parts.figures)
     assert {plot.stem for plot in plots} == {

@@ -12,6 +12,7 @@ from plumbline.models.batch import collate
 from plumbline.models.budget import ROWS, Budget, bytes_per_token
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.images import ResNet
+from plumbline.models.lstm_kernels import kernels
 from plumbline.models.objectives import AtteFa, Classification
 from plumbline.models.rows import DeviceRows
 from plumbline.protocols.attention.adversarial import AdversarialAttention
@@ -217,11 +218,15 @@ def test_recorded_steps_of_an_image_model_do_what_ordinary_steps_do():
 
 
 @pytest.mark.parametrize("pairs", [False, True])
-@pytest.mark.parametrize("model", ["bilstm-softmax", "average-tanh"])
-def test_a_stack_of_seeds_does_what_they_do_alone(model, pairs):
+@pytest.mark.parametrize(
+    ("model", "precision"), [("bilstm-softmax", "float32"), ("bilstm-softmax", "tf32"), ("average-tanh", "float32")]
+)
+def test_a_stack_of_seeds_does_what_they_do_alone(model, precision, pairs):
+    # As in a new job, whose first seeds are stacked.
+    kernels.cache_clear()
     training = Training(
         epochs=3, learning_rate=0.01, batching="shuffle", batch_size=16, reduction="mean", class_weights="none",
-        precision="float32", first_eligible_epoch=1, select_by="loss",
+        precision=precision, first_eligible_epoch=1, select_by="loss",
     )  # fmt: skip
     splits = {split: example_instances(n, n, paired=pairs) for split, n in (("train", 300), ("dev", 60), ("test", 60))}
     rows = split_rows(splits, ANSWERS if pairs else 2, training, "cuda")
@@ -234,8 +239,11 @@ def test_a_stack_of_seeds_does_what_they_do_alone(model, pairs):
     again = train_together(SeedSetup(build, rows, training, record=True), [0, 1, 2], Budget(600))
     for trained, same, seed in zip(together, again, range(3), strict=True):
         (alone,) = train_together(SeedSetup(build, rows, training, record=True), [seed], Budget(600))
-        assert values(alone, "loss") == pytest.approx(values(trained, "loss"), abs=1e-3)
-        np.testing.assert_allclose(alone.probabilities["test"], trained.probabilities["test"], atol=5e-3)
+        exact = precision == "float32"
+        assert values(alone, "loss") == pytest.approx(values(trained, "loss"), abs=1e-3 if exact else 2e-2)
+        np.testing.assert_allclose(
+            alone.probabilities["test"], trained.probabilities["test"], atol=5e-3 if exact else 5e-2
+        )
         assert all(torch.equal(same.state[name], tensor) for name, tensor in trained.state.items())
 
 

@@ -14,12 +14,13 @@ from plumbline.config.recipes import Training
 from plumbline.conformance import example_instances
 from plumbline.models.block import build_model
 from plumbline.models.budget import Budget
+from plumbline.models.classifier import AttentionClassifier
 from plumbline.models.encoders import BiLSTM
 from plumbline.models.objectives import AtteFa, Classification
 from plumbline.registry import Registry
 from plumbline.training.learner import Learner
 from plumbline.training.stack import Stack, can_stack
-from plumbline.training.trainer import SeedSetup, split_rows, train_together
+from plumbline.training.trainer import LOSS, SeedSetup, split_rows, train_together
 from tests.unit.models.cpu_kernels import needs_compiler, on_the_cpu
 
 REGISTRY = Registry()
@@ -98,6 +99,43 @@ def test_a_stack_does_what_its_learners_do_alone(kernels_of_the_cpu, name, paire
     assert len({learner.history[-1]["train", "loss"] for learner in together}) == len(SEEDS)
 
 
+def test_seeds_stop_on_their_own():
+    """One seed diverges at once, and the others stop when dev no longer improves."""
+    training = TRAINING.model_copy(update={"epochs": 8, "patience": 1, "learning_rate": 0.1, "checkpoint_gain": 0.0})
+    rows = {seed: rows_of(seed, False, training) for seed in SEEDS}
+    found = []
+    for stacked in (False, True):
+        models = [make("average-tanh", seed, False) for seed in SEEDS]
+        models[1].head.linear.weight.data.fill_(torch.nan)
+        learners = [
+            Learner(model, seed, rows[seed], training, Budget(400), stack=stacked)
+            for model, seed in zip(models, SEEDS, strict=True)
+        ]
+        stack, active = Stack(learners) if stacked else None, learners
+        for epoch in range(1, training.epochs + 1):
+            counts = [stack.begin_epoch()] if stack else [learner.begin_epoch() for learner in active]
+            for number in range(len(counts[0])):
+                for trainee in [stack] if stack else active:
+                    trainee.step(number)
+            if stack:
+                stack.end_epoch()
+            for learner in active:
+                learner.end_epoch(epoch)
+                learner.read_epoch(epoch)
+            active = [learner for learner in active if not learner.done and np.isfinite(learner.history[-1][LOSS])]
+            if not active:
+                break
+        found.append([(learner.finish(), len(learner.history), list(learner.checkpoints)) for learner in learners])
+        states = [model.state_dict() for model in models]
+        found[-1].append([{name: tensor.clone() for name, tensor in state.items()} for state in states])
+    (*alone, mine), (*together, its) = found
+    assert alone == together and [epochs for _, epochs, _ in alone][1] == 1 < len(SEEDS)
+    assert min(epochs for _, epochs, _ in (alone[0], alone[2])) < training.epochs
+    for seed in (0, 2):
+        for name, tensor in mine[seed].items():
+            torch.testing.assert_close(tensor, its[seed][name], atol=1e-4, rtol=0)
+
+
 def test_vectors_that_are_not_trained_stay():
     rows = {seed: rows_of(seed, False) for seed in SEEDS}
     models = [make("average-tanh", seed, False, trainable=False) for seed in SEEDS]
@@ -121,14 +159,38 @@ def test_what_is_stacked():
         {"schedule": "plateau"},
         {"clip_norm": 1.0},
         {"epochs": 0},
+        {"precision": "bfloat16"},
     ):
         assert not can_stack(models, rows, TRAINING.model_copy(update=changes), None)
     assert not can_stack([make("cnn-tanh", seed, False) for seed in SEEDS], rows, TRAINING, None)
+
+    class Own(AttentionClassifier):
+        pass
+
+    torch.manual_seed(0)
+    assert not can_stack([Own(VECTORS, 2, encoder="average", hidden=32) for _ in SEEDS], rows, TRAINING, None)
     large = [make("average-tanh", seed, False, torch.zeros(10_000, 101)) for seed in SEEDS]
     assert not can_stack(large, rows, TRAINING, None)
     other = make("average-tanh", 1, False, VECTORS + 1, trainable=False)
     assert not can_stack([make("average-tanh", 0, False, trainable=False), other], rows, TRAINING, None)
     assert not can_stack([torch.nn.Linear(2, 2)] * 2, rows, TRAINING, None)
+
+
+def test_kernels_are_there_before_a_step_is_traced(monkeypatch):
+    """Those of the arithmetic of training, for all tokens of a step, second texts too."""
+    seen = []
+
+    def stackable(self, device, tokens):
+        seen.append((torch.backends.cuda.matmul.allow_tf32, tokens))
+        return True
+
+    monkeypatch.setattr(AttentionClassifier, "stackable", stackable)
+    rows = rows_of(0, True)["train"]
+    models = [make("average-tanh", seed, True) for seed in SEEDS]
+    assert can_stack(models, rows, TRAINING.model_copy(update={"precision": "tf32"}), None)
+    assert can_stack(models, rows, TRAINING, None)
+    longest = max(rows.text.lengths.max(), rows.pair.lengths.max())
+    assert dict(seen) == dict.fromkeys((True, False), 3 * TRAINING.batch_size * longest)
 
 
 def test_kernels_are_not_for_more_values_than_they_count(monkeypatch):

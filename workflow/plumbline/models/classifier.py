@@ -176,7 +176,8 @@ class AttentionClassifier(nn.Module):
 
     def stackable(self, device: torch.device, tokens: int) -> bool:
         """Whether `torch.vmap` computes steps of several such models, with so many tokens in all, on this device."""
-        return self.encoder.stackable(device, tokens)
+        # A subclass may do what `torch.vmap` cannot, such as draw at random.
+        return type(self) is AttentionClassifier and self.encoder.stackable(device, tokens)
 
     def encode(self, embedded: torch.Tensor, batch: Batch, pair_embedded: torch.Tensor | None = None) -> Encoded:
         """Encode embedded tokens [B, L, d], the second text and the admissible classes.

@@ -76,7 +76,7 @@ class BiLSTM(Recurrent[nn.LSTM]):
         return bidirectional((self.forwards, self.backwards), embedded, batch.present.sum(1), own.run)
 
     def stackable(self, device: torch.device, tokens: int) -> bool:
-        """By the kernels, which read several models."""
+        """Whether the LSTM kernels can run, which read several models."""
         return device.type == "cuda" and self._kernels_for(tokens) is not None
 
     def _kernels(self, embedded: torch.Tensor) -> Kernels | None:
@@ -145,7 +145,7 @@ class Average(Encoder):
         self.size = hidden
 
     def stackable(self, device: torch.device, tokens: int) -> bool:
-        """A product of matrices."""
+        """Always."""
         return True
 
     def forward(self, embedded: torch.Tensor, batch: Batch) -> torch.Tensor:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from plumbline.models.budget import out_of_memory
 from plumbline.models.lstm_rounded_source import ROUNDED_SOURCE, TENSOR_CORES
 from plumbline.models.lstm_source import EXACT_SOURCE, SHARED_SOURCE
 from plumbline.runtime.kernels import FAILURES, load_kernels
@@ -31,7 +32,7 @@ def layout(units: int, available: int) -> Layout | None:
     """Where the weights of a layer lie on a chip that has so many bytes of shared memory for a block; None if they do
     not fit, or if the units are no whole warps."""
     # With more texts, each weight that is read serves more; with fewer, more processors share a batch, and a word is
-    # sooner done. With 32 and 128 units fewer than eight were faster (measured, see bench/RESULTS.md).
+    # sooner done. Two were faster than eight (measured, see bench/RESULTS.md).
     rows = 4 if units > 32 else 2
     # Registers are nearest; a block has some weights in shared memory.
     held = max(units - OWN, 4)
@@ -129,6 +130,8 @@ def agree(units: int, exact: Any, rounded: Any, device: str = "cuda") -> bool:
             return True
         fault = "give other results than exact ones"
     except FAILURES as error:
+        if isinstance(error, RuntimeError) and out_of_memory(error):
+            raise
         fault = f"do not run ({str(error).splitlines()[0]})"
     warnings.warn(
         f"plumbline: on this GPU the kernels of LSTMs in TF32 {fault}, so exact ones are used, which are slower.",

@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_forward(
     int text[ROWS], length[ROWS];
     float cell[ROWS], state[ROWS];
     float4 later[ROWS];
-    int longest = 0;
+    int longest = 1;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         text[r] = text_of(first + r, texts);

@@ -77,6 +77,11 @@ def evaluate_rows(
     return probabilities, quantities
 
 
+def objective_of_model(model: nn.Module, given: Classification | None) -> Classification:
+    """The given objective, else the model's own, else classification."""
+    return given or getattr(model, "objective", None) or Classification()
+
+
 def descend(
     optimiser: Adam, rate: LinearRate | PlateauRate | None, loss: torch.Tensor, clip_norm: float | None = None
 ) -> None:
@@ -145,7 +150,7 @@ class Learner:
         self.train = train = self._masked.rows if self._masked else rows["train"]
         device = train.device
         self.seed, self.training = seed, training
-        self.objective: Classification = objective or getattr(model, "objective", None) or Classification()
+        self.objective = objective_of_model(model, objective)
         self.model = model.to(device)
         selecting = (training.select_on, *training.also_select_on)
         # The loss of the training split is the mean over the epoch's steps.
@@ -214,7 +219,8 @@ class Learner:
         shapes = [(len(batch), *map(int, widths)) for batch, widths in zip(batches, needed, strict=True)]
         order = np.zeros(self.order.shape, dtype=np.int64)
         for row, batch in zip(order, batches, strict=True):
-            row[: len(batch)] = batch
+            # A stack also computes the rest of a smaller batch, with weight 0.
+            row[: len(batch)], row[len(batch) :] = batch, batch[0]
         masked = [self._masked.draw(batches, self._random)] if self._masked else []
         self._next_epoch = shapes, [torch.from_numpy(order), *masked]
 

@@ -1,7 +1,7 @@
 """The training steps of several seeds as one: each kernel computes all models.
 
-A step of a small model is about two hundred kernels of a few microseconds each. Those of five models side by side take
-several times as long as those of one; kernels that compute five models do not.
+A step of a small model is about two hundred kernels of a few microseconds each. If several jobs share a GPU, most time
+goes to starting them.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from torch.func import functional_call, vmap
 from plumbline.config.recipes import Training
 from plumbline.models.objectives import Classification
 from plumbline.models.rows import DeviceRows
-from plumbline.runtime.devices import arithmetic, mixed_precision
-from plumbline.training.learner import Learner, RoundedWidths, Shape, descend
+from plumbline.runtime.devices import arithmetic
+from plumbline.training.learner import Learner, RoundedWidths, Shape, descend, objective_of_model
 from plumbline.training.optimisers import OPTIMISERS, learning_rate_schedule, parameter_groups
 from plumbline.training.recorded import Recorded
 
-# Steps of models with more parameters fill a GPU, and their streams overlap more (measured, see bench/RESULTS.md).
+# Steps of models with more parameters fill a GPU; on streams they overlap more (measured, see bench/RESULTS.md).
 MOST_PARAMETERS = 1_000_000
 
 
@@ -29,18 +29,22 @@ def can_stack(
 ) -> bool:
     """Whether the steps of these models can be one.
 
-    The models must be small and allow it (`stackable`). The loss must be one of single rows, and nothing may depend on
-    a seed's progress. Batches of texts sorted by length would all be padded to the longest of them.
+    The models must be small and allow it (`stackable`). The loss must be one of single rows, and no step may depend on
+    a seed's earlier ones but by its parameters. Batches of texts sorted by length would all be padded to the longest of
+    them.
     """
-    objectives = [objective or getattr(model, "objective", None) or Classification() for model in models]
-    alike = training.batching == "shuffle" and training.masking == "none"
+    alike = training.batching == "shuffle" and training.masking == "none" and training.precision != "bfloat16"
     constant = training.schedule != "plateau" and training.clip_norm is None and training.epochs > 0
-    if len(models) < 2 or not (alike and constant) or any(type(one) is not Classification for one in objectives):
+    classified = all(type(objective_of_model(model, objective)) is Classification for model in models)
+    if len(models) < 2 or not (alike and constant and classified):
         return False
     if sum(parameter.numel() for parameter in models[0].parameters() if parameter.requires_grad) > MOST_PARAMETERS:
         return False
-    device, tokens = torch.device(rows.device), len(models) * training.batch_size * int(rows.lengths.max())
-    stackable = all(getattr(model, "stackable", lambda *_: False)(device, tokens) for model in models)
+    longest = max(rows.widths(np.arange(len(rows))))
+    device, tokens = torch.device(rows.device), len(models) * training.batch_size * longest
+    # In the arithmetic of training, so that its kernels are there before `torch.vmap` traces a step.
+    with arithmetic(training.precision):
+        stackable = all(getattr(model, "stackable", lambda *_: False)(device, tokens) for model in models)
     return stackable and not any(_fixed_values_differ(models[0], model) for model in models[1:])
 
 
@@ -54,15 +58,14 @@ def _fixed_values_differ(model: nn.Module, other: nn.Module) -> bool:
 class _RowLosses(nn.Module):
     """The losses [B] of a model for the rows at `index` [B], some of whose columns are the seed's own."""
 
-    def __init__(self, model: nn.Module, rows: DeviceRows, training: Training) -> None:
+    def __init__(self, model: nn.Module, rows: DeviceRows) -> None:
         super().__init__()
         self.model = model
-        self._rows, self._objective, self._bfloat16 = rows, Classification(), training.precision == "bfloat16"
+        self._rows, self._objective = rows, Classification()
 
     def forward(self, own: dict[str, torch.Tensor], index: torch.Tensor, widths: Sequence[int]) -> torch.Tensor:
-        with mixed_precision(index.device, self._bfloat16):
-            batch, row = self._rows.replaced(own).batch(index, *widths)
-            return self._objective.losses(self._objective.run(self.model, batch, row), row)
+        batch, row = self._rows.replaced(own).batch(index, *widths)
+        return self._objective.losses(self._objective.run(self.model, batch, row), row)
 
 
 class Stack:
@@ -77,7 +80,7 @@ class Stack:
         self._learners, self._training, self._stream = learners, first.training, stream
         rows = [learner.train for learner in learners]
         self._own = _different_columns(rows)
-        self._losses = _RowLosses(first.model, rows[0], first.training)
+        self._losses = _RowLosses(first.model, rows[0])
         models = [dict(learner.model.named_parameters()) for learner in learners]
         trained = {
             name: nn.Parameter(torch.stack([model[name].detach() for model in models]))

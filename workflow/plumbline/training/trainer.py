@@ -1,4 +1,7 @@
-"""Training of a block of seeds on one dataset; each seed is independent and reproducible to the byte on one machine."""
+"""Training of a block of seeds on one dataset.
+
+Each seed has its own random numbers. A block is reproducible to the byte on one machine, unless memory runs out.
+"""
 
 import gc
 import time

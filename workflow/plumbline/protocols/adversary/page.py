@@ -117,7 +117,7 @@ def comparison_overview(
     performance: pd.DataFrame | None = None,
     constant_output: pd.DataFrame | None = None,
 ) -> Table:
-    """AtteFa's adversaries next to others that differ from the same base model: adversaries without a reward for other
+    """AtteFa's adversaries next to what else differs from the same base model: adversaries without a reward for other
     attention, other seeds and the best constant output. No rows if the study has none of them."""
     frame, base = without_categories(adversary), ["dataset", "variant", "model", "base_seed"]
     scores = pd.DataFrame(columns=[*base, "f1"])
@@ -174,12 +174,12 @@ def comparison_overview(
         "“no reward” show adversaries of Wiegreffe & Pinter with strength 0, whose objective does not reward other "
         "attention. Rows “other seeds” show the same model trained from other seeds (protocol seed_variance). Rows "
         "“best constant” show the one output for all texts that is nearest to the base model: an adversary that is "
-        "no nearer has learnt nothing of the texts, and its score measures how sure the base model is. The AtteFa of "
-        "these rows is what their TVD would give with the JSD of AtteFa’s adversaries. “larger TVD” counts AtteFa’s "
-        "adversaries whose TVD exceeds the largest in the row; those that collapsed are not counted. Rows “no "
-        "reward” leave out adversaries that collapsed or diverged. An adversary has found other attention only if "
-        "its JSD is larger than that of other seeds, and has failed if its F1 is far below the base model’s. Mean ± "
-        "standard "
+        "no nearer does no better than one that ignores the text, and its score measures how much the base model’s "
+        "output varies. The AtteFa of these rows is what their TVD would give with the JSD of AtteFa’s adversaries. "
+        "“larger TVD” counts AtteFa’s adversaries whose TVD exceeds the largest in the row; those that collapsed are "
+        "not counted. Rows “no reward” leave out adversaries that collapsed or diverged. An adversary has found "
+        "other attention only if its JSD is larger than that of other seeds, and has failed if its F1 is far below "
+        "the base model’s. Mean ± standard "
         "deviation over seeds, on test; other seeds on the explained texts."
     )
     columns = [
