@@ -13,6 +13,7 @@ from plumbline.attribution.gradient import gradient
 from plumbline.attribution.integrated_gradient import integrate_from_zero, integrated_gradient
 from plumbline.attribution.mutual_information import mutual_information
 from plumbline.attribution.random import random
+from plumbline.attribution.run import _arithmetic_of
 from plumbline.conformance import example_instances, example_model, reads_one_text, whole_batch
 from plumbline.data.instances import Instances
 from plumbline.data.vocabulary import MASK
@@ -222,6 +223,24 @@ def test_integrated_gradient_continues_when_memory_runs_out():
     with pytest.warns(UserWarning, match="token budget halved to 100"):
         assert_same(integrated_gradient(evaluator, INSTANCES, steps=5).scores, expected, rtol=1e-9)
     assert max(passes[4:]) <= 100
+
+
+@pytest.mark.parametrize(
+    ("model", "functions", "device", "precision"),
+    [
+        ("bilstm-softmax", [integrated_gradient], "cuda", "tf32"),
+        ("bilstm-softmax", [integrated_gradient], "cpu", "float32"),
+        ("bilstm-softmax", [integrated_gradient, gradient], "cuda", "float32"),
+        ("cnn-tanh", [integrated_gradient], "cuda", "float32"),
+        ("bag-of-words", [integrated_gradient], "cuda", "float32"),
+    ],
+)
+def test_the_precision_of_passes_depends_on_the_measures_and_the_model(model, functions, device, precision):
+    evaluator = make_evaluator(model)
+    evaluator.device = device
+    with _arithmetic_of(evaluator, functions):
+        assert evaluator.precision == precision
+    assert evaluator.precision == "float32"
 
 
 def test_steps_must_be_positive():

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from plumbline.attribution.gradient import differentiable, gradient
+from plumbline.attribution.integrated_gradient import integrated_gradient
 from plumbline.config.recipes import Training
 from plumbline.conformance import ANSWERS, example_images, example_instances, example_model, reads_one_text
 from plumbline.conformance.examples import examples_for, needs_pairs
@@ -92,6 +93,16 @@ def test_counterfactual_attention_is_the_same_on_both_devices(model, paired):
         np.testing.assert_allclose(a, b, atol=1e-5)
     found = [AdversarialAttention(steps=30)._seed(evaluator, instances) for evaluator in evaluators]
     np.testing.assert_allclose(found[0]["jsd"], found[1]["jsd"], atol=2e-3)
+
+
+def test_integrated_gradients_of_a_bilstm_in_tf32_are_nearly_those_in_float32():
+    evaluator = Evaluator(
+        example_model(REGISTRY.get("model", "bilstm-softmax"), hidden=32).requires_grad_(False), 0, BUDGET, "cuda"
+    )
+    exact = integrated_gradient(evaluator, INSTANCES).scores
+    evaluator.precision = "tf32"
+    for a, b in zip(exact, integrated_gradient(evaluator, INSTANCES).scores, strict=True):
+        np.testing.assert_allclose(a, b, atol=5e-3 * a.max())
 
 
 SPLITS = {"train": example_instances(300), "dev": example_instances(60, seed=1), "test": example_instances(60, seed=2)}

@@ -176,6 +176,33 @@ def test_a_second_derivative_is_refused(tmp_path):
         gradient.pow(2).sum().backward()
 
 
+def test_gradients_in_tf32_are_computed_by_them(monkeypatch):
+    monkeypatch.setattr("plumbline.models.encoders.kernels", lambda units, rounded: rounded)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    on_a_gpu = SimpleNamespace(dtype=torch.float32, is_cuda=True, device=SimpleNamespace(index=0), shape=(2, 3))
+    encoder = BiLSTM(DIMENSIONS, 32)
+    assert encoder._kernels(on_a_gpu) is False, "training"
+    assert encoder.eval()._kernels(on_a_gpu) is None
+    with arithmetic("tf32"):
+        assert encoder._kernels(on_a_gpu) is True
+        with torch.no_grad():
+            assert encoder._kernels(on_a_gpu) is None
+
+
+@needs_compiler
+def test_constant_weights_need_no_gradient(tmp_path, monkeypatch):
+    run, encoder = on_the_cpu(tmp_path, 32, 4, 2), BiLSTM(DIMENSIONS, 32)
+    embedded, found = torch.randn(5, 9, DIMENSIONS, requires_grad=True), []
+    for constant in (False, True):
+        encoder.requires_grad_(not constant)
+        with monkeypatch.context() as patch:
+            if constant:
+                patch.setattr(torch, "stack", None)
+            states = bidirectional((encoder.forwards, encoder.backwards), embedded, LENGTHS, run)
+            found += torch.autograd.grad(states.square().sum(), embedded)
+    assert torch.equal(*found)
+
+
 def fits(units):
     """Whether the GPU has room for the weights."""
     return layout(units, torch.cuda.get_device_properties().shared_memory_per_block_optin) is not None

@@ -25,12 +25,14 @@ class AttributionOptions:
     specials: bool = True
 
 
-def passes_in(precision: Literal["bf16x3", "bf16x3-tf32", "tf32"]) -> Callable[[Measure], Measure]:
-    """Mark a measure that ranks words the same if the passes of a transformer have this precision on a GPU: Kendall's τ
-    with float32 is 0.999 or more (docs/reference/engine.md)."""
+def passes_in(
+    precision: Literal["bf16x3", "bf16x3-tf32", "tf32"], bilstm: Literal["float32", "tf32"] = "float32"
+) -> Callable[[Measure], Measure]:
+    """Mark a measure that ranks words the same if the passes of a transformer, or of a BiLSTM, have this precision on a
+    GPU: Kendall's τ with float32 is 0.999 or more (docs/reference/engine.md)."""
 
     def mark(measure: Measure) -> Measure:
-        measure.precision = precision  # type: ignore[attr-defined]
+        measure.precision, measure.bilstm_precision = precision, bilstm  # type: ignore[attr-defined]
         return measure
 
     return mark

@@ -78,7 +78,7 @@ def _zero(model: Any, batch: Batch, embedded: torch.Tensor) -> torch.Tensor:
     "A word with a vector near zero scores near 0. Scores with a large `residual` are not the integral.",
     citation="Sundararajan, Taly & Yan (2017), Axiomatic Attribution for Deep Networks. ICML.",
 )
-@passes_in("bf16x3-tf32")
+@passes_in("bf16x3-tf32", bilstm="tf32")
 def integrated_gradient(
     evaluator: Evaluator,
     instances: Instances,

@@ -13,6 +13,7 @@ from plumbline.attribution.importances import Importances
 from plumbline.attribution.inputs import is_prompted
 from plumbline.data.instances import Instances
 from plumbline.errors import PlumblineError
+from plumbline.models.encoders import BiLSTM
 from plumbline.models.evaluator import Evaluator
 from plumbline.models.reader import VectorReader
 from plumbline.registry import load
@@ -99,10 +100,14 @@ def attribute(
 
 @contextmanager
 def _arithmetic_of(evaluator: Evaluator, functions: Sequence[Callable[..., Any]]) -> Iterator[None]:
-    """Give the passes of a transformer on a GPU the precision of these measures, or of the most exact of them."""
-    before = evaluator.precision
-    if isinstance(evaluator.model, VectorReader) and torch.device(evaluator.device).type == "cuda":
-        evaluator.precision = min((getattr(f, "precision", PRECISIONS[0]) for f in functions), key=PRECISIONS.index)
+    """Give the passes of a transformer or BiLSTM on a GPU the precision of these measures, or of the most exact one."""
+    before, name = evaluator.precision, ""
+    if isinstance(evaluator.model, VectorReader):
+        name = "precision"
+    elif isinstance(getattr(evaluator.model, "encoder", None), BiLSTM):
+        name = "bilstm_precision"
+    if name and torch.device(evaluator.device).type == "cuda":
+        evaluator.precision = min((getattr(f, name, PRECISIONS[0]) for f in functions), key=PRECISIONS.index)
     try:
         yield
     finally:

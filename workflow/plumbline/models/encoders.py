@@ -64,7 +64,8 @@ class Recurrent(Encoder, Generic[Layer]):
 
 
 class BiLSTM(Recurrent[nn.LSTM]):
-    """A bidirectional LSTM layer; in training on a GPU by kernels of its own, if the GPU can run them."""
+    """A bidirectional LSTM layer. Training on a GPU and gradients in TF32 run by kernels of its own, if the GPU has
+    room for them."""
 
     def __init__(self, dimensions: int, hidden: int) -> None:
         super().__init__(nn.LSTM, dimensions, hidden)
@@ -80,9 +81,10 @@ class BiLSTM(Recurrent[nn.LSTM]):
         return device.type == "cuda" and self._kernels_for(tokens) is not None
 
     def _kernels(self, embedded: torch.Tensor) -> Kernels | None:
-        # Passes without steps are large, for which PyTorch's layer is as fast.
-        exact = embedded.dtype == torch.float32 and not torch.is_autocast_enabled("cuda")
-        if not (self.training and embedded.is_cuda and exact):
+        # Passes without steps are large, for which PyTorch's layer is as fast as exact kernels.
+        explained = torch.is_grad_enabled() and torch.backends.cuda.matmul.allow_tf32
+        single = embedded.dtype == torch.float32 and not torch.is_autocast_enabled("cuda")
+        if not ((self.training or explained) and embedded.is_cuda and single):
             return None
         # The kernels run on the current GPU.
         current = embedded.device.index == torch.cuda.current_device()

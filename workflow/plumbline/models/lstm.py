@@ -1,4 +1,4 @@
-"""The recurrence of a bidirectional LSTM in training, by kernels of its own.
+"""The recurrence of a bidirectional LSTM, by kernels of its own.
 
 Those of PyTorch's layer read the weights again for every word, take one direction after the other, and fill the GPU, so
 that other models hardly train beside them.
@@ -46,6 +46,8 @@ class Recurrence(torch.autograd.Function):
         d_hidden, d_projected = gradients[0].contiguous(), previous.new_empty(models, texts, words, 2, 4, units)
         before = [d_hidden, lengths.int().contiguous(), gates, cells]
         ctx.run("lstm_backward", recurrent, before, [d_projected], texts, words)
+        if not ctx.needs_input_grad[1]:
+            return d_projected, None, None, None
         d_gates = d_projected.view(models, texts * words, 2, 4 * units)
         states = previous.view(models, texts * words, 2, units)
         products = [d_gates[:, :, way].transpose(1, 2) @ states[:, :, way] for way in range(2)]
