@@ -46,7 +46,7 @@ def constant_rows(predictions: pd.DataFrame, keys: Mapping[str, Any]) -> Iterato
 
 @table("constant_output", reads=["predictions:attacked"])
 def constant_output_table(sources: Sources) -> tuple[TableSchema, pd.DataFrame]:
-    """The distance of each adversaries' base model from the best constant output, one for all test texts."""
+    """The TVD between each base model that has adversaries and the best constant output for all test texts."""
     rows = [
         row
         for keys, path in sources["predictions:attacked"]
