@@ -32,7 +32,7 @@ def layout(units: int, available: int) -> Layout | None:
     """Where the weights of a layer lie on a chip that has so many bytes of shared memory for a block; None if they do
     not fit, or if the units are no whole warps."""
     # With more texts, each weight that is read serves more; with fewer, more processors share a batch, and a word is
-    # sooner done. Two were faster than eight (measured, see bench/RESULTS.md).
+    # sooner done. An earlier version was faster with two than with eight (bench/RESULTS.md).
     rows = 4 if units > 32 else 2
     # Registers are nearest; a block has some weights in shared memory.
     held = max(units - OWN, 4)

@@ -72,6 +72,14 @@ __device__ inline void add_products(float4& sum, const float4& factors, const fl
     sum.w += factors.w * weights.w;
 }
 
+// Keep a thread's weights on the chip: those of the first HELD units in shared memory, the others in registers.
+__device__ inline void keep_weights(float4* shared, float4 (&own)[H - HELD + 1], const float4* recurrent) {
+#pragma unroll 16
+    for (int k = 0; k < HELD; k++) shared[k * H + threadIdx.x] = recurrent[k * H + threadIdx.x];
+#pragma unroll
+    for (int k = HELD; k < H; k++) own[k - HELD] = recurrent[k * H + threadIdx.x];
+}
+
 // projected: [models][texts][words][2][4][H], the input's part of the gates; recurrent: [models][2][H previous units]
 // [H units], four gates each; lengths: [models][texts]. Results, [models][texts][words][2][H]: hidden states, gates,
 // and the cell and hidden state before each word.
@@ -83,12 +91,9 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_forward(
     float4* weights = memory;
     float* states = reinterpret_cast<float*>(memory + HELD * H);
     const int unit = threadIdx.x, direction = blockIdx.y, first = blockIdx.x * ROWS;
-    recurrent += (blockIdx.z * 2 + direction) * H * H + unit;
-#pragma unroll 16
-    for (int k = 0; k < HELD; k++) weights[k * H + unit] = recurrent[k * H];
+    recurrent += (blockIdx.z * 2 + direction) * H * H;
     float4 own[H - HELD + 1];
-#pragma unroll
-    for (int k = HELD; k < H; k++) own[k - HELD] = recurrent[k * H];
+    keep_weights(weights, own, recurrent);
     int text[ROWS], length[ROWS];
     float cell[ROWS], state[ROWS];
     float4 later[ROWS];
@@ -174,12 +179,9 @@ extern "C" __global__ void __launch_bounds__(H, 1) lstm_backward(
     float4* weights = memory;
     float4* deltas = memory + HELD * H;
     const int unit = threadIdx.x, direction = blockIdx.y, first = blockIdx.x * ROWS;
-    recurrent += (blockIdx.z * 2 + direction) * H * H + unit;
-#pragma unroll 16
-    for (int k = 0; k < HELD; k++) weights[k * H + unit] = recurrent[k * H];
+    recurrent += (blockIdx.z * 2 + direction) * H * H;
     float4 own[H - HELD + 1];
-#pragma unroll
-    for (int k = HELD; k < H; k++) own[k - HELD] = recurrent[k * H];
+    keep_weights(weights, own, recurrent);
     int text[ROWS], length[ROWS];
     float d_cell[ROWS], d_state[ROWS], entering[ROWS], before[ROWS];
     float4 gate[ROWS];

@@ -1,7 +1,7 @@
 """The training steps of several seeds as one: each kernel computes all models.
 
-A step of a small model is about two hundred kernels of a few microseconds each. If several jobs share a GPU, most time
-goes to starting them.
+A step of a small model is about two hundred kernels of a few microseconds each. Beside other jobs of the same GPU their
+number seems to decide the time (bench/RESULTS.md).
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from plumbline.training.learner import Learner, RoundedWidths, Shape, descend, o
 from plumbline.training.optimisers import OPTIMISERS, learning_rate_schedule, parameter_groups
 from plumbline.training.recorded import Recorded
 
-# Steps of models with more parameters fill a GPU; on streams they overlap more (measured, see bench/RESULTS.md).
+# Larger models have longer kernels, between which less time is idle. The limit is a choice, not measured.
 MOST_PARAMETERS = 1_000_000
 
 
